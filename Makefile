@@ -1,0 +1,44 @@
+# `make demo` and `make test` each set up what they need, from nothing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROOMS := cli errors models record tasks
+SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
+
+.PHONY: demo test lint types unit benchmarks clean
+
+demo: $(VENV)/.installed
+	$(BIN)/c4 record --task math --out demo-out/runs
+	$(BIN)/c4 runs --runs demo-out/runs
+	@echo "The recording is in demo-out/runs; read it with polars.scan_parquet('demo-out/runs/**/cells/*.parquet')."
+
+test: lint types unit
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy sees the rooms under their installed names.
+types: $(VENV)/.installed
+	cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p c4
+
+unit: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+benchmarks: $(VENV)/.installed
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+$(VENV)/.ready: requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --requirement requirements.lock
+	touch $@
+
+# Not editable: what is tested is what a user gets.
+$(VENV)/.installed: $(VENV)/.ready $(SOURCES)
+	rm -rf build
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info demo-out

@@ -1,0 +1,59 @@
+"""The root of the command: logging, errors, and the commands themselves."""
+
+import logging
+import sys
+from typing import Annotated, Any
+
+import click
+import typer
+from c4.cli import _models, _record, _runs, _tasks
+from c4.cli._progress import console
+from c4.errors import C4Error
+from rich.logging import RichHandler
+from typer.core import TyperGroup
+
+
+class C4Group(TyperGroup):
+    """Prints what a user can act on without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except C4Error as error:
+            typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt:
+            typer.secho(
+                "interrupted; nothing finished is lost: give the same command to go on", err=True
+            )
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=C4Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Record, replay and calibrate early exit in masked diffusion language models.",
+)
+
+
+@app.callback()
+def configure(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
+) -> None:
+    handler = RichHandler(console=console, show_path=False, show_time=False)
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler], force=True)
+    logging.getLogger("c4").setLevel(level)
+
+
+app.command("record")(_record.record_command)
+app.command("runs")(_runs.runs_command)
+app.command("tasks")(_tasks.tasks_command)
+app.add_typer(_models.app, name="models")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="c4", args=sys.argv[1:])

@@ -1,0 +1,57 @@
+"""A progress bar on a terminal, a line now and then elsewhere; always on stderr."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+console = Console(stderr=True)
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Advance(Protocol):
+    def __call__(self, note: str = "") -> None: ...
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Advance]:
+    """Yields a function to be called once for every unit that is done."""
+    if console.is_terminal:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("eta"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(description, total=total, note="")
+            yield lambda note="": bar.update(task, advance=1, note=note)
+    else:
+        yield _Lines(description, total)
+
+
+class _Lines:
+    def __init__(self, description: str, total: int) -> None:
+        self.description = description
+        self.total = total
+        self.done = 0
+        self.last = time.monotonic()
+
+    def __call__(self, note: str = "") -> None:
+        self.done += 1
+        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            console.print(f"{self.description}: {self.done} of {self.total} {note}", markup=False)

@@ -1,0 +1,106 @@
+"""`c4 record`."""
+
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from c4.cli._progress import progress
+from c4.record import RecordConfig, RunSummary, plan_recording, start_recording, summarise
+
+log = logging.getLogger(__name__)
+
+HELP = """Decode a task at full budget and record every step.
+
+The run is written to OUT/model=MODEL/task=TASK. If it is there already, only what is missing is
+decoded; interrupt it whenever you like and give the same command again.
+
+Examples:
+
+    c4 record --task math
+
+    c4 record --task gsm8k --n 40 --skip 0 --seed 0 --out runs
+
+    c4 record --task humaneval --model llada --device cuda
+
+    c4 record --task mmlu --model ./my-checkpoint --source mmlu.jsonl --gen-length 64 --steps 64
+"""
+
+
+def record_command(
+    task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
+    model: Annotated[
+        str, typer.Option(help="tiny, llada, llada-1.5, dream, a hub id or a local folder.")
+    ] = "tiny",
+    n: Annotated[
+        int | None, typer.Option(min=1, help="Examples to decode. [default: the paper's]")
+    ] = None,
+    skip: Annotated[
+        int | None, typer.Option(min=0, help="Examples to pass over first. [default: the task's]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
+            "[default: embedded for tiny, else hub]"
+        ),
+    ] = None,
+    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
+    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all recordings.")] = Path("runs"),
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--fresh", help="Go on with a run of the same identity, or redo it."),
+    ] = True,
+    graded: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    plan = plan_recording(
+        RecordConfig(
+            task=task,
+            model=model,
+            revision=revision,
+            source=source,
+            n=n,
+            skip=skip,
+            seed=seed,
+            length=gen_length,
+            steps=steps,
+            block=block_length,
+            device=device,
+            dtype=dtype,
+            out=out,
+            fresh=not resume,
+            graded=graded,
+            unsafe_code=unsafe_code,
+        )
+    )
+    wanted = {sample.index for sample in plan.sample_set.samples}
+    with start_recording(plan) as recording, progress(f"{model} {task}", len(recording)) as advance:
+        log.info(
+            "%d of %d trajectories are there already", len(wanted) - len(recording), len(wanted)
+        )
+        for row in recording:
+            advance(f"{row.wall_seconds:.2f} s each")
+    summary = summarise(plan.folder, wanted)
+    typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
+
+
+def render(summary: RunSummary) -> str:
+    """One line: what was recorded, how well it went, and where it is."""
+    accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
+    return (
+        f"{summary.task} on {summary.model} (source={summary.source}): "
+        f"{summary.trajectories} trajectories, {accuracy}, {summary.steps:g} steps each, "
+        f"{summary.wall_seconds:.1f} s decoding, {summary.bytes:,} bytes -> {summary.folder}"
+    )

@@ -1,0 +1,35 @@
+"""`c4 tasks`."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from c4.tasks import TASKS
+from rich.console import Console
+from rich.table import Table
+
+
+def tasks_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the tasks: family, shape and where their examples come from."""
+    if as_json:
+        rows = [
+            {
+                "name": task.name,
+                "family": task.family,
+                "shape": asdict(task.shape),
+                "hub": asdict(task.hub),
+                "n": task.n,
+                "skip": task.skip,
+            }
+            for task in TASKS.values()
+        ]
+        typer.echo(json.dumps(rows))
+        return
+    table = Table("task", "family", "L/T/B", "n", "skip", "hub data set")
+    for task in TASKS.values():
+        hub = " ".join(filter(None, [task.hub.dataset, task.hub.config, task.hub.split]))
+        table.add_row(task.name, task.family, str(task.shape), str(task.n), str(task.skip), hub)
+    Console().print(table)

@@ -1,0 +1,25 @@
+"""The one family of errors a user may see; every room raises these and `cli` prints them."""
+
+
+class C4Error(Exception):
+    """Something a user can act on. Printed as its message, without a traceback."""
+
+
+class ConfigError(C4Error):
+    """A parameter, or a combination of them, that cannot be meant."""
+
+
+class DataError(C4Error):
+    """Examples that are missing, unreadable or not of the expected form."""
+
+
+class ModelError(C4Error):
+    """A checkpoint that cannot be found, or cannot be loaded without foreign code."""
+
+
+class SandboxError(C4Error):
+    """Model-written code cannot be isolated on this machine."""
+
+
+class RunError(C4Error):
+    """A recording that is missing, damaged, or not the one asked for."""

@@ -1,0 +1,24 @@
+"""Models: a name, a folder or a hub id becomes a denoiser.
+
+`find_checkpoint` reads only configuration; `load_model` brings weights and tokenizer. LLaDA and
+Dream run as transformers' own Llama and Qwen2; code that comes with a checkpoint is never run.
+Knows nothing of tasks, decoding or files on disk other than checkpoints.
+"""
+
+from c4.models._checkpoint import ALIASES, EMBEDDED, Checkpoint, find_checkpoint
+from c4.models._denoiser import Denoiser, Reading, read_logits
+from c4.models._load import LoadedModel, load_model, resolve_device, resolve_dtype
+
+__all__ = [
+    "ALIASES",
+    "EMBEDDED",
+    "Checkpoint",
+    "Denoiser",
+    "LoadedModel",
+    "Reading",
+    "find_checkpoint",
+    "load_model",
+    "read_logits",
+    "resolve_device",
+    "resolve_dtype",
+]

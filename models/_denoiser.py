@@ -1,0 +1,105 @@
+"""The denoiser: token ids in; token, confidence, gap and entropy at every generated position out."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+ENTROPY_ROWS = 64
+"""Positions whose full softmax exists at one time; bounds memory at 100,000 tokens and more."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One forward pass, at every generated position, masked or not. Arrays are (L,)."""
+
+    token: IntArray
+    """The arg-max token; never the mask."""
+    confidence: FloatArray
+    """Its softmax probability at temperature 1."""
+    gap: FloatArray
+    """Top-1 minus top-2 logit."""
+    entropy: FloatArray
+    """Of the full softmax, in nats."""
+
+
+class Denoiser:
+    """A loaded model, asked one sequence at a time."""
+
+    def __init__(self, model: PreTrainedModel, *, mask_id: int, shift: bool) -> None:
+        self.model = model
+        self.mask_id = mask_id
+        self.shift = shift
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @torch.inference_mode()
+    def logits(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,
+        attention: npt.NDArray[np.bool_] | None = None,
+    ) -> Tensor:
+        """Float32 logits that predict positions `start` and up, the mask token ruled out.
+
+        Args:
+            ids: the whole sequence, prompt first. (P+L,)
+            positions: rotary position of every id, where they are not 0, 1, 2, … (P+L,)
+            attention: whether query i may see key j. (P+L, P+L)
+
+        Returns:
+            (L, V), on the model's device.
+        """
+        rows = torch.arange(start, len(ids), device=self.device)
+        if self.shift:
+            rows = (rows - 1).clamp(min=0)
+        output = self.model(
+            input_ids=self._batch(ids),
+            position_ids=None if positions is None else self._batch(positions),
+            attention_mask=None if attention is None else self._batch(attention[None]),
+            **self._keep(rows),
+        ).logits[0]  # (L, V), or (P+L, V) where the class cannot leave rows out
+        chosen = output if len(output) == len(rows) else output[rows]
+        logits = cast(Tensor, chosen.float())
+        logits[:, self.mask_id] = torch.finfo(logits.dtype).min
+        return logits
+
+    def read(self, ids: IntArray, start: int) -> Reading:
+        """What the model predicts at positions `start` and up."""
+        return read_logits(self.logits(ids, start))
+
+    def _batch(self, array: npt.NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)[None]
+
+    def _keep(self, rows: Tensor) -> dict[str, Tensor]:
+        # Decoder classes can skip the vocabulary projection of the prompt's rows.
+        return {"logits_to_keep": rows} if self.model.can_generate() else {}
+
+
+@torch.inference_mode()
+def read_logits(logits: Tensor) -> Reading:
+    """Token, confidence, gap and entropy of every row. logits: (L, V)."""
+    top, ids = logits.topk(2, dim=-1)  # (L, 2) each
+    norm = logits.logsumexp(-1)  # (L,)
+    confidence = (top[:, 0] - norm).exp()
+    mean = torch.cat([_mean_logit(rows) for rows in logits.split(ENTROPY_ROWS)])  # (L,)
+    entropy = (norm - mean).clamp(min=0)
+    # One transfer for the three signals, one for the tokens: a device waits twice a step, no more.
+    signals = torch.stack([confidence, top[:, 0] - top[:, 1], entropy]).cpu().numpy()  # (3, L)
+    return Reading(ids[:, 0].cpu().numpy(), signals[0], signals[1], signals[2])
+
+
+def _mean_logit(logits: Tensor) -> Tensor:
+    """The logits' mean under their own softmax. (R, V) -> (R,)"""
+    return (logits.softmax(-1) * logits).sum(-1)

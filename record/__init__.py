@@ -1,0 +1,52 @@
+"""Record: decode a task at full budget and keep every step on disk; read it back.
+
+`plan_recording` resolves and checks a configuration, `start_recording` carries it out and
+gives each trajectory once it is safe. `open_run` reads a recording as arrays of (steps, positions). The
+decode loop takes a commit rule and an observer and knows no method by name.
+"""
+
+from c4.record._cells import CellRecorder, Cells
+from c4.record._commit import CommitRule, Schedule
+from c4.record._decode import Decoded, Observer, StepView, decode
+from c4.record._format import CELLS, TRAJECTORIES, Manifest, run_folder
+from c4.record._record import (
+    Plan,
+    RecordConfig,
+    Recording,
+    RunSummary,
+    plan_recording,
+    start_recording,
+    summarise,
+)
+from c4.record._rows import TrajectoryRow
+from c4.record._run import Run, Trajectory, find_runs, open_run
+from c4.record._text import TokenText, Vocabulary
+
+__all__ = [
+    "CELLS",
+    "TRAJECTORIES",
+    "CellRecorder",
+    "Cells",
+    "CommitRule",
+    "Decoded",
+    "Manifest",
+    "Observer",
+    "Plan",
+    "RecordConfig",
+    "Recording",
+    "Run",
+    "RunSummary",
+    "Schedule",
+    "StepView",
+    "TokenText",
+    "Trajectory",
+    "TrajectoryRow",
+    "Vocabulary",
+    "decode",
+    "find_runs",
+    "open_run",
+    "plan_recording",
+    "run_folder",
+    "start_recording",
+    "summarise",
+]

@@ -1,0 +1,105 @@
+"""The cells of one trajectory: arrays in memory, a Parquet table on disk, and the way between."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from c4.record._decode import StepView
+from c4.record._format import CELLS
+from c4.record._types import BoolArray, FloatArray, TokenArray
+
+CELLS_PER_PART = 2**18
+"""A part closes at the trajectory that reaches this: small files waste headers, large ones memory."""
+
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": ["trajectory", "token", "position"],
+    "column_encoding": {
+        "step": "DELTA_BINARY_PACKED",
+        "confidence": "BYTE_STREAM_SPLIT",
+        "gap": "BYTE_STREAM_SPLIT",
+        "entropy": "BYTE_STREAM_SPLIT",
+        "masked": "RLE",
+    },
+    "write_page_checksum": True,
+}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Every step's predictions at every position. Arrays are (steps, positions)."""
+
+    token: TokenArray
+    confidence: FloatArray
+    gap: FloatArray
+    entropy: FloatArray
+    masked: BoolArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Steps and positions."""
+        steps, positions = self.token.shape
+        return steps, positions
+
+
+SIGNALS = tuple(field.name for field in fields(Cells))
+
+
+class CellRecorder:
+    """An observer that keeps every step."""
+
+    def __init__(self) -> None:
+        self._views: list[StepView] = []
+
+    def observe(self, view: StepView) -> None:
+        self._views.append(view)
+
+    def cells(self) -> Cells:
+        """All steps seen so far."""
+        return Cells(*(np.stack([getattr(v, name) for v in self._views]) for name in SIGNALS))
+
+
+def cells_to_table(trajectory: int, cells: Cells) -> pa.Table:
+    """One row per cell, all steps of a position together."""
+    steps, positions = cells.shape
+    columns = {
+        "trajectory": np.full(steps * positions, trajectory, dtype=np.int32),
+        "step": np.tile(np.arange(1, steps + 1, dtype=np.int16), positions),
+        "position": np.repeat(np.arange(positions, dtype=np.int16), steps),
+    }
+    columns |= {name: getattr(cells, name).T.ravel() for name in SIGNALS}
+    return pa.table(columns, schema=CELLS)
+
+
+def encode_table(table: pa.Table, **options: object) -> bytes:
+    """A table as the bytes of one Parquet file with one row group."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=max(1, table.num_rows), **options)
+    return bytes(sink.getvalue())
+
+
+def split_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iterator[Cells]:
+    """The cells of each trajectory in a part, in order, as views of one decoded table.
+
+    Args:
+        shapes: steps and positions of every trajectory in the part.
+    """
+    table = file.read(columns=list(SIGNALS))
+    columns = {name: _to_numpy(table.column(name)) for name in SIGNALS}
+    start = 0
+    for steps, positions in shapes:
+        stop = start + steps * positions
+        # Stored position by position; the transpose is a view.
+        yield Cells(**{k: v[start:stop].reshape(positions, steps).T for k, v in columns.items()})
+        start = stop
+
+
+def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    is_bool = pa.types.is_boolean(array.type)  # Arrow packs booleans into bits
+    values: npt.NDArray[np.generic] = array.to_numpy(zero_copy_only=not is_bool)
+    return values

@@ -1,0 +1,175 @@
+"""What a recording looks like on disk: schemas, file names, and parts that verify themselves.
+
+    runs/model=tiny/task=math/
+        manifest.json                             every parameter; see `Manifest`
+        tokenizer.json                            what token ids mean
+        cells/000000-000027.1f0c93aa.parquet      one row per step × position
+        trajectories/000000-000027.5e1d00c2.parquet
+        pending/000028-000028.77aa01b9.parquet    finished, not yet sealed into a part
+
+A part's name holds the trajectories it covers and the CRC-32 of its bytes. It is written under
+a temporary name, flushed to the disk and renamed, so a name without `.tmp` is a whole file, and
+a file that does not match its name is damaged. Parts are never changed afterwards.
+"""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from c4.errors import RunError
+
+SCHEMA_VERSION = 1
+
+CELLS = pa.schema(
+    [
+        pa.field("trajectory", pa.int32(), nullable=False),
+        pa.field("step", pa.int16(), nullable=False),  # 1..T
+        pa.field("position", pa.int16(), nullable=False),  # 0..L-1, prompt not counted
+        pa.field("token", pa.int32(), nullable=False),  # arg-max, masked or not
+        pa.field("confidence", pa.float32(), nullable=False),  # softmax at temperature 1
+        pa.field("gap", pa.float32(), nullable=False),  # top-1 minus top-2 logit
+        pa.field("entropy", pa.float32(), nullable=False),  # nats
+        pa.field("masked", pa.bool_(), nullable=False),  # when the step began
+    ]
+)
+"""Sorted by trajectory, then position, then step: a position's history compresses best."""
+
+TRAJECTORIES = pa.schema(
+    [
+        pa.field("trajectory", pa.int32(), nullable=False),  # place in the shuffled split
+        pa.field("source_row", pa.int32(), nullable=False),  # place in the source
+        pa.field("prompt", pa.string(), nullable=False),
+        pa.field("prompt_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("preamble", pa.string(), nullable=False),  # code: what stands before the program
+        pa.field("tests", pa.string(), nullable=False),  # code: what stands behind it
+        pa.field("final_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("text", pa.string(), nullable=False),  # up to the first end token
+        pa.field("answer", pa.string()),  # null where the text holds none
+        pa.field("correct", pa.bool_()),  # null where it was not graded
+        pa.field("length", pa.int16(), nullable=False),  # L
+        pa.field("steps", pa.int16(), nullable=False),  # T, the budget
+        pa.field("block", pa.int16(), nullable=False),  # B
+        pa.field("forward_passes", pa.int32(), nullable=False),  # spent; steps in the cells
+        pa.field("tokens_before_end", pa.int16(), nullable=False),
+        pa.field("wall_seconds", pa.float64(), nullable=False),  # the decode alone
+    ]
+)
+
+PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
+TEMPORARY = ".tmp"
+ROW_KEY = b"c4.trajectory"
+"""Where a pending file keeps its trajectory row, so that one rename finishes both."""
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """A self-verifying file: which trajectories it covers and what its bytes must sum to."""
+
+    first: int
+    last: int
+    path: Path
+    checksum: int
+
+    @property
+    def trajectories(self) -> range:
+        return range(self.first, self.last + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Everything that made a run, in two halves."""
+
+    identity: Mapping[str, Any]
+    """What decides the numbers. Two recordings mix only if these are equal."""
+    environment: Mapping[str, Any]
+    """Where it was made: versions, machine, time. Informative."""
+    schema_version: int = SCHEMA_VERSION
+    resolution: Mapping[str, float] = field(default_factory=dict)
+    """Units the signals were rounded to."""
+
+
+def run_folder(root: Path, model: str, task: str) -> Path:
+    """Where the run of a model on a task lives: hive-partitioned by both."""
+    return root / f"model={model}" / f"task={task}"
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    text = json.dumps(asdict(manifest), indent=2, sort_keys=True, ensure_ascii=False)
+    write_whole(folder / "manifest.json", text.encode() + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    path = folder / "manifest.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        version = raw["schema_version"]
+        if version > SCHEMA_VERSION:
+            raise RunError(
+                f"{path}: written by a newer c4 (format {version}, this one reads up to "
+                f"{SCHEMA_VERSION}); upgrade c4"
+            )
+        return Manifest(**raw)
+    except FileNotFoundError:
+        raise RunError(f"{folder}: no manifest.json, so not a recording") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: damaged manifest ({error})") from error
+
+
+def list_parts(folder: Path) -> list[Part]:
+    """The parts in a folder, in order. Temporary files are not parts."""
+    if not folder.is_dir():
+        return []
+    matches = ((path, PART.fullmatch(path.name)) for path in folder.iterdir())
+    return sorted(
+        Part(int(match[1]), int(match[2]), path, int(match[3], 16))
+        for path, match in matches
+        if match
+    )
+
+
+def write_part(folder: Path, first: int, last: int, data: bytes) -> Path:
+    """Write the bytes of a part under the name that vouches for them."""
+    path = folder / f"{first:06d}-{last:06d}.{zlib.crc32(data):08x}.parquet"
+    write_whole(path, data)
+    return path
+
+
+def open_part(part: Part) -> pq.ParquetFile:
+    """A part's Parquet file, read into memory and checked; or an error that names it."""
+    data = part.path.read_bytes()
+    if zlib.crc32(data) != part.checksum:
+        raise RunError(
+            f"{part.path}: damaged ({len(data)} bytes that do not match the checksum in the "
+            f"name); delete it and record again to decode trajectories {part.first} to "
+            f"{part.last} anew"
+        )
+    return pq.ParquetFile(pa.BufferReader(data))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Make a file appear whole or not at all, whatever happens to the machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # Rename last: a name without ".tmp" means the file is whole.
+        temporary.rename(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,153 @@
+"""Writing a recording so that nothing a machine does to it loses a finished trajectory.
+
+Every finished trajectory becomes a small pending file at once. When all trajectories of a part
+are there, the part is written and the pending files go. Each step is one atomic rename and can
+be repeated, so recovery after a kill is: look which files exist.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from c4.errors import RunError
+from c4.record._cells import CELLS_PER_PART, WRITE_OPTIONS, Cells, cells_to_table, encode_table
+from c4.record._format import (
+    ROW_KEY,
+    TEMPORARY,
+    TRAJECTORIES,
+    Manifest,
+    Part,
+    list_parts,
+    open_part,
+    read_manifest,
+    write_manifest,
+    write_part,
+    write_whole,
+)
+from c4.record._rows import TrajectoryRow
+from c4.record._run import pending_row
+from c4.tasks import Shape
+
+
+def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
+    """Trajectories cut into the parts they will be sealed in: consecutive, of bounded size."""
+    size = max(1, CELLS_PER_PART // (shape.steps * shape.length))
+    parts: list[range] = []
+    for index in sorted(indices):
+        if parts and parts[-1].stop == index and len(parts[-1]) < size:
+            parts[-1] = range(parts[-1].start, index + 1)
+        else:
+            parts.append(range(index, index + 1))
+    return parts
+
+
+def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run that was made differently, and say what differs.
+
+    Args:
+        identity: as much of it as is known yet.
+    """
+    if not (folder / "manifest.json").exists():
+        return
+    recorded = read_manifest(folder).identity
+    differ = [key for key in identity if recorded.get(key) != identity[key]]
+    if differ:
+        lines = [f"  {key}: {recorded.get(key)!r} there, {identity[key]!r} here" for key in differ]
+        raise RunError(
+            f"{folder} is another recording:\n" + "\n".join(lines) + "\n"
+            "use --out for a place of its own, or --fresh to throw the old one away"
+        )
+
+
+class RunWriter:
+    """The one process that may write a run. Use as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock: int | None = None
+
+    def __enter__(self) -> "RunWriter":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise RunError(
+                f"{self.folder}: another process is recording here; wait for it, or use --out"
+            ) from None
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
+        """Begin the run, or go on with it; clear away what a kill left half done."""
+        if fresh:
+            self._clear()
+        check_identity(self.folder, manifest.identity)
+        if not (self.folder / "manifest.json").exists():
+            write_whole(self.folder / "tokenizer.json", tokenizer_json.encode())
+            write_manifest(self.folder, manifest)
+        self._recover()
+
+    @property
+    def sealed(self) -> set[int]:
+        """Trajectories that are in their final part."""
+        return {i for part in list_parts(self.folder / "trajectories") for i in part.trajectories}
+
+    @property
+    def pending(self) -> dict[int, Part]:
+        """Finished trajectories that wait for the rest of their part."""
+        return {part.first: part for part in list_parts(self.folder / "pending")}
+
+    def add(self, row: TrajectoryRow, cells: Cells) -> None:
+        """Make one finished trajectory safe."""
+        table = cells_to_table(row.trajectory, cells)
+        table = table.replace_schema_metadata({ROW_KEY: row.to_json()})
+        data = encode_table(table, compression="zstd", compression_level=1)
+        write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
+
+    def seal(self, indices: range) -> bool:
+        """Turn pending trajectories into a part, if all of them are there."""
+        pending = self.pending
+        if not all(i in pending for i in indices):
+            return False
+        files = [open_part(pending[i]) for i in indices]
+        rows = [pending_row(file) for file in files]
+        cells = pa.concat_tables([file.read().replace_schema_metadata() for file in files])
+        first, last = indices[0], indices[-1]
+        write_part(self.folder / "cells", first, last, encode_table(cells, **WRITE_OPTIONS))
+        # The trajectories' part says that the cells are sealed too, so it comes second.
+        table = pa.Table.from_pylist([asdict(row) for row in rows], schema=TRAJECTORIES)
+        data = encode_table(table, compression="zstd", write_page_checksum=True)
+        write_part(self.folder / "trajectories", first, last, data)
+        self._remove(pending[i].path for i in indices)
+        return True
+
+    def _recover(self) -> None:
+        """Finish or undo what a kill interrupted. Nothing finished is touched."""
+        self._remove(self.folder.rglob(f"*{TEMPORARY}"))
+        sealed = self.sealed
+        self._remove(part.path for i, part in self.pending.items() if i in sealed)
+        # Cells without their trajectories' part: the kill came between the two. The pending
+        # files are still there, and sealing them again writes both.
+        self._remove(p.path for p in list_parts(self.folder / "cells") if p.first not in sealed)
+
+    def _clear(self) -> None:
+        """Throw the old recording away: the files this room writes, and nothing else."""
+        for name in ("manifest.json", "tokenizer.json"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in ("cells", "trajectories", "pending", "grades"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    @staticmethod
+    def _remove(paths: Iterable[Path]) -> None:
+        for path in list(paths):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,127 @@
+"""Token ids to text, with every character traced back to the tokens that hold it.
+
+Made from a tokenizer's JSON alone, so a recording can be read without its model. Predictions
+are rarely the tokens that encoding their text would give, so offsets come from decoding.
+"""
+
+import codecs
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class TokenText:
+    """A text and where each of its tokens ends, in characters of that text."""
+
+    text: str
+    token_starts: Sequence[int]
+    """First character each token has a share in; never decreases."""
+    token_ends: Sequence[int]
+    """One past the last character each token has a share in; never decreases."""
+
+    def token_span(self, start: int, end: int) -> tuple[int, int] | None:
+        """The tokens that hold characters start to end, as (first, one past the last)."""
+        first = bisect_right(self.token_ends, start)
+        last = bisect_left(self.token_starts, end)
+        return (first, last) if start < end and first < last else None
+
+
+class Vocabulary:
+    """What every token id writes."""
+
+    def __init__(self, tokenizer_json: str, end_ids: Iterable[int]) -> None:
+        self.end_ids = frozenset(end_ids)
+        self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        self._bytes = _token_bytes(self._tokenizer, json.loads(tokenizer_json))
+
+    def ending(self, ids: Sequence[int]) -> int:
+        """How many tokens stand before the first end token."""
+        return next((i for i, token in enumerate(ids) if token in self.end_ids), len(ids))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text up to the first end token, special tokens left out."""
+        return self.trace(ids).text
+
+    def trace(self, ids: Sequence[int]) -> TokenText:
+        """The text up to the first end token, with its tokens' places in it."""
+        visible = ids[: self.ending(ids)]
+        if self._bytes is None:
+            return _trace_by_prefixes(self._tokenizer, visible)
+        return trace_bytes([self._bytes.get(int(token), b"") for token in visible])
+
+
+def trace_bytes(pieces: Sequence[bytes]) -> TokenText:
+    """The text that the tokens' bytes spell. A character may be shared by several tokens."""
+    data = b"".join(pieces)
+    ends = list(accumulate(map(len, pieces)))
+    starts = [0, *ends[:-1]] if ends else []
+    if data.isascii():
+        return TokenText(data.decode(), starts, ends)
+    text, char_at = _decode_bytes(data)
+    # A token without bytes keeps an empty span between its neighbours.
+    token_ends = [char_at[e - 1] + 1 if e else 0 for e in ends]
+    token_starts = [
+        char_at[s] if s < e else (char_at[s - 1] + 1 if s else 0)
+        for s, e in zip(starts, ends, strict=True)
+    ]
+    return TokenText(text, token_starts, token_ends)
+
+
+def _decode_bytes(data: bytes) -> tuple[str, list[int]]:
+    """UTF-8 with broken sequences replaced, and the character that each byte belongs to."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    char_at: list[int] = []
+    for i in range(len(data)):
+        decoded = decoder.decode(data[i : i + 1], final=i == len(data) - 1)
+        # Bytes held back belong to the first character that now comes out. A replacement may be
+        # followed by the byte that broke the sequence, which then is a character of its own.
+        char_at.append(len(text) + max(0, len(decoded) - 1))
+        text += decoded
+    return text, char_at
+
+
+def _trace_by_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> TokenText:
+    """For tokenizers that do not work on bytes: a token writes what it adds to the text."""
+    ids = [int(token) for token in ids]
+    ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
+    ends = list(accumulate(ends, max))
+    return TokenText(tokenizer.decode(ids), [0, *ends[:-1]] if ends else [], ends)
+
+
+def _token_bytes(tokenizer: Tokenizer, spec: dict[str, object]) -> dict[int, bytes] | None:
+    """The bytes of every token of a byte-level tokenizer; None for any other kind."""
+    if not _is_byte_level(spec.get("decoder")):
+        return None
+    to_byte = {char: byte for byte, char in _byte_alphabet().items()}
+    table = {
+        token_id: bytes(to_byte[char] for char in token)
+        for token, token_id in tokenizer.get_vocab(with_added_tokens=False).items()
+    }
+    for token_id, added in tokenizer.get_added_tokens_decoder().items():
+        table[token_id] = b"" if added.special else added.content.encode()
+    return table
+
+
+def _is_byte_level(decoder: object) -> bool:
+    if not isinstance(decoder, dict):
+        return False
+    return decoder.get("type") == "ByteLevel" or any(
+        map(_is_byte_level, decoder.get("decoders", []))
+    )
+
+
+def _byte_alphabet() -> dict[int, str]:
+    """The printable character that stands for each byte in byte-level vocabularies.
+
+    Printable Latin-1 bytes stand for themselves, the others follow from U+0100 up.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    alphabet = {byte: chr(byte) for byte in printable}
+    return alphabet | {byte: chr(256 + i) for i, byte in enumerate(others)}

@@ -1,0 +1,120 @@
+"""Extractors: find the answer in a text, as a normal form and a character span.
+
+Pure functions of the text. They run at every denoising step, on text that is still half
+noise, so they must be total: any string gives a candidate or None, never an error.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from c4.tasks._task import Candidate
+
+LETTER = re.compile(r"(?<![\w'’])[A-M](?![\w'’])")
+NUMBER = re.compile(r"-?[$0-9.,]*[0-9][$0-9.,]*")
+BOXED = re.compile(r"\\boxed\s*\{")
+FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]", re.MULTILINE)
+TOP_LEVEL = re.compile(r"^\S", re.MULTILINE)
+FENCE = re.compile(r"^```.*\n?", re.MULTILINE)
+
+
+def first_letter(text: str) -> Candidate | None:
+    """The first capital A to M that stands alone."""
+    match = LETTER.search(text)
+    return match and Candidate(match[0], match.start(), match.end())
+
+
+def last_number(text: str) -> Candidate | None:
+    """The last number, currency signs and separators allowed inside it."""
+    last = None
+    for last in NUMBER.finditer(text):
+        pass
+    return last and Candidate(normal_number(last[0]), last.start(), last.end())
+
+
+def last_boxed(text: str) -> Candidate | None:
+    r"""The contents of the last `\boxed{…}` whose braces balance; else the last number."""
+    for match in reversed(list(BOXED.finditer(text))):
+        end = _closing_brace(text, match.end())
+        if end is not None:
+            return Candidate(normal_latex(text[match.end() : end]), match.end(), end)
+    return last_number(text)
+
+
+def first_function(text: str) -> Candidate | None:
+    """Everything from the start through the end of the first function's body."""
+    head = FUNCTION.search(text)
+    if head is None:
+        return None
+    end = len(text)
+    # The head itself may be indented by noise; its body ends at the next line in column 0.
+    line_end = text.find("\n", head.end())
+    if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
+        end = after.start()
+    end = len(text[:end].rstrip())
+    return Candidate(normal_code(text[:end]), 0, end)
+
+
+def normal_number(text: str) -> str:
+    """`$1,234.50.` becomes `1234.5`; what is not one number keeps its digits and dots."""
+    bare = text.replace("$", "").replace(",", "").rstrip(".")
+    try:
+        number = Decimal(bare)
+    except InvalidOperation:
+        return bare
+    return f"{number.normalize():f}" if number else "0"
+
+
+LATEX_NOISE = re.compile(
+    r"\\left(?![a-zA-Z])|\\right(?![a-zA-Z])|\\q?quad(?![a-zA-Z])|\\[!,;: ]|[\s$~]"
+)
+
+
+def normal_latex(text: str) -> str:
+    r"""Spacing, `\left`/`\right` and `$` dropped, `\frac65` written `\frac{6}{5}`."""
+    bare = LATEX_NOISE.sub("", text).rstrip(".")
+    bare = _braced_fractions(bare)
+    is_number = NUMBER.fullmatch(bare) is not None
+    return normal_number(bare) if is_number else bare
+
+
+def normal_code(text: str) -> str:
+    """Code without fence lines and trailing blanks."""
+    lines = FENCE.sub("", text).splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def _closing_brace(text: str, start: int) -> int | None:
+    """Where the brace opened just before `start` closes."""
+    depth = 1
+    for i in range(start, len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0:
+            return i
+    return None
+
+
+def _braced_fractions(text: str) -> str:
+    """Every fraction with both arguments in braces. Arguments are one character or a group."""
+    pieces = []
+    at = 0
+    for head in re.finditer(r"\\[dt]?frac(?![a-zA-Z])", text):
+        if head.start() < at:
+            continue  # inside an argument already taken whole
+        first = _argument(text, head.end())
+        second = first and _argument(text, first[1])
+        if not first or not second:
+            continue
+        pieces += [text[at : head.start()], r"\frac"]
+        pieces += ["{" + _braced_fractions(argument) + "}" for argument, _ in (first, second)]
+        at = second[1]
+    return "".join([*pieces, text[at:]])
+
+
+def _argument(text: str, start: int) -> tuple[str, int] | None:
+    """The LaTeX argument at `start` and where it ends."""
+    if start >= len(text) or text[start] in "}\\":
+        return None
+    if text[start] != "{":
+        return text[start], start + 1
+    end = _closing_brace(text, start + 1)
+    return None if end is None else (text[start + 1 : end], end + 1)

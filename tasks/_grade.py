@@ -1,0 +1,53 @@
+"""Grading: is the answer in this text right?"""
+
+import ast
+from dataclasses import dataclass
+
+from c4.tasks._extract import normal_code
+from c4.tasks._task import Example, Family, Task
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What was answered, and whether it is right."""
+
+    answer: str | None
+    """In normal form; None where the text holds none."""
+    correct: bool
+
+
+def check_can_grade(task: Task, *, unsafe_code: bool = False) -> None:
+    """Refuse now, rather than after the decode, if this machine cannot grade the task."""
+    if task.family is Family.CODE and not unsafe_code:
+        from c4.tasks._sandbox import require_isolation
+
+        require_isolation()
+
+
+def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False) -> Grade:
+    """Exact match after the task's normalisation; for code, its tests, run in the sandbox."""
+    found = task.extract(text)
+    if found is None:
+        return Grade(None, correct=False)
+    if task.family is not Family.CODE:
+        return Grade(found.value, correct=found.value == example.target)
+    from c4.tasks._sandbox import Verdict, run_program
+
+    outcome = run_program(example.preamble, program_in(text), example.tests, unsafe=unsafe_code)
+    return Grade(found.value, correct=outcome.verdict is Verdict.PASSED)
+
+
+def program_in(text: str) -> str:
+    """The longest run of lines from the start that is Python; prose behind it is cut.
+
+    Longer than what an exit gate watches: a program may bring helper functions.
+    """
+    lines = normal_code(text).splitlines()
+    for count in range(len(lines), 0, -1):
+        program = "\n".join(lines[:count])
+        try:
+            ast.parse(program)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return program
+    return ""

@@ -1,0 +1,162 @@
+"""Examples of a task, from the hub, from a local file, or from the embedded generators."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from c4.errors import DataError
+from c4.tasks._task import Example, Row, Task
+from c4.tasks.problems import EVALUATION, problem
+
+EMBEDDED_SOURCE = "embedded"
+HUB_SOURCE = "hub"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An example and its place: in the shuffled split, and in the source."""
+
+    index: int
+    """Position after shuffling; what recordings call the trajectory."""
+    source_row: int
+    example: Example
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """The examples asked for, and where they came from."""
+
+    samples: Sequence[Sample]
+    origin: str
+    """Names the source exactly: with a hash for a file, a fingerprint for the hub."""
+    usable: int
+    left_out: int
+    """Rows of the source that the task cannot use."""
+
+
+class EmbeddedRows(Sequence[Row]):
+    """The evaluation problems of a task, each made when it is asked for."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+
+    def __len__(self) -> int:
+        return EVALUATION
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return problem(self.task, index).row
+
+
+def load_samples(
+    task: Task, source: str, *, seed: int = 0, skip: int | None = None, n: int | None = None
+) -> SampleSet:
+    """The usable rows shuffled with the seed, `skip` of them passed over, then n.
+
+    Args:
+        source: `embedded`, `hub`, a .jsonl or .parquet file with the hub's fields, or a local
+            copy of the hub's folder.
+        n: all that the paper uses, or as many as there are, if None.
+    """
+    skip = task.skip if skip is None else skip
+    rows, origin = _open(task, source)
+    examples = {} if source == EMBEDDED_SOURCE else _read_all(task, rows, origin)
+    order = list(examples or range(len(rows)))
+    random.Random(seed).shuffle(order)
+    wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
+    if skip < 0 or wanted < 1 or skip + wanted > len(order):
+        raise DataError(
+            f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n {wanted} "
+            f"ask for {skip + wanted}: use --n of at most {max(0, len(order) - skip)}"
+        )
+    samples = [
+        Sample(i, order[i], examples.get(order[i]) or _read(task, rows, order[i], origin))
+        for i in range(skip, skip + wanted)
+    ]
+    return SampleSet(samples, origin, usable=len(order), left_out=len(rows) - len(order))
+
+
+def _open(task: Task, source: str) -> tuple[Sequence[Row], str]:
+    if source == EMBEDDED_SOURCE:
+        return EmbeddedRows(task.name), EMBEDDED_SOURCE
+    if source == HUB_SOURCE:
+        return _open_hub(task, task.hub.dataset)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _open_hub(task, str(path))
+    if not path.exists():
+        raise DataError(
+            f"no source {source!r}: give embedded, hub, or a .jsonl or .parquet file that exists"
+        )
+    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise DataError(f"{path}: not a .jsonl or .parquet file")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
+
+
+def _open_hub(task: Task, dataset: str) -> tuple[Sequence[Row], str]:
+    try:
+        import datasets
+    except ImportError:
+        raise DataError(
+            "reading the hub needs the `datasets` library: pip install 'c4-dlm[hub]'; "
+            "or use --source embedded, or --source FILE"
+        ) from None
+    hub = task.hub
+    datasets.disable_progress_bars()
+    try:
+        rows = datasets.load_dataset(dataset, hub.config, split=hub.split)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {error}; check the "
+            "network, or use --source embedded, or --source FILE"
+        ) from error
+    return rows, f"hub:{hub.dataset}/{hub.config or 'default'}/{hub.split}@{rows._fingerprint}"
+
+
+def _read_jsonl(path: Path) -> Sequence[Row]:
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise DataError(f"{path}, line {number}: not valid JSON ({error})") from None
+    return rows
+
+
+def _read_parquet(path: Path) -> Sequence[Row]:
+    try:
+        rows: list[Row] = pq.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a readable Parquet file ({error})") from None
+    return rows
+
+
+def _read_all(task: Task, rows: Sequence[Row], origin: str) -> dict[int, Example]:
+    read = ((i, _read(task, rows, i, origin)) for i in range(len(rows)))
+    return {i: example for i, example in read if example is not None}
+
+
+def _read(task: Task, rows: Sequence[Row], index: int, origin: str) -> Example | None:
+    try:
+        return task.read(rows[index])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(
+            f"{origin}, row {index}: {what}; {task.name} expects the fields of {task.hub.dataset}"
+        ) from error

@@ -1,0 +1,35 @@
+"""All tasks by name."""
+
+import difflib
+
+from c4.errors import ConfigError
+from c4.tasks import (
+    arc_c,
+    asdiv,
+    gsm8k,
+    gsmhard,
+    hellaswag,
+    humaneval,
+    math,
+    mbpp,
+    mmlu,
+    piqa,
+    svamp,
+    truthfulqa,
+    winogrande,
+)
+from c4.tasks._task import Task
+
+MODULES = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
+MODULES += (gsm8k, math, svamp, asdiv, gsmhard)
+MODULES += (humaneval, mbpp)
+
+TASKS: dict[str, Task] = {module.TASK.name: module.TASK for module in MODULES}
+
+
+def get_task(name: str) -> Task:
+    """The task of this name, or an error that names the nearest."""
+    if name not in TASKS:
+        near = difflib.get_close_matches(name, TASKS, n=3) or list(TASKS)
+        raise ConfigError(f"no task named {name!r}; known here: {', '.join(near)}")
+    return TASKS[name]

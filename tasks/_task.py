@@ -1,0 +1,132 @@
+"""What a task is: where its rows come from, how one becomes a prompt, how an answer is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from c4.errors import ConfigError
+
+Row = Mapping[str, Any]
+"""One row of a data set, with the hub's field names."""
+
+
+class Family(StrEnum):
+    """Tasks of one family share their shape and every peer method's settings."""
+
+    LETTERS = "letters"
+    LONG_REASONING = "long_reasoning"
+    CODE = "code"
+
+
+class SearchMode(StrEnum):
+    """Where in the generation an exit gate looks for the answer."""
+
+    LAST = "last"  # the last match in the tail
+    FIRST5 = "first5"  # a letter that starts within the first five positions
+    CODE = "code"  # from the start through the first function's body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The size of a decode, checked on construction."""
+
+    length: int
+    """Generated positions, L."""
+    steps: int
+    """Denoising steps, T; a multiple of the block count."""
+    block: int
+    """Positions per block, B; divides L."""
+
+    def __post_init__(self) -> None:
+        for name in ("length", "steps", "block"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.length % self.block:
+            raise ConfigError(
+                f"generation length {self.length} is not a multiple of block length {self.block}; "
+                f"the nearest that is: {_nearest_multiple(self.length, self.block)}"
+            )
+        if self.steps % self.blocks:
+            raise ConfigError(
+                f"{self.steps} steps cannot be shared evenly by {self.blocks} blocks "
+                f"({self.length}/{self.block}); the nearest that can: "
+                f"{_nearest_multiple(self.steps, self.blocks)}"
+            )
+        if self.steps > self.length:
+            raise ConfigError(
+                f"{self.steps} steps for {self.length} positions: a step must have a position "
+                f"to commit; use at most {self.length} steps"
+            )
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks, N = L/B."""
+        return self.length // self.block
+
+    @property
+    def steps_per_block(self) -> int:
+        """Steps every block may spend, S = T/N."""
+        return self.steps // self.blocks
+
+    def __str__(self) -> str:
+        return f"{self.length}/{self.steps}/{self.block}"
+
+
+def _nearest_multiple(value: int, base: int) -> int:
+    return max(1, round(value / base)) * base
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An answer found in a text: its normal form and the characters that hold it."""
+
+    value: str
+    start: int
+    end: int
+    """One past the last character."""
+
+
+Extractor = Callable[[str], Candidate | None]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One problem, ready to be asked and graded."""
+
+    prompt: str
+    """What the user says; the chat template is the model's affair."""
+    target: str
+    """The gold answer in normal form; for code, a reference program."""
+    preamble: str = ""
+    """Code only: what stands before the program when it is run."""
+    tests: str = ""
+    """Code only: what stands behind it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubSplit:
+    """Rows on the hub."""
+
+    dataset: str
+    split: str
+    config: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A benchmark. Everything that makes it this one and no other is here."""
+
+    name: str
+    family: Family
+    hub: HubSplit
+    read: Callable[[Row], Example | None]
+    """Turns a row into an example; None leaves the row out."""
+    extract: Extractor
+    search: SearchMode
+    shape: Shape
+    """The paper's shape. A model may bring its own for the family."""
+    n: int
+    """Examples the paper evaluates."""
+    skip: int = 40
+    """Examples before them, kept for calibration."""

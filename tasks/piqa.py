@@ -1,0 +1,22 @@
+"""PIQA: which of two ways reaches the goal."""
+
+from c4.tasks._extract import first_letter
+from c4.tasks._letters import multiple_choice
+from c4.tasks._shapes import LETTERS_SHAPE
+from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+
+
+def read(row: Row) -> Example | None:
+    return multiple_choice(row["goal"], [row["sol1"], row["sol2"]], int(row["label"]))
+
+
+TASK = Task(
+    name="piqa",
+    family=Family.LETTERS,
+    hub=HubSplit(dataset="baber/piqa", split="validation"),
+    read=read,
+    extract=first_letter,
+    search=SearchMode.FIRST5,
+    shape=LETTERS_SHAPE,
+    n=200,
+)

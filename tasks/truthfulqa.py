@@ -1,0 +1,31 @@
+"""TruthfulQA, MC1: one true answer among up to thirteen."""
+
+import random
+
+from c4.tasks._extract import first_letter
+from c4.tasks._letters import multiple_choice
+from c4.tasks._shapes import LETTERS_SHAPE
+from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+
+
+def read(row: Row) -> Example | None:
+    choices = list(row["mc1_targets"]["choices"])
+    true = list(row["mc1_targets"]["labels"]).index(1)
+    # The data has the true choice first in every row. Seeded by the row itself, so that it
+    # keeps its order whatever else is loaded.
+    order = random.Random(repr((row["question"], choices))).sample(
+        range(len(choices)), len(choices)
+    )
+    return multiple_choice(row["question"], [choices[i] for i in order], order.index(true))
+
+
+TASK = Task(
+    name="truthfulqa",
+    family=Family.LETTERS,
+    hub=HubSplit(dataset="truthful_qa", config="multiple_choice", split="validation"),
+    read=read,
+    extract=first_letter,
+    search=SearchMode.FIRST5,
+    shape=LETTERS_SHAPE,
+    n=200,
+)

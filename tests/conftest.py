@@ -1,0 +1,143 @@
+"""Parts that many tests share: models small enough to read, and folders to find data in."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from c4.models import Reading
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real benchmark rows, where this checkout has them beside it."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("needs the benchmark rows in ../shared/data")
+    return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Random checkpoints with their authors' logits, where this checkout has them beside it."""
+    if not (SHARED / "reference").is_dir():
+        pytest.skip("needs the reference checkpoints in ../shared/reference")
+    return SHARED / "reference"
+
+
+class Scripted:
+    """A denoiser that says what it is told: tables[step][position] for token and confidence."""
+
+    mask_id = 99
+
+    def __init__(self, tokens: Sequence[Sequence[int]], confidence: Sequence[Sequence[float]]):
+        self.tokens = np.array(tokens, dtype=np.int64)
+        self.confidence = np.array(confidence, dtype=np.float32)
+        self.inputs: list[np.ndarray] = []
+
+    def read(self, ids: np.ndarray, start: int) -> Reading:
+        step = len(self.inputs)
+        self.inputs.append(ids.copy())
+        confidence = self.confidence[step]
+        return Reading(self.tokens[step], confidence, confidence * 10, 1 - confidence)
+
+
+def byte_tokenizer(words: Sequence[str] = ()) -> Tokenizer:
+    """A byte-level tokenizer: 256 bytes, then words, then an end and a mask token."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {char: i for i, char in enumerate(alphabet)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])
+    tokenizer.add_special_tokens(["<|end|>", "<|mask|>"])
+    return tokenizer
+
+
+LLADA = {
+    "model_type": "llada",
+    "architectures": ["LLaDAModelLM"],
+    "auto_map": {"AutoModelForCausalLM": "modeling_llada.LLaDAModelLM"},
+    "d_model": 32,
+    "n_heads": 4,
+    "n_kv_heads": 4,
+    "n_layers": 2,
+    "mlp_ratio": 4,
+    "mlp_hidden_size": 48,
+    "rope_theta": 10000.0,
+    "rms_norm_eps": 1e-5,
+    "max_sequence_length": 1024,
+    "weight_tying": False,
+    "c4_shapes": {
+        "letters": {"length": 16, "steps": 16, "block": 4},
+        "long_reasoning": {"length": 24, "steps": 24, "block": 3},
+        "code": {"length": 16, "steps": 8, "block": 4},
+    },
+}
+
+
+def llada_tensors(config: dict, vocab: int, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Random weights under LLaDA's names."""
+    generator = torch.Generator().manual_seed(seed)
+    width, inner = config["d_model"], config["mlp_hidden_size"]
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator) * 0.3
+
+    tensors = {
+        "wte": random(vocab, width),
+        "ln_f": torch.ones(width),
+        "ff_out": random(vocab, width),
+    }
+    for i in range(config["n_layers"]):
+        tensors |= {
+            f"blocks.{i}.attn_norm": torch.ones(width),
+            f"blocks.{i}.ff_norm": torch.ones(width),
+            f"blocks.{i}.ff_proj": random(inner, width),
+            f"blocks.{i}.up_proj": random(inner, width),
+            f"blocks.{i}.ff_out": random(width, inner),
+        }
+        for name in ("q_proj", "k_proj", "v_proj", "attn_out"):
+            tensors[f"blocks.{i}.{name}"] = random(width, width)
+    return {f"model.transformer.{name}.weight": tensor for name, tensor in tensors.items()}
+
+
+def save_llada(folder: Path, *, seed: int = 0, **changes: object) -> Path:
+    """A whole random LLaDA checkpoint, as the hub would hold it."""
+    tokenizer = byte_tokenizer()
+    vocab = tokenizer.get_vocab_size()
+    ids = {"mask_token_id": vocab - 1, "eos_token_id": vocab - 2}
+    config = LLADA | {"vocab_size": vocab, "embedding_size": vocab} | ids | changes
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"eos_token": "<|end|>", "mask_token": "<|mask|>"})
+    )
+    tensors = llada_tensors(config, vocab, seed)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def random_llada(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random LLaDA checkpoint that loads and decodes in milliseconds."""
+    return save_llada(tmp_path_factory.mktemp("models") / "random-llada")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny matrices are slower on many threads, and other tests may be running."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
