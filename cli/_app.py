@@ -4,19 +4,19 @@ import logging
 import sys
 from typing import Annotated, Any
 
-import click
 import typer
-from c4.cli import _models, _record, _runs, _tasks
-from c4.cli._progress import console
-from c4.errors import C4Error
 from rich.logging import RichHandler
 from typer.core import TyperGroup
+
+from c4.cli import _grade, _models, _record, _runs, _tasks
+from c4.cli._progress import console
+from c4.errors import C4Error
 
 
 class C4Group(TyperGroup):
     """Prints what a user can act on without a traceback."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except C4Error as error:
@@ -48,7 +48,8 @@ def configure(
     logging.getLogger("c4").setLevel(level)
 
 
-app.command("record")(_record.record_command)
+app.command("record", help=_record.HELP)(_record.record_command)
+app.command("grade")(_grade.grade_command)
 app.command("runs")(_runs.runs_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")

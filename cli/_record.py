@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from c4.cli._progress import progress
 from c4.record import RecordConfig, RunSummary, plan_recording, start_recording, summarise
 
@@ -87,9 +88,7 @@ def record_command(
     )
     wanted = {sample.index for sample in plan.sample_set.samples}
     with start_recording(plan) as recording, progress(f"{model} {task}", len(recording)) as advance:
-        log.info(
-            "%d of %d trajectories are there already", len(wanted) - len(recording), len(wanted)
-        )
+        log.info("%d of %d trajectories to decode", len(recording), len(wanted))
         for row in recording:
             advance(f"{row.wall_seconds:.2f} s each")
     summary = summarise(plan.folder, wanted)

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from c4.cli._progress import progress
-from c4.errors import RunError
-from c4.record import check_run, find_runs, open_run, summarise
 from rich.console import Console
 from rich.table import Table
+
+from c4.cli._progress import progress
+from c4.errors import RunError
+from c4.record import find_runs, open_run, summarise
 
 
 def runs_command(
@@ -23,12 +24,7 @@ def runs_command(
     if not folders:
         raise RunError(f"no recordings below {root}; make one with: c4 record --task math")
     if check:
-        with progress(
-            "checking", total=sum(len(open_run(folder)) for folder in folders)
-        ) as advance:
-            for folder in folders:
-                for _ in check_run(folder):
-                    advance()
+        check_runs(folders)
     summaries = [summarise(folder) for folder in folders]
     if as_json:
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
@@ -39,3 +35,12 @@ def runs_command(
         cells = (s.model, s.task, s.source, str(s.trajectories), accuracy, f"{s.steps:g}")
         table.add_row(*cells, f"{s.bytes:,}", str(s.folder))
     Console().print(table)
+
+
+def check_runs(folders: list[Path]) -> None:
+    """Read everything; the first damaged file is an error that names it."""
+    runs = [open_run(folder) for folder in folders]
+    with progress("checking", total=sum(map(len, runs))) as advance:
+        for run in runs:
+            for _ in run:
+                advance()

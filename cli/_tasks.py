@@ -5,9 +5,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from c4.tasks import TASKS
 from rich.console import Console
 from rich.table import Table
+
+from c4.tasks import TASKS
 
 
 def tasks_command(

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from c4.errors import ModelError
-from c4.models._checkpoint import Checkpoint
 from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
@@ -22,6 +20,9 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
 )
+
+from c4.errors import ModelError
+from c4.models._checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def _masked_lm(checkpoint: Checkpoint) -> Architecture:
         raise _needs_foreign_code(checkpoint) from error
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
         raise _needs_foreign_code(checkpoint)
-    return Architecture(MODEL_FOR_MASKED_LM_MAPPING[type(config)], config, lambda name: name)
+    model: Any = MODEL_FOR_MASKED_LM_MAPPING[type(config)]
+    return Architecture(model, config, lambda name: name)
 
 
 def _needs_foreign_code(checkpoint: Checkpoint) -> ModelError:

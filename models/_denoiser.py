@@ -1,4 +1,4 @@
-"""The denoiser: token ids in; token, confidence, gap and entropy at every generated position out."""
+"""The denoiser: ids in; token, confidence, gap and entropy of every generated position out."""
 
 from dataclasses import dataclass
 from typing import cast

@@ -5,8 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from transformers import (
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen2Tokenizer,
+)
+from transformers.utils import logging as transformers_logging
+
 from c4.errors import ConfigError, ModelError
 from c4.models._architectures import NATIVE, Architecture, architecture_of
 from c4.models._checkpoint import (
@@ -16,14 +26,6 @@ from c4.models._checkpoint import (
     weights_hash,
 )
 from c4.models._denoiser import Denoiser
-from transformers import (
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    Qwen2Tokenizer,
-)
-from transformers.utils import logging as transformers_logging
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -106,15 +108,16 @@ def resolve_dtype(dtype: str, device: str) -> str:
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """The checkpoint's tokenizer, by its files rather than by the class they name."""
     folder = checkpoint.folder
+    kind: Any = PreTrainedTokenizerFast
+    if checkpoint.model_type not in NATIVE:
+        kind = AutoTokenizer
+    elif not (folder / "tokenizer.json").exists():
+        kind = Qwen2Tokenizer  # Dream names a class of its own that adds nothing to Qwen2's
     try:
-        if checkpoint.model_type not in NATIVE:
-            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        if (folder / "tokenizer.json").exists():
-            return PreTrainedTokenizerFast.from_pretrained(folder)
-        # Dream names a class of its own that adds nothing to Qwen2's.
-        return Qwen2Tokenizer.from_pretrained(folder)
+        tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, TypeError) as error:
         raise ModelError(f"{folder}: no usable tokenizer ({error})") from error
+    return tokenizer
 
 
 def _build(
@@ -130,8 +133,9 @@ def _build(
         architecture.rename(name): tensor.to(device=device, dtype=dtype)
         for name, tensor in read_tensors(files)
     }
+    load: Any = architecture.model.from_pretrained  # answers two values when asked for both
     with _quiet_transformers():
-        model, info = architecture.model.from_pretrained(
+        model, info = load(
             None,
             config=architecture.config,
             state_dict=tensors,
@@ -146,7 +150,8 @@ def _build(
     for what, names in problems.items():
         if names:
             raise ModelError(f"{checkpoint.folder}: the checkpoint {what} tensor {min(names)}")
-    return model.to(device).eval()
+    loaded: PreTrainedModel = model.to(device).eval()
+    return loaded
 
 
 @contextmanager

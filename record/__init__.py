@@ -1,8 +1,8 @@
 """Record: decode a task at full budget and keep every step on disk; read it back.
 
 `plan_recording` resolves and checks a configuration, `start_recording` carries it out and
-gives each trajectory once it is safe. `open_run` reads a recording as arrays of (steps, positions). The
-decode loop takes a commit rule and an observer and knows no method by name.
+gives each trajectory once it is safe. `open_run` reads a recording as arrays of (steps,
+positions). The decode loop takes a commit rule and an observer and knows no method by name.
 """
 
 from c4.record._cells import CellRecorder, Cells
@@ -18,6 +18,7 @@ from c4.record._record import (
     start_recording,
     summarise,
 )
+from c4.record._regrade import regrade
 from c4.record._rows import TrajectoryRow
 from c4.record._run import Run, Trajectory, find_runs, open_run
 from c4.record._text import TokenText, Vocabulary
@@ -46,6 +47,7 @@ __all__ = [
     "find_runs",
     "open_run",
     "plan_recording",
+    "regrade",
     "run_folder",
     "start_recording",
     "summarise",

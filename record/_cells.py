@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from c4.record._decode import StepView
 from c4.record._format import CELLS
 from c4.record._types import BoolArray, FloatArray, TokenArray
 
 CELLS_PER_PART = 2**18
-"""A part closes at the trajectory that reaches this: small files waste headers, large ones memory."""
+"""A part holds at most this many: small files waste headers, large ones memory."""
 
 WRITE_OPTIONS = {
     "compression": "zstd",
@@ -98,8 +100,8 @@ def split_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iter
         start = stop
 
 
-def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     is_bool = pa.types.is_boolean(array.type)  # Arrow packs booleans into bits
-    values: npt.NDArray[np.generic] = array.to_numpy(zero_copy_only=not is_bool)
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=not is_bool)
     return values

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
 from c4.models import Reading
 from c4.record._types import BoolArray, IntArray
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
 from c4.models import Reading
 from c4.record._commit import CommitRule, Schedule
 from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
@@ -105,4 +106,5 @@ def view_step(step: int, block: int, reading: Reading, masked: BoolArray) -> Ste
 def fixed_point(signal: str, values: FloatArray) -> FloatArray:
     """Values rounded to the signal's resolution; exact in float32 up to 2^24 units."""
     unit = np.float32(RESOLUTION[signal])
-    return np.rint(values / unit) * unit
+    rounded: FloatArray = np.rint(values / unit) * unit
+    return rounded

@@ -6,6 +6,7 @@
         cells/000000-000027.1f0c93aa.parquet      one row per step × position
         trajectories/000000-000027.5e1d00c2.parquet
         pending/000028-000028.77aa01b9.parquet    finished, not yet sealed into a part
+        grades/000000-000027.90b1c2d3.parquet     given later, if any
 
 A part's name holds the trajectories it covers and the CRC-32 of its bytes. It is written under
 a temporary name, flushed to the disk and renamed, so a name without `.tmp` is a whole file, and
@@ -23,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from c4.errors import RunError
 
 SCHEMA_VERSION = 1
@@ -62,6 +64,17 @@ TRAJECTORIES = pa.schema(
         pa.field("wall_seconds", pa.float64(), nullable=False),  # the decode alone
     ]
 )
+
+GRADES = pa.schema(
+    [
+        pa.field("trajectory", pa.int32(), nullable=False),
+        pa.field("answer", pa.string()),
+        pa.field("correct", pa.bool_(), nullable=False),
+        pa.field("grader", pa.string(), nullable=False),  # the version of c4 that graded
+        pa.field("graded", pa.string(), nullable=False),  # when; the newest grade counts
+    ]
+)
+"""Grades given after the recording. They are added; what was recorded stays."""
 
 PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
 TEMPORARY = ".tmp"

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from c4.errors import RunError
 from c4.models import (
     EMBEDDED,
@@ -123,9 +124,13 @@ def plan_recording(config: RecordConfig) -> Plan:
 
 
 def resolve_shape(config: RecordConfig, task: Task, checkpoint: Checkpoint) -> Shape:
-    """The user's numbers, else those the model was made for, else the paper's."""
+    """The user's numbers, else those the model was made for, else the paper's.
+
+    A length of the user's own brings a full budget with it: as many steps as positions.
+    """
     shape = asdict(task.shape) | dict(checkpoint.shape_for(task.family) or {})
-    asked = {"length": config.length, "steps": config.steps, "block": config.block}
+    steps = config.length if config.steps is None else config.steps
+    asked = {"length": config.length, "steps": steps, "block": config.block}
     return Shape(**shape | {key: value for key, value in asked.items() if value is not None})
 
 

@@ -1,11 +1,13 @@
 """Reading a recording back: trajectories one at a time, never more than a part in memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
+
 from c4.errors import RunError
 from c4.record._cells import Cells, split_cells
 from c4.record._format import (
@@ -50,18 +52,16 @@ class Run:
             yield from self._read(first)
 
     def rows(self) -> Iterator[TrajectoryRow]:
-        """The trajectories without their cells."""
+        """The trajectories without their cells, with the newest grade of each."""
         for first in sorted([*self._rows, *(part.first for part in self._pending)]):
             yield from self._read_rows(first)
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number."""
-        firsts = [
-            p.first for p in [*self._rows.values(), *self._pending] if index in p.trajectories
-        ]
-        if not firsts:
-            raise RunError(f"{self.folder}: no trajectory {index}; there are {len(self)}")
-        return next(t for t in self._read(firsts[0]) if t.row.trajectory == index)
+        for part in [*self._rows.values(), *self._pending]:
+            if index in part.trajectories:
+                return next(t for t in self._read(part.first) if t.row.trajectory == index)
+        raise RunError(f"{self.folder}: no trajectory {index}; there are {len(self)}")
 
     @property
     def task(self) -> str:
@@ -84,8 +84,10 @@ class Run:
     def _read_rows(self, first: int) -> list[TrajectoryRow]:
         if first in self._rows:
             table = open_part(self._rows[first]).read()
-            return [TrajectoryRow(**row) for row in table.to_pylist()]
-        return [pending_row(open_part(self._pending_part(first)))]
+            rows = [TrajectoryRow(**row) for row in table.to_pylist()]
+        else:
+            rows = [pending_row(open_part(self._pending_part(first)))]
+        return [replace(row, **self._grades.get(row.trajectory, {})) for row in rows]
 
     def _read(self, first: int) -> Iterator[Trajectory]:
         rows = self._read_rows(first)
@@ -98,6 +100,16 @@ class Run:
         shapes = [(row.forward_passes, row.length) for row in rows]
         for row, cells in zip(rows, split_cells(open_part(part), shapes), strict=True):
             yield Trajectory(row, cells)
+
+    @cached_property
+    def _grades(self) -> dict[int, dict[str, Any]]:
+        """The newest grade of every trajectory that was graded after it was recorded."""
+        parts = list_parts(self.folder / "grades")
+        added = [row for part in parts for row in open_part(part).read().to_pylist()]
+        return {
+            row["trajectory"]: {"answer": row["answer"], "correct": row["correct"]}
+            for row in sorted(added, key=lambda row: row["graded"])
+        }
 
     def _pending_part(self, first: int) -> Part:
         return next(part for part in self._pending if part.first == first)

@@ -10,13 +10,17 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from c4.errors import RunError
 from c4.record._cells import CELLS_PER_PART, WRITE_OPTIONS, Cells, cells_to_table, encode_table
 from c4.record._format import (
+    GRADES,
     ROW_KEY,
     TEMPORARY,
     TRAJECTORIES,
@@ -31,7 +35,7 @@ from c4.record._format import (
 )
 from c4.record._rows import TrajectoryRow
 from c4.record._run import pending_row
-from c4.tasks import Shape
+from c4.tasks import Grade, Shape
 
 
 def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
@@ -130,6 +134,17 @@ class RunWriter:
         write_part(self.folder / "trajectories", first, last, data)
         self._remove(pending[i].path for i in indices)
         return True
+
+    def add_grades(self, grades: Mapping[int, Grade]) -> None:
+        """Keep grades beside the recording, which stays as it is."""
+        stamp = {
+            "grader": version("c4-dlm"),
+            "graded": datetime.now(UTC).isoformat(timespec="microseconds"),
+        }
+        rows = [{"trajectory": i, **asdict(grade), **stamp} for i, grade in sorted(grades.items())]
+        table = pa.Table.from_pylist(rows, schema=GRADES)
+        data = encode_table(table, compression="zstd")
+        write_part(self.folder / "grades", min(grades), max(grades), data)
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched."""

@@ -63,12 +63,9 @@ def trace_bytes(pieces: Sequence[bytes]) -> TokenText:
     if data.isascii():
         return TokenText(data.decode(), starts, ends)
     text, char_at = _decode_bytes(data)
-    # A token without bytes keeps an empty span between its neighbours.
-    token_ends = [char_at[e - 1] + 1 if e else 0 for e in ends]
-    token_starts = [
-        char_at[s] if s < e else (char_at[s - 1] + 1 if s else 0)
-        for s, e in zip(starts, ends, strict=True)
-    ]
+    # A token without bytes lies between its neighbours, or inside a character they share.
+    token_starts = [char_at[start] if start < len(data) else len(text) for start in starts]
+    token_ends = [char_at[end - 1] + 1 if end else 0 for end in ends]
     return TokenText(text, token_starts, token_ends)
 
 
@@ -78,11 +75,10 @@ def _decode_bytes(data: bytes) -> tuple[str, list[int]]:
     text = ""
     char_at: list[int] = []
     for i in range(len(data)):
-        decoded = decoder.decode(data[i : i + 1], final=i == len(data) - 1)
-        # Bytes held back belong to the first character that now comes out. A replacement may be
-        # followed by the byte that broke the sequence, which then is a character of its own.
-        char_at.append(len(text) + max(0, len(decoded) - 1))
-        text += decoded
+        text += decoder.decode(data[i : i + 1], final=i == len(data) - 1)
+        # A byte that is held back begins or continues a character that is yet to come out.
+        held = bool(decoder.getstate()[0])
+        char_at.append(len(text) if held else len(text) - 1)
     return text, char_at
 
 

@@ -9,6 +9,7 @@ and character spans out.
 from c4.tasks._grade import Grade, check_can_grade, grade
 from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, Sample, SampleSet, load_samples
 from c4.tasks._registry import TASKS, get_task
+from c4.tasks._sandbox import Isolation, isolation
 from c4.tasks._task import Candidate, Example, Extractor, Family, SearchMode, Shape, Task
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Extractor",
     "Family",
     "Grade",
+    "Isolation",
     "Sample",
     "SampleSet",
     "SearchMode",
@@ -28,5 +30,6 @@ __all__ = [
     "check_can_grade",
     "get_task",
     "grade",
+    "isolation",
     "load_samples",
 ]

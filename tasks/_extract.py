@@ -25,10 +25,11 @@ def first_letter(text: str) -> Candidate | None:
 
 def last_number(text: str) -> Candidate | None:
     """The last number, currency signs and separators allowed inside it."""
-    last = None
-    for last in NUMBER.finditer(text):
-        pass
-    return last and Candidate(normal_number(last[0]), last.start(), last.end())
+    matches = list(NUMBER.finditer(text))
+    if not matches:
+        return None
+    last = matches[-1]
+    return Candidate(normal_number(last[0]), last.start(), last.end())
 
 
 def last_boxed(text: str) -> Candidate | None:

@@ -10,6 +10,7 @@ from typing import overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from c4.errors import DataError
 from c4.tasks._task import Example, Row, Task
 from c4.tasks.problems import EVALUATION, problem
@@ -82,10 +83,13 @@ def load_samples(
             f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n {wanted} "
             f"ask for {skip + wanted}: use --n of at most {max(0, len(order) - skip)}"
         )
-    samples = [
-        Sample(i, order[i], examples.get(order[i]) or _read(task, rows, order[i], origin))
-        for i in range(skip, skip + wanted)
-    ]
+    samples = []
+    for index in range(skip, skip + wanted):
+        row = order[index]
+        example = examples.get(row) or _read(task, rows, row, origin)
+        if example is None:
+            raise DataError(f"{origin}, row {row}: not a problem that {task.name} can use")
+        samples.append(Sample(index, row, example))
     return SampleSet(samples, origin, usable=len(order), left_out=len(rows) - len(order))
 
 

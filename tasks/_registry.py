@@ -20,11 +20,13 @@ from c4.tasks import (
 )
 from c4.tasks._task import Task
 
-MODULES = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
-MODULES += (gsm8k, math, svamp, asdiv, gsmhard)
-MODULES += (humaneval, mbpp)
+LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
+LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)
+CODE = (humaneval, mbpp)
 
-TASKS: dict[str, Task] = {module.TASK.name: module.TASK for module in MODULES}
+TASKS: dict[str, Task] = {
+    module.TASK.name: module.TASK for module in (*LETTERS, *LONG_REASONING, *CODE)
+}
 
 
 def get_task(name: str) -> Task:

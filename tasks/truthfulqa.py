@@ -13,9 +13,8 @@ def read(row: Row) -> Example | None:
     true = list(row["mc1_targets"]["labels"]).index(1)
     # The data has the true choice first in every row. Seeded by the row itself, so that it
     # keeps its order whatever else is loaded.
-    order = random.Random(repr((row["question"], choices))).sample(
-        range(len(choices)), len(choices)
-    )
+    order = list(range(len(choices)))
+    random.Random(repr((row["question"], choices))).shuffle(order)
     return multiple_choice(row["question"], [choices[i] for i in order], order.index(true))
 
 

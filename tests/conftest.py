@@ -1,7 +1,6 @@
 """Parts that many tests share: models small enough to read, and folders to find data in."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from c4.models import Reading
 
 SHARED = Path(__file__).parents[2] / "shared"
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +129,12 @@ def save_llada(folder: Path, *, seed: int = 0, **changes: object) -> Path:
 def random_llada(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a random LLaDA checkpoint that loads and decodes in milliseconds."""
     return save_llada(tmp_path_factory.mktemp("models") / "random-llada")
+
+
+@pytest.fixture(autouse=True)
+def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reaches for the network; the hub's cache still answers."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,36 @@
+"""`c4 grade`."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4.cli._progress import progress
+from c4.cli._record import render
+from c4.record import open_run, regrade, summarise
+
+
+def grade_command(
+    run: Annotated[Path, typer.Argument(help="Folder of one recording.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Grade again what has a grade already.")
+    ] = False,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Grade a recording that was made with --no-grade, or grade one again.
+
+    Grades are added beside the recording; the newest counts.
+
+    Example:
+        c4 grade runs/model=llada/task=humaneval
+    """
+    with progress(f"grading {run}", total=len(open_run(run))) as advance:
+        for _ in regrade(run, everything=everything, unsafe_code=unsafe_code):
+            advance()
+    summary = summarise(run)
+    typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import torch
+
+from c4.models import find_checkpoint, load_model, read_logits
+
+
+@pytest.fixture(scope="module")
+def denoiser(random_llada):
+    return load_model(find_checkpoint(str(random_llada))).denoiser
+
+
+IDS = np.random.default_rng(0).integers(0, 256, 30)
+
+
+def test_signals_are_what_their_definitions_say():
+    logits = torch.randn(200, 50, generator=torch.Generator().manual_seed(0)) * 5
+    reading = read_logits(logits.clone())
+    probability = logits.double().softmax(-1)
+    top = logits.sort(-1, descending=True).values
+    np.testing.assert_array_equal(reading.token, logits.argmax(-1).numpy())
+    np.testing.assert_allclose(reading.confidence, probability.max(-1).values, rtol=1e-5)
+    np.testing.assert_allclose(reading.gap, (top[:, 0] - top[:, 1]).numpy(), rtol=1e-6)
+    entropy = -(probability * probability.log()).sum(-1)
+    np.testing.assert_allclose(reading.entropy, entropy, rtol=1e-4, atol=1e-5)
+    assert reading.confidence.dtype == np.float32
+
+
+def test_certainty_has_no_negative_entropy():
+    logits = torch.zeros(3, 10)
+    logits[:, 4] = 200.0
+    reading = read_logits(logits)
+    assert (reading.token == 4).all()
+    assert (reading.confidence == 1).all()
+    assert (reading.entropy == 0).all()
+
+
+def test_only_the_generated_positions_are_read(denoiser):
+    assert denoiser.logits(IDS, 0).shape == (30, 258)
+    torch.testing.assert_close(denoiser.logits(IDS, 12), denoiser.logits(IDS, 0)[12:])
+    assert denoiser.read(IDS, 12).token.shape == (18,)
+
+
+def test_the_mask_is_never_predicted(denoiser):
+    logits = denoiser.logits(IDS, 0)
+    assert (logits[:, denoiser.mask_id] == logits.min()).all()
+    assert torch.isfinite(logits).all()
+
+
+def test_the_usual_positions_and_attention_change_nothing(denoiser):
+    explicit = denoiser.logits(
+        IDS, 10, positions=np.arange(30), attention=np.ones((30, 30), dtype=np.bool_)
+    )
+    torch.testing.assert_close(explicit, denoiser.logits(IDS, 10))
+
+
+def test_a_hidden_key_does_not_matter(denoiser):
+    attention = np.ones((30, 30), dtype=np.bool_)
+    attention[:, 5] = False
+    changed = IDS.copy()
+    changed[5] = (IDS[5] + 1) % 256
+    seen, hidden = (
+        [denoiser.logits(ids, 10, attention=mask) for ids in (IDS, changed)]
+        for mask in (None, attention)
+    )
+    assert not torch.allclose(*seen)
+    torch.testing.assert_close(*hidden)
+
+
+def test_a_shadow_behind_the_sequence_that_nobody_sees_changes_nothing(denoiser):
+    """What WINO needs: more rows, at positions that are taken, behind an attention mask."""
+    longer = np.concatenate([IDS, np.full(4, denoiser.mask_id)])
+    positions = np.concatenate([np.arange(30), np.arange(26, 30)])
+    attention = np.ones((34, 34), dtype=np.bool_)
+    attention[:30, 30:] = False
+    with_shadow = denoiser.logits(longer, 10, positions=positions, attention=attention)
+    torch.testing.assert_close(with_shadow[:20], denoiser.logits(IDS, 10))
+    assert with_shadow.shape[0] == 24

@@ -1,0 +1,128 @@
+import pytest
+from conftest import byte_tokenizer
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers.trainers import BpeTrainer
+
+from c4.record import Vocabulary
+from c4.record._text import trace_bytes
+
+END, MASK = 256, 257
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(byte_tokenizer().to_str(), [END])
+
+
+@pytest.fixture(scope="module")
+def merged():
+    """A trained byte-level tokenizer, with merges inside and across multi-byte characters."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=400,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|end|>", "<|mask|>"],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["The answer is 漢字 1,234 dollars 😀😀 café."] * 50, trainer)
+    return tokenizer
+
+
+pieces = st.lists(
+    st.one_of(
+        st.text(alphabet="aé漢😀 1", max_size=3).map(str.encode),
+        st.binary(max_size=3),
+        st.just("漢".encode()[:2]),
+        st.just("漢".encode()[2:]),
+    ),
+    max_size=12,
+)
+
+
+@given(pieces)
+def test_the_text_is_what_utf_8_says_and_spans_never_go_back(tokens):
+    traced = trace_bytes(tokens)
+    assert traced.text == b"".join(tokens).decode("utf-8", "replace")
+    assert list(traced.token_starts) == sorted(traced.token_starts)
+    assert list(traced.token_ends) == sorted(traced.token_ends)
+
+
+@given(st.lists(st.text(alphabet="aé漢😀 1", max_size=3), max_size=8), st.data())
+def test_a_span_is_exactly_the_tokens_that_share_bytes_with_it(words, data):
+    tokens = [word.encode() for word in words]
+    traced = trace_bytes(tokens)
+    if not traced.text:
+        return
+    start = data.draw(st.integers(0, len(traced.text) - 1))
+    end = data.draw(st.integers(start + 1, len(traced.text)))
+    low = len(traced.text[:start].encode())
+    high = len(traced.text[:end].encode())
+    touching, at = [], 0
+    for i, token in enumerate(tokens):
+        if token and at < high and at + len(token) > low:
+            touching.append(i)
+        at += len(token)
+    assert traced.token_span(start, end) == (touching[0], touching[-1] + 1)
+
+
+def test_a_character_split_over_tokens_belongs_to_all_of_them():
+    first, second, third = ("漢".encode()[i : i + 1] for i in range(3))
+    traced = trace_bytes([b"a", first, second, third, b"b"])
+    assert traced.text == "a漢b"
+    assert traced.token_span(1, 2) == (1, 4)
+    assert traced.token_span(2, 3) == (4, 5)
+
+
+def test_an_unfinished_character_is_one_replacement():
+    traced = trace_bytes([b"a", "漢".encode()[:2], b"b"])
+    assert traced.text == "a�b"
+    assert traced.token_span(1, 2) == (1, 2)
+    assert traced.token_span(2, 3) == (2, 3)
+
+
+def test_text_ends_at_the_first_end_token(vocabulary):
+    ids = [vocabulary._tokenizer.token_to_id(c) for c in "abc"]
+    assert vocabulary.text([ids[0], ids[1], END, ids[2]]) == "ab"
+    assert vocabulary.ending([ids[0], ids[1], END, ids[2], END]) == 2
+    assert vocabulary.ending([ids[0]]) == 1
+
+
+def test_special_tokens_and_unknown_ids_write_nothing(vocabulary):
+    a = vocabulary._tokenizer.token_to_id("a")
+    traced = vocabulary.trace([MASK, a, 9999, a])
+    assert traced.text == "aa"
+    assert traced.token_span(0, 1) == (1, 2)
+    assert traced.token_span(1, 2) == (3, 4)
+    assert traced.token_span(1, 1) is None
+
+
+@given(st.text(alphabet="The answr is漢字1,234 dol😀café.\n", max_size=40))
+def test_decoding_agrees_with_the_tokenizer_s_own(merged, text):
+    ids = merged.encode(text).ids
+    traced = Vocabulary(merged.to_str(), []).trace(ids)
+    assert traced.text == merged.decode(ids) == text
+    for i, (low, high) in enumerate(merged.encode(text).offsets):
+        assert (traced.token_starts[i], traced.token_ends[i]) == (low, high)
+
+
+def test_a_number_written_with_a_comma_keeps_its_span(merged):
+    text = "The answer is 1,234 dollars"
+    traced = Vocabulary(merged.to_str(), []).trace(merged.encode(text).ids)
+    first, last = traced.token_span(text.index("1"), text.index("4") + 1)
+    covered = text[traced.token_starts[first] : traced.token_ends[last - 1]]
+    assert covered.strip() == "1,234"
+
+
+def test_tokenizers_that_do_not_work_on_bytes_are_traced_too():
+    vocab = {"[UNK]": 0, "the": 1, "answer": 2, "##s": 3, "is": 4, "12": 5}
+    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.WordPiece(cleanup=False)
+    traced = Vocabulary(tokenizer.to_str(), []).trace([1, 2, 3, 4, 5])
+    assert traced.text == "the answers is 12"
+    assert traced.token_span(4, 11) == (1, 3)
+    assert traced.token_span(15, 17) == (4, 5)

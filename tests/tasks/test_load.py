@@ -1,0 +1,117 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from c4.errors import ConfigError, DataError
+from c4.tasks import TASKS, Shape, get_task, load_samples
+
+ROWS = [{"question": f"How many? {i}", "answer": f"work\n#### {i:,}"} for i in range(3000, 3030)]
+
+
+@pytest.fixture
+def rows_file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    return path
+
+
+def test_jsonl_and_parquet_give_the_same_examples(rows_file, tmp_path):
+    parquet = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist(ROWS), parquet)
+    from_jsonl = load_samples(TASKS["gsm8k"], str(rows_file), n=5, skip=2)
+    from_parquet = load_samples(TASKS["gsm8k"], str(parquet), n=5, skip=2)
+    assert from_jsonl.samples == from_parquet.samples
+    assert from_jsonl.origin != from_parquet.origin
+
+
+def test_skip_passes_over_the_head_of_one_fixed_shuffle(rows_file):
+    whole = load_samples(TASKS["gsm8k"], str(rows_file), skip=0, n=30).samples
+    assert [s.source_row for s in whole] != sorted(s.source_row for s in whole)
+    assert load_samples(TASKS["gsm8k"], str(rows_file), skip=10, n=5).samples == whole[10:15]
+    assert [s.index for s in whole] == list(range(30))
+
+
+def test_another_seed_gives_another_order(rows_file):
+    first, second = (
+        load_samples(TASKS["gsm8k"], str(rows_file), skip=0, n=30, seed=seed) for seed in (0, 1)
+    )
+    assert first.samples != second.samples
+
+
+def test_a_short_source_gives_what_it_has_unless_asked_for_more(rows_file):
+    assert len(load_samples(TASKS["gsm8k"], str(rows_file), skip=10).samples) == 20
+    with pytest.raises(DataError, match=r"30 usable .* use --n of at most 20"):
+        load_samples(TASKS["gsm8k"], str(rows_file), skip=10, n=21)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"question": "x"}', "row 0: no field 'answer'; gsm8k expects the fields of openai/gsm8k"),
+        ("{broken", "line 1: not valid JSON"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_by_name_and_row(tmp_path, text, message):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_samples(TASKS["gsm8k"], str(path))
+
+
+def test_a_damaged_parquet_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match=r"rows\.parquet: not a readable Parquet file"):
+        load_samples(TASKS["gsm8k"], str(path))
+
+
+@pytest.mark.parametrize("source", ["nowhere.jsonl", "embeded"])
+def test_a_source_that_does_not_exist_names_the_choices(source):
+    with pytest.raises(DataError, match="give embedded, hub, or a"):
+        load_samples(TASKS["gsm8k"], source)
+
+
+def test_a_folder_in_the_hub_s_form_is_read_by_the_hub_s_library(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    folder = tmp_path / "gsm8k"
+    (folder / "main").mkdir(parents=True)
+    datasets.Dataset.from_list(ROWS).to_parquet(folder / "main" / "test-00000-of-00001.parquet")
+    (folder / "README.md").write_text(
+        "---\nconfigs:\n- config_name: main\n  data_files:\n"
+        "  - split: test\n    path: main/test-*\n---\n"
+    )
+    loaded = load_samples(TASKS["gsm8k"], str(folder), n=3, skip=0)
+    assert loaded.origin.startswith("hub:openai/gsm8k/main/test@")
+    assert {s.example.target for s in loaded.samples} <= {str(i) for i in range(3000, 3030)}
+
+
+def test_an_unreachable_hub_says_what_to_do_instead(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def refuse(*args, **kwargs):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    with pytest.raises(DataError, match=r"no route.*use --source embedded, or --source FILE"):
+        load_samples(TASKS["gsm8k"], "hub")
+
+
+def test_a_misspelt_task_is_met_with_the_nearest():
+    with pytest.raises(ConfigError, match="no task named 'gsm8'; known here: gsm8k"):
+        get_task("gsm8")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ({"length": 100, "steps": 100, "block": 32}, "100 is not a multiple of block length 32"),
+        ({"length": 64, "steps": 30, "block": 16}, "30 steps cannot be shared evenly by 4 blocks"),
+        ({"length": 64, "steps": 128, "block": 16}, "use at most 64 steps"),
+        ({"length": 64, "steps": 0, "block": 16}, "steps must be at least 1"),
+    ],
+)
+def test_a_shape_that_cannot_be_meant_is_refused(shape, message):
+    with pytest.raises(ConfigError, match=message):
+        Shape(**shape)

@@ -1,0 +1,95 @@
+"""Loaders, extractors and graders on real benchmark rows."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+
+from c4.tasks import TASKS, Family, Isolation, grade, isolation, load_samples
+
+SCALAR = [name for name, task in TASKS.items() if task.family is not Family.CODE]
+CODE = [name for name, task in TASKS.items() if task.family is Family.CODE]
+LEFT_OUT = {"arc_c": 18, "asdiv": 143}
+"""Rows that section 7 of the specification leaves out, counted by hand from the files."""
+
+
+def read_rows(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def examples(shared_data, name):
+    path = shared_data / f"{name}.jsonl"
+    rows = len(read_rows(path))
+    loaded = load_samples(TASKS[name], str(path), skip=0, n=rows - LEFT_OUT.get(name, 0))
+    assert loaded.left_out == LEFT_OUT.get(name, 0)
+    return [sample.example for sample in loaded.samples]
+
+
+def gold_text(name, target):
+    """How a model that knows the answer would put it."""
+    if TASKS[name].family is Family.LETTERS:
+        return f"{target}. As the text says."
+    if name == "math":
+        return rf"We add 1 and 2. So the answer is $\boxed{{{target}}}$."
+    return f"We add 1 and 2. So the answer is ${target}."
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_every_gold_answer_is_graded_correct(shared_data, name):
+    task = TASKS[name]
+    for example in examples(shared_data, name):
+        given = grade(task, example, gold_text(name, example.target))
+        assert given.correct, (example.target, given)
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_the_next_example_s_answer_is_graded_wrong_unless_it_is_the_same(shared_data, name):
+    task = TASKS[name]
+    all_examples = examples(shared_data, name)
+    for example, other in pairwise(all_examples):
+        given = grade(task, example, gold_text(name, other.target))
+        assert given.correct == (other.target == example.target)
+    assert not grade(task, all_examples[0], "").correct
+
+
+def test_gsm8k_s_own_worked_solutions_are_graded_correct(shared_data):
+    for row in read_rows(shared_data / "gsm8k.jsonl"):
+        assert grade(TASKS["gsm8k"], TASKS["gsm8k"].read(row), row["answer"]).correct
+
+
+def test_math_s_own_worked_solutions_are_graded_correct(shared_data):
+    for row in read_rows(shared_data / "math.jsonl"):
+        assert grade(TASKS["math"], TASKS["math"].read(row), row["solution"]).correct, row["answer"]
+
+
+def test_truthfulqa_s_true_choice_does_not_stay_first(shared_data):
+    targets = [example.target for example in examples(shared_data, "truthfulqa")]
+    assert targets.count("A") < len(targets) / 3
+
+
+needs_isolation = pytest.mark.skipif(
+    isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
+)
+
+
+@needs_isolation
+@pytest.mark.parametrize("name", CODE)
+def test_every_reference_solution_passes_its_tests(shared_data, name):
+    task = TASKS[name]
+    with ThreadPoolExecutor(2) as pool:
+        todo = examples(shared_data, name)
+        graded = list(pool.map(lambda e: grade(task, e, e.target), todo))
+    assert [e.prompt for e, g in zip(todo, graded, strict=True) if not g.correct] == []
+
+
+@needs_isolation
+@pytest.mark.parametrize("name", CODE)
+def test_a_function_that_returns_nothing_fails(shared_data, name):
+    task = TASKS[name]
+    for example in examples(shared_data, name)[:12]:
+        head = task.extract(example.target).value.splitlines()
+        stub = next(line for line in head if line.startswith("def ")) + "\n    return None\n"
+        given = grade(task, example, stub)
+        assert given.answer is not None
+        assert not given.correct, example.prompt
