@@ -1,0 +1,174 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.record import find_runs, open_run
+from c4.record._cells import SIGNALS
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def record_args(random_llada, tmp_path):
+    options = {"--task": "svamp", "--model": random_llada, "--source": "embedded", "--n": 3}
+    return ["record", *(x for pair in options.items() for x in pair), "--out", tmp_path / "runs"]
+
+
+def test_recording_prints_one_line_and_leaves_a_run(record_args, tmp_path):
+    result = c4(*record_args, "--skip", 0)
+    folder = tmp_path / "runs" / "model=random-llada" / "task=svamp"
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    assert "svamp on random-llada (source=embedded): 3 trajectories, accuracy 0.0%" in result.stdout
+    assert str(folder) in result.stdout
+    assert find_runs(tmp_path / "runs") == [folder]
+    assert open_run(folder).indices == [0, 1, 2]
+
+
+def test_machines_get_json_on_stdout_and_nothing_else(record_args):
+    summary = json.loads(c4(*record_args, "--json").stdout)
+    assert summary["trajectories"] == 3
+    assert summary["accuracy"] == 0
+    assert summary["steps"] == 24
+    assert summary["bytes"] > 0
+
+
+def test_the_same_command_again_goes_on(record_args, tmp_path):
+    c4(*record_args)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
+    assert c4(*record_args).exit_code == 0
+    after = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
+        (["--gen-length", 30, "--block-length", 8], "30 is not a multiple of block length 8"),
+        (["--model", "nope"], "no model 'nope'"),
+        (["--source", "nope.jsonl"], "no source 'nope.jsonl'"),
+        (["--n", 20000], "svamp has 10000 usable examples"),
+        (["--device", "abacus"], "device 'abacus' cannot be used here"),
+        (["--dtype", "int1"], "no dtype named 'int1'"),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_leaves_nothing(record_args, tmp_path, change, message):
+    result = c4(*record_args, *change)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_another_identity_names_what_differs_and_keeps_the_old_run(record_args, tmp_path):
+    c4(*record_args)
+    result = c4(*record_args, "--seed", 1)
+    assert result.exit_code == 2
+    assert "seed: 0 there, 1 here" in result.stderr
+    assert c4(*record_args, "--seed", 1, "--fresh").exit_code == 0
+    assert open_run(find_runs(tmp_path / "runs")[0]).manifest.identity["seed"] == 1
+
+
+def test_runs_lists_and_checks_every_recording(record_args, tmp_path):
+    c4(*record_args)
+    listed = json.loads(c4("runs", "--runs", tmp_path / "runs", "--json").stdout)
+    assert [(run["task"], run["trajectories"]) for run in listed] == [("svamp", 3)]
+    assert c4("runs", "--runs", tmp_path / "runs", "--check").exit_code == 0
+    damaged = next((tmp_path / "runs").rglob("cells/*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    result = c4("runs", "--runs", tmp_path / "runs", "--check")
+    assert result.exit_code == 2
+    assert f"{damaged.name}: damaged" in "".join(result.stderr.split("\n"))
+
+
+def test_runs_of_an_empty_folder_say_how_to_make_one(tmp_path):
+    result = c4("runs", "--runs", tmp_path)
+    assert result.exit_code == 2
+    assert "make one with: c4 record --task math" in result.stderr
+
+
+def test_grades_can_be_added_by_command(record_args, tmp_path):
+    assert "not graded" in c4(*record_args, "--no-grade").stdout
+    folder = find_runs(tmp_path / "runs")[0]
+    assert "accuracy 0.0%" in c4("grade", folder).stdout
+
+
+@pytest.mark.parametrize("command", [["tasks"], ["models", "list"]])
+def test_lists_come_as_a_table_and_as_json(command):
+    assert c4(*command).exit_code == 0
+    names = json.dumps(json.loads(c4(*command, "--json").stdout))
+    assert ("gsm8k" in names) or ("llada" in names)
+
+
+@pytest.mark.parametrize("command", ["record", "grade", "runs", "tasks", "models"])
+def test_every_command_explains_itself(command):
+    result = c4(command, "--help")
+    assert result.exit_code == 0
+    assert len(result.stdout) > 200
+
+
+def start(args):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "c4.cli", *map(str, args)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def contents(root):
+    """Cells as lists, rows without times."""
+    (folder,) = find_runs(root)
+    return {
+        t.row.trajectory: (t.row.final_ids, [getattr(t.cells, name).tolist() for name in SIGNALS])
+        for t in open_run(folder)
+    }
+
+
+def wait_for_files(root, count, process):
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if sum(1 for _ in root.rglob("pending/*.parquet")) >= count:
+            return
+        time.sleep(0.005)
+
+
+def test_a_process_killed_at_random_resumes_to_the_same_recording(record_args, tmp_path):
+    args = [*record_args[:-1], tmp_path / "killed", "--n", 60]
+    for session in range(2):
+        process = start(args)
+        wait_for_files(tmp_path / "killed", 5 + 20 * session, process)
+        time.sleep(random.random() / 10)
+        process.kill()
+        process.communicate()
+    killed = contents(tmp_path / "killed")
+    assert 5 <= len(killed) < 60
+    assert c4(*args).exit_code == 0
+    c4(*record_args, "--n", 60)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "runs")
+    names = [
+        sorted(path.name for path in (tmp_path / root).rglob("cells/*.parquet"))
+        for root in ("killed", "runs")
+    ]
+    assert names[0] == names[1]
+
+
+def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
+    process = start([*record_args, "--n", 300])
+    wait_for_files(tmp_path / "runs", 2, process)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "nothing finished is lost: give the same command to go on" in stderr
+    assert "Traceback" not in stderr
+    assert len(contents(tmp_path / "runs")) >= 2
