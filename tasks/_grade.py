@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass
 
 from c4.tasks._extract import normal_code
+from c4.tasks._sandbox import Verdict, require_isolation, run_program
 from c4.tasks._task import Example, Family, Task
 
 
@@ -19,8 +20,6 @@ class Grade:
 def check_can_grade(task: Task, *, unsafe_code: bool = False) -> None:
     """Refuse now, rather than after the decode, if this machine cannot grade the task."""
     if task.family is Family.CODE and not unsafe_code:
-        from c4.tasks._sandbox import require_isolation
-
         require_isolation()
 
 
@@ -31,8 +30,6 @@ def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False)
         return Grade(None, correct=False)
     if task.family is not Family.CODE:
         return Grade(found.value, correct=found.value == example.target)
-    from c4.tasks._sandbox import Verdict, run_program
-
     outcome = run_program(example.preamble, program_in(text), example.tests, unsafe=unsafe_code)
     return Grade(found.value, correct=outcome.verdict is Verdict.PASSED)
 

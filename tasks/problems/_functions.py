@@ -58,8 +58,9 @@ def draw_cases(
 ) -> list[tuple[tuple[Any, ...], Any]]:
     """Arguments with results; the unchanged argument or another constant would not pass."""
     while True:
-        calls = [tuple(_argument(rng, letter, constants) for letter in kind.takes)
-                 for _ in range(count)]
+        calls = [
+            tuple(_argument(rng, letter, constants) for letter in kind.takes) for _ in range(count)
+        ]
         results = [kind.compute(constants, *call) for call in calls]
         rivals = [[call[0] for call in calls], [results[0]] * count]
         for other in constants.neighbours():

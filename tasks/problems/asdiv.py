@@ -62,7 +62,7 @@ TEMPLATES = (
         "{name} sells {a} {things}. That leaves {b} {things} in the shop. "
         "The question asks how many were there before, so we add {b} to {a}.",
     ),
-)
+)  # fmt: skip
 
 
 def generate(rng: random.Random) -> Problem:

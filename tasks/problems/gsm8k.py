@@ -86,7 +86,7 @@ STORIES = (
         ),
         "So {name} has {u} {things} left.",
     ),
-)
+)  # fmt: skip
 
 
 def generate(rng: random.Random) -> Problem:

@@ -94,7 +94,7 @@ KINDS = (
          "return {x}.replace('{c}', '')", lambda o, x: x.replace(o.c, "")),
     Kind("has contains find", "t", "Return True if {x} contains '{c}'.",
          "return '{c}' in {x}", lambda o, x: o.c in x),
-)
+)  # fmt: skip
 
 
 def generate(rng: random.Random) -> Problem:

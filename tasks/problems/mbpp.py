@@ -73,7 +73,7 @@ KINDS = (
          "return ''.join(c * 2 for c in text)", lambda o, t: "".join(c * 2 for c in t)),
     Kind("join_with connect link", "tt", "join two strings with '{c}' between them",
          "return a + '{c}' + b", lambda o, a, b: a + o.c + b),
-)
+)  # fmt: skip
 
 
 def generate(rng: random.Random) -> Problem:

@@ -55,7 +55,7 @@ TEMPLATES = (
         "The question is about {name} and {friend}. The {d} {things} of {other} do not matter. "
         "{name} has {a} and {friend} has {b}, so we subtract {b} from {a}.",
     ),
-)
+)  # fmt: skip
 
 
 def generate(rng: random.Random) -> Problem:
