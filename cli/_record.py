@@ -2,13 +2,14 @@
 
 import json
 import logging
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from c4.cli._progress import progress
+from c4.cli._progress import console, progress
 from c4.record import RecordConfig, RunSummary, plan_recording, start_recording, summarise
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,13 @@ def record_command(
         )
     )
     wanted = {sample.index for sample in plan.sample_set.samples}
-    with start_recording(plan) as recording, progress(f"{model} {task}", len(recording)) as advance:
+    if plan.sample_set.left_out:
+        log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, task)
+    with ExitStack() as stack:
+        with console.status(f"loading {model}"):
+            recording = stack.enter_context(start_recording(plan))
         log.info("%d of %d trajectories to decode", len(recording), len(wanted))
+        advance = stack.enter_context(progress(f"{model} {task}", len(recording)))
         for row in recording:
             advance(f"{row.wall_seconds:.2f} s each")
     summary = summarise(plan.folder, wanted)

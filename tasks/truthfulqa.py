@@ -21,7 +21,7 @@ def read(row: Row) -> Example | None:
 TASK = Task(
     name="truthfulqa",
     family=Family.LETTERS,
-    hub=HubSplit(dataset="truthful_qa", config="multiple_choice", split="validation"),
+    hub=HubSplit(dataset="truthfulqa/truthful_qa", config="multiple_choice", split="validation"),
     read=read,
     extract=first_letter,
     search=SearchMode.FIRST5,

@@ -14,7 +14,7 @@ def read(row: Row) -> Example | None:
 TASK = Task(
     name="winogrande",
     family=Family.LETTERS,
-    hub=HubSplit(dataset="winogrande", config="winogrande_xl", split="validation"),
+    hub=HubSplit(dataset="allenai/winogrande", config="winogrande_xl", split="validation"),
     read=read,
     extract=first_letter,
     search=SearchMode.FIRST5,
