@@ -23,3 +23,7 @@ class SandboxError(C4Error):
 
 class RunError(C4Error):
     """A recording that is missing, damaged, or not the one asked for."""
+
+
+class NotReplayable(C4Error):  # noqa: N818 - the name is the message
+    """A recording cannot answer for a method that changes which steps exist."""

@@ -5,10 +5,18 @@ gives each trajectory once it is safe. `open_run` reads a recording as arrays of
 positions). The decode loop takes a commit rule and an observer and knows no method by name.
 """
 
-from c4.record._cells import CellRecorder, Cells
+from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import CommitRule, Schedule
 from c4.record._decode import Decoded, Observer, StepView, decode
-from c4.record._format import CELLS, TRAJECTORIES, Manifest, run_folder
+from c4.record._format import (
+    CELLS,
+    TRAJECTORIES,
+    Manifest,
+    list_parts,
+    open_part,
+    run_folder,
+    write_part,
+)
 from c4.record._record import (
     Plan,
     RecordConfig,
@@ -20,35 +28,46 @@ from c4.record._record import (
 )
 from c4.record._regrade import regrade
 from c4.record._rows import TrajectoryRow
-from c4.record._run import Run, Trajectory, find_runs, open_run
+from c4.record._run import Run, RunPart, Trajectory, find_runs, open_run
 from c4.record._text import TokenText, Vocabulary
+from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
 
 __all__ = [
     "CELLS",
     "TRAJECTORIES",
+    "BoolArray",
     "CellRecorder",
     "Cells",
     "CommitRule",
     "Decoded",
+    "FloatArray",
+    "IntArray",
     "Manifest",
     "Observer",
     "Plan",
     "RecordConfig",
     "Recording",
     "Run",
+    "RunPart",
     "RunSummary",
     "Schedule",
     "StepView",
+    "TokenArray",
     "TokenText",
     "Trajectory",
     "TrajectoryRow",
     "Vocabulary",
     "decode",
+    "encode_table",
     "find_runs",
+    "list_parts",
+    "open_part",
     "open_run",
     "plan_recording",
     "regrade",
     "run_folder",
+    "stack_views",
     "start_recording",
     "summarise",
+    "write_part",
 ]

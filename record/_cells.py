@@ -62,7 +62,12 @@ class CellRecorder:
 
     def cells(self) -> Cells:
         """All steps seen so far."""
-        return Cells(*(np.stack([getattr(v, name) for v in self._views]) for name in SIGNALS))
+        return stack_views(self._views)
+
+
+def stack_views(views: Sequence[StepView]) -> Cells:
+    """Consecutive steps as cells."""
+    return Cells(*(np.stack([getattr(view, name) for view in views]) for name in SIGNALS))
 
 
 def cells_to_table(trajectory: int, cells: Cells) -> pa.Table:

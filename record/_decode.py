@@ -1,7 +1,7 @@
 """The decode loop: one forward pass a step, a rule that commits, an observer that watches.
 
 The loop knows no method. What a step commits is the rule's affair, and whatever wants to see
-every step, a recorder or later an exit gate, sees the same `StepView`.
+every step, a recorder or an exit gate, sees the same `StepView`.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,12 @@ class Observer(Protocol):
     def observe(self, view: StepView) -> None: ...
 
 
+class ExitGate(Protocol):
+    """Decides whether the whole sequence may stop; made anew for each decode."""
+
+    def fires(self, view: StepView) -> bool: ...
+
+
 class Predictor(Protocol):
     """The part of a denoiser that decoding needs."""
 
@@ -59,7 +65,9 @@ class Decoded:
     ids: IntArray
     """The generated tokens. (L,)"""
     steps: int
-    """Forward passes spent."""
+    """Forward passes spent, the firing one included."""
+    exited: bool = False
+    """Whether a gate fired; then every position still masked took its prediction."""
 
 
 def decode(
@@ -68,6 +76,7 @@ def decode(
     shape: Shape,
     *,
     rule: CommitRule | None = None,
+    gate: ExitGate | None = None,
     observer: Observer | None = None,
 ) -> Decoded:
     """Fill `shape.length` masked positions behind the prompt, block by block."""
@@ -82,8 +91,13 @@ def decode(
         for block_step in range(1, shape.steps_per_block + 1):
             step += 1
             reading = predictor.read(ids, len(prompt))
-            if observer is not None:
-                observer.observe(view_step(step, block, reading, masked))
+            if observer is not None or gate is not None:
+                view = view_step(step, block, reading, masked)
+                if observer is not None:
+                    observer.observe(view)
+                if gate is not None and gate.fires(view):
+                    generated[masked] = reading.token[masked]
+                    return Decoded(generated.copy(), step, exited=True)
             chosen = commits.choose(block_step, reading, masked)
             generated[chosen] = reading.token[chosen]
             masked[chosen] = False

@@ -31,37 +31,57 @@ class Trajectory:
     cells: Cells
 
 
+@dataclass(frozen=True)
+class RunPart:
+    """A file of cells, and the file of its trajectories' rows."""
+
+    cells: Part
+    rows: Part | None
+    """None while the trajectory is pending: its row is in the cells' file."""
+
+
 class Run:
     """A recording of one model on one task. Iterating gives its trajectories in order."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
-        self._rows = {part.first: part for part in list_parts(folder / "trajectories")}
-        self._cells = {part.first: part for part in list_parts(folder / "cells")}
-        sealed = {i for part in self._rows.values() for i in part.trajectories}
-        # A killed recording may have sealed a trajectory without removing its pending file.
-        self._pending = [p for p in list_parts(folder / "pending") if p.first not in sealed]
-        self.indices = sorted(sealed | {part.first for part in self._pending})
+        self.parts = _find_parts(folder)
+        self.indices = [index for part in self.parts for index in part.cells.trajectories]
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def __iter__(self) -> Iterator[Trajectory]:
-        for first in sorted([*self._rows, *(part.first for part in self._pending)]):
-            yield from self._read(first)
+        for part in self.parts:
+            yield from self.read(part)
 
     def rows(self) -> Iterator[TrajectoryRow]:
         """The trajectories without their cells, with the newest grade of each."""
-        for first in sorted([*self._rows, *(part.first for part in self._pending)]):
-            yield from self._read_rows(first)
+        for part in self.parts:
+            yield from self.read_rows(part)
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number."""
-        for part in [*self._rows.values(), *self._pending]:
-            if index in part.trajectories:
-                return next(t for t in self._read(part.first) if t.row.trajectory == index)
+        for part in self.parts:
+            if index in part.cells.trajectories:
+                return next(t for t in self.read(part) if t.row.trajectory == index)
         raise RunError(f"{self.folder}: no trajectory {index}; there are {len(self)}")
+
+    def read(self, part: RunPart) -> Iterator[Trajectory]:
+        """The trajectories of one part."""
+        rows = self.read_rows(part)
+        shapes = [(row.forward_passes, row.length) for row in rows]
+        for row, cells in zip(rows, split_cells(open_part(part.cells), shapes), strict=True):
+            yield Trajectory(row, cells)
+
+    def read_rows(self, part: RunPart) -> list[TrajectoryRow]:
+        """The rows of one part."""
+        if part.rows is None:
+            rows = [pending_row(open_part(part.cells))]
+        else:
+            rows = [TrajectoryRow(**row) for row in open_part(part.rows).read().to_pylist()]
+        return [replace(row, **self._grades.get(row.trajectory, {})) for row in rows]
 
     @property
     def task(self) -> str:
@@ -81,26 +101,6 @@ class Run:
         path = self.folder / "tokenizer.json"
         return Vocabulary(path.read_text(encoding="utf-8"), self.manifest.identity["end_ids"])
 
-    def _read_rows(self, first: int) -> list[TrajectoryRow]:
-        if first in self._rows:
-            table = open_part(self._rows[first]).read()
-            rows = [TrajectoryRow(**row) for row in table.to_pylist()]
-        else:
-            rows = [pending_row(open_part(self._pending_part(first)))]
-        return [replace(row, **self._grades.get(row.trajectory, {})) for row in rows]
-
-    def _read(self, first: int) -> Iterator[Trajectory]:
-        rows = self._read_rows(first)
-        if first in self._rows and first not in self._cells:
-            raise RunError(
-                f"{self._rows[first].path}: its cells are missing; delete it and record again "
-                "to decode its trajectories anew"
-            )
-        part = self._cells[first] if first in self._rows else self._pending_part(first)
-        shapes = [(row.forward_passes, row.length) for row in rows]
-        for row, cells in zip(rows, split_cells(open_part(part), shapes), strict=True):
-            yield Trajectory(row, cells)
-
     @cached_property
     def _grades(self) -> dict[int, dict[str, Any]]:
         """The newest grade of every trajectory that was graded after it was recorded."""
@@ -111,8 +111,22 @@ class Run:
             for row in sorted(added, key=lambda row: row["graded"])
         }
 
-    def _pending_part(self, first: int) -> Part:
-        return next(part for part in self._pending if part.first == first)
+
+def _find_parts(folder: Path) -> list[RunPart]:
+    cells = {part.first: part for part in list_parts(folder / "cells")}
+    rows = list_parts(folder / "trajectories")
+    for part in rows:
+        if part.first not in cells:
+            raise RunError(
+                f"{part.path}: its cells are missing; delete it and record again to decode its "
+                "trajectories anew"
+            )
+    sealed = {index for part in rows for index in part.trajectories}
+    # A killed recording may have sealed a trajectory without removing its pending file.
+    pending = [part for part in list_parts(folder / "pending") if part.first not in sealed]
+    found = [RunPart(cells[part.first], part) for part in rows]
+    found += [RunPart(part, None) for part in pending]
+    return sorted(found, key=lambda part: part.cells.first)
 
 
 def pending_row(file: pq.ParquetFile) -> TrajectoryRow:

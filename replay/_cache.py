@@ -1,0 +1,167 @@
+"""Signals of a whole run, computed once and kept beside it.
+
+One cache file for each part of the recording, so that memory stays bounded. A file is used only
+if its bytes are whole and its key is that of the present cells, settings and code; anything else
+is computed again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from c4.errors import RunError
+from c4.record import Run, RunPart, encode_table, list_parts, open_part, write_part
+from c4.record import _text as text_module
+from c4.replay import _candidates as candidates_module
+from c4.replay import _signals as signals_module
+from c4.replay._candidates import TAIL_FRAC, CandidateReader
+from c4.replay._signals import NONE, Ints, SignalReading, Signals, read_signals
+from c4.tasks import _extract as extract_module
+from c4.tasks import get_task
+
+KEY = b"c4.signals"
+VALUES = b"c4.values"
+
+
+@dataclass(frozen=True)
+class RunSignals:
+    """The signals of some trajectories of a run, stacked."""
+
+    trajectory: Ints
+    """Their numbers. (n,)"""
+    signals: Signals
+    """Arrays of (n, T); steps that a trajectory does not have never fire."""
+    candidates: Sequence[Sequence[str]]
+    """What each trajectory's candidate numbers stand for."""
+    answers: Sequence[Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(self.trajectory)
+
+
+def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
+    """The signals of a run, part by part, from the cache where it is good."""
+    task = get_task(run.task)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length, tail_frac)
+    for part in run.parts:
+        key = signals_key(part, run, tail_frac)
+        cached = _read_cache(run.folder, part, key)
+        if cached is None:
+            cached = _compute(run, part, reader)
+            _write_cache(run.folder, part, key, cached)
+        yield cached
+
+
+def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
+    """Several parts as one."""
+    steps = max(part.signals.step.shape[-1] for part in parts)
+    return RunSignals(
+        np.concatenate([part.trajectory for part in parts]),
+        _stack([_pad(part.signals, steps) for part in parts], np.concatenate),
+        [values for part in parts for values in part.candidates],
+        [values for part in parts for values in part.answers],
+    )
+
+
+def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
+    """What signals depend on: the cells' bytes, the tokenizer, the settings, the code."""
+    identity = run.manifest.identity
+    facts = [part.cells.path.name, identity.get("tokenizer_sha256"), run.task, str(run.shape)]
+    facts += [identity["end_ids"], tail_frac, code_hash()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@cache
+def code_hash() -> str:
+    """Of the modules that decide what signals are."""
+    modules = (signals_module, candidates_module, text_module, extract_module)
+    sources = [Path(str(module.__file__)).read_bytes() for module in modules]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
+def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
+    numbers: list[int] = []
+    readings: list[SignalReading] = []
+    for trajectory in run.read(part):
+        numbers.append(trajectory.row.trajectory)
+        readings.append(read_signals(trajectory.cells, run.shape, reader))
+        reader.forget()
+    steps = max(len(reading.signals.step) for reading in readings)
+    return RunSignals(
+        np.array(numbers, dtype=np.int32),
+        _stack([_pad(reading.signals, steps) for reading in readings], np.stack),
+        [reading.candidates for reading in readings],
+        [reading.answers for reading in readings],
+    )
+
+
+def _stack(signals: Sequence[Signals], join: Callable[..., npt.NDArray[Any]]) -> Signals:
+    return Signals(
+        **{spec.name: join([getattr(s, spec.name) for s in signals]) for spec in fields(Signals)}
+    )
+
+
+def _pad(signals: Signals, steps: int) -> Signals:
+    """Lengthen to a number of steps with ones at which nothing is known."""
+    missing = steps - signals.step.shape[-1]
+    if not missing:
+        return signals
+
+    def lengthen(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        empty = np.nan if column.dtype.kind == "f" else NONE
+        widths = [(0, 0)] * (column.ndim - 1) + [(0, missing)]
+        return np.pad(column, widths, constant_values=empty)
+
+    return Signals(**{s.name: lengthen(getattr(signals, s.name)) for s in fields(Signals)})
+
+
+def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
+    for cached in list_parts(folder / "signals"):
+        if cached.trajectories != part.cells.trajectories:
+            continue
+        try:
+            table = open_part(cached).read()
+        except (RunError, OSError, pa.ArrowException):
+            continue  # damaged: computed again
+        metadata = table.schema.metadata or {}
+        if metadata.get(KEY) == key.encode():
+            return _from_table(table, json.loads(metadata[VALUES]))
+    return None
+
+
+def _write_cache(folder: Path, part: RunPart, key: str, signals: RunSignals) -> None:
+    first, last = part.cells.first, part.cells.last
+    stale = [p.path for p in list_parts(folder / "signals") if p.first == first]
+    values = {"candidates": signals.candidates, "answers": signals.answers}
+    table = _to_table(signals).replace_schema_metadata(
+        {KEY: key.encode(), VALUES: json.dumps(values).encode()}
+    )
+    written = write_part(folder / "signals", first, last, encode_table(table, compression="lz4"))
+    for path in stale:
+        if path != written:
+            path.unlink(missing_ok=True)
+
+
+def _to_table(signals: RunSignals) -> pa.Table:
+    """Flat columns, a row for every step."""
+    steps = signals.signals.step.shape[-1]
+    columns = {"trajectory": np.repeat(signals.trajectory, steps)}
+    columns |= {s.name: getattr(signals.signals, s.name).ravel() for s in fields(Signals)}
+    return pa.table(columns)
+
+
+def _from_table(table: pa.Table, values: dict[str, list[list[str]]]) -> RunSignals:
+    count = len(values["candidates"])
+    columns = {
+        name: table.column(name).to_numpy().reshape(count, -1) for name in table.column_names
+    }
+    trajectory = columns.pop("trajectory")[:, 0].copy()
+    return RunSignals(trajectory, Signals(**columns), values["candidates"], values["answers"])

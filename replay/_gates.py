@@ -1,0 +1,234 @@
+"""Exit gates: may decoding stop at this step?
+
+A gate is frozen parameters and one pure function of the signals. Parameters broadcast against
+the signals' (…, T), so the same object answers for one step of a live decode, a whole recording,
+or a recording under a grid of parameters at once.
+"""
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.errors import ConfigError
+from c4.record import BoolArray
+from c4.replay._signals import NONE, Floats, Ints, Signals
+
+Number = float | npt.NDArray[np.float64]
+"""A parameter, or an array of its values that broadcasts against (…, T)."""
+
+
+class Gate(Protocol):
+    """Anything that can tell, from the signals, at which steps decoding may stop."""
+
+    def fires(self, s: Signals) -> BoolArray:
+        """Whether each step may stop. (…, T)"""
+
+
+def parameter(default: float, *, low: float = 0.0, high: float = np.inf, meaning: str = "") -> Any:
+    """A numeric field of a gate with the values it may take."""
+    return field(default=default, metadata={"low": low, "high": high, "meaning": meaning})
+
+
+class Checked:
+    """Refuses parameters that cannot be meant, on construction."""
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):  # type: ignore[arg-type]  # every gate is a dataclass
+            if "low" not in spec.metadata:
+                continue
+            low, high = spec.metadata["low"], spec.metadata["high"]
+            values = np.asarray(getattr(self, spec.name), dtype=np.float64)
+            if not ((values >= low) & (values <= high)).all():
+                bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
+                raise ConfigError(
+                    f"{type(self).__name__} takes {spec.name} {bounds}, not "
+                    f"{getattr(self, spec.name)}"
+                )
+
+
+@dataclass(frozen=True)
+class CVEE(Checked):
+    """Confidence-Verified Early Exit: the answer is confident and has stopped changing."""
+
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+    gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
+    p_min: Number = parameter(3, meaning="stable steps in any case")
+
+    def fires(self, s: Signals) -> BoolArray:
+        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
+        return (s.candidate != NONE) & (s.confidence >= self.tau) & (s.run >= patience)
+
+
+@dataclass(frozen=True)
+class ConfidenceOnly(Checked):
+    """CVEE without its patience: the first confident answer."""
+
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+
+    def fires(self, s: Signals) -> BoolArray:
+        return (s.candidate != NONE) & (s.confidence >= self.tau)
+
+
+@dataclass(frozen=True)
+class StabilityOnly(Checked):
+    """CVEE without its confidence: the first answer that has stopped changing."""
+
+    gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
+    p_min: Number = parameter(3, meaning="stable steps in any case")
+
+    def fires(self, s: Signals) -> BoolArray:
+        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
+        return (s.candidate != NONE) & (s.run >= patience)
+
+
+@dataclass(frozen=True)
+class FixedPatience(Checked):
+    """CVEE with γ = 0: a confident answer, stable for a fixed number of steps."""
+
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+    p_min: Number = parameter(3, meaning="stable steps")
+
+    def fires(self, s: Signals) -> BoolArray:
+        return CVEE(tau=self.tau, gamma=0.0, p_min=self.p_min).fires(s)
+
+
+@dataclass(frozen=True)
+class Prophet(Checked):
+    """The mean gap over the task's region reaches a threshold that falls in three stages."""
+
+    high: Number = parameter(7.5, low=-np.inf, meaning="threshold in the first third")
+    mid: Number = parameter(5.0, low=-np.inf, meaning="threshold in the second")
+    low: Number = parameter(2.5, low=-np.inf, meaning="threshold in the last")
+
+    def fires(self, s: Signals) -> BoolArray:
+        late = np.where(s.progress < 0.67, self.mid, self.low)
+        return s.region_gap >= np.where(s.progress < 0.33, self.high, late)
+
+
+class Curve(StrEnum):
+    """How SchED's threshold falls from high to low."""
+
+    LINEAR = "linear"
+    COSINE = "cosine"
+    EXPONENTIAL = "exponential"
+
+
+class Region(StrEnum):
+    """Where SchED looks."""
+
+    ALL = "all"
+    LAST = "last"
+
+
+class Aggregate(StrEnum):
+    """What SchED makes of the gaps."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
+    QUANTILE = "quantile"
+
+
+class Clock(StrEnum):
+    """What drives SchED's threshold."""
+
+    COMMITTED = "committed"  # the share of the region that is committed
+    STEP = "step"  # the share of the budget that is spent
+
+
+@dataclass(frozen=True)
+class SchED(Checked):
+    """The gap over masked positions reaches a threshold that falls smoothly, and holds still."""
+
+    high: Number = parameter(7.5, low=-np.inf, meaning="threshold at the start")
+    low: Number = parameter(2.5, low=-np.inf, meaning="threshold at the end")
+    curve: Curve = Curve.COSINE
+    patience: Number = parameter(0, meaning="still steps before the one that fires")
+    min_progress: Number = parameter(0.0, high=1.0, meaning="share committed before it may fire")
+    max_change_ratio: Number = parameter(0.0, high=1.0, meaning="share changed in a still step")
+    k: Number = parameter(4.0, meaning="steepness of the exponential")
+    region: Region = Region.ALL
+    aggregate: Aggregate = Aggregate.MEAN
+    clock: Clock = Clock.COMMITTED
+
+    def fires(self, s: Signals) -> BoolArray:
+        prefix = "" if self.region is Region.ALL else "tail_"
+        suffix = "" if self.aggregate is Aggregate.MEAN else f"_{self.aggregate}"
+        masked: Ints = getattr(s, f"{prefix}masked")
+        gap: Floats = getattr(s, f"{prefix}masked_gap{suffix}")
+        changed: Floats = getattr(s, f"{prefix}changed")
+        committed = 1 - masked / getattr(s, f"{prefix}length")
+        begun = committed >= self.min_progress
+        still = consecutive(begun & (changed <= self.max_change_ratio))
+        clock = committed if self.clock is Clock.COMMITTED else s.progress
+        ready = begun & (gap >= self._threshold(clock)) & (still > self.patience)
+        return ready | (masked == 0)
+
+    def _threshold(self, p: Floats) -> Floats:
+        fall = {
+            Curve.LINEAR: 1 - p,
+            Curve.COSINE: (1 + np.cos(np.pi * p)) / 2,
+            Curve.EXPONENTIAL: np.exp(-self.k * p),
+        }[self.curve]
+        threshold: Floats = self.low + (self.high - self.low) * fall
+        return threshold
+
+
+@dataclass(frozen=True)
+class FixedProgress(Checked):
+    """Stop at a fraction of the budget, whatever the model says."""
+
+    fraction: Number = parameter(0.5, high=1.0, meaning="share of the budget to spend")
+
+    def fires(self, s: Signals) -> BoolArray:
+        return s.progress >= self.fraction
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Stops where the answer has become the last one and never changes again: the bound.
+
+    It knows the future, so it can be replayed but not run live.
+    """
+
+    needs_future = True
+
+    def fires(self, s: Signals) -> BoolArray:
+        return s.step >= stabilization_step(s)[..., None]
+
+
+def consecutive(holds: BoolArray) -> Ints:
+    """How many steps in a row, the present one last, a condition has held. (…, T)"""
+    steps = np.arange(1, holds.shape[-1] + 1, dtype=np.int32)
+    broken = np.maximum.accumulate(np.where(holds, 0, steps), axis=-1)
+    return (steps - broken).astype(np.int32)
+
+
+def stabilization_step(s: Signals) -> Ints:
+    """s_j in steps: from here on every candidate is the last one. (…, T) -> (…)
+
+    One more than the number of steps where the last step has no candidate at all.
+    """
+    last = s.candidate[..., -1:]
+    settled = (s.candidate == last) & (last != NONE)
+    run = consecutive(settled)[..., -1]
+    return (s.candidate.shape[-1] - run + 1).astype(np.int32)
+
+
+def exit_step(fires: BoolArray) -> Ints:
+    """The first step that fires, counted from 1; 0 where none does. (…, T) -> (…)"""
+    return np.where(fires.any(axis=-1), fires.argmax(axis=-1) + 1, 0).astype(np.int32)
+
+
+GATES: dict[str, type[Any]] = {
+    "cvee": CVEE,
+    "confidence": ConfidenceOnly,
+    "stability": StabilityOnly,
+    "fixed-patience": FixedPatience,
+    "prophet": Prophet,
+    "sched": SchED,
+    "progress": FixedProgress,
+    "oracle": Oracle,
+}

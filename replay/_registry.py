@@ -1,0 +1,109 @@
+"""Gates by name, with the paper's settings for each family, and gates of users' own."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from c4.errors import ConfigError, NotReplayable
+from c4.replay._gates import GATES, Gate
+from c4.tasks import Family
+
+ENTRY_POINTS = "c4.gates"
+"""Group under which an installed package offers gates of its own."""
+
+PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
+    "prophet": {
+        Family.LETTERS: {"high": 7.5, "mid": 5.0, "low": 2.5},
+        Family.LONG_REASONING: {"high": 8.0, "mid": 5.0, "low": 3.5},
+        Family.CODE: {"high": 7.5, "mid": 5.0, "low": 4.5},
+    },
+    "sched": {
+        Family.LETTERS: {"high": 7.5, "low": 2.5, "curve": "cosine", "patience": 0},
+        Family.LONG_REASONING: {"high": 8.0, "low": 3.5, "curve": "linear", "patience": 4},
+        Family.CODE: {"high": 7.5, "low": 4.5, "curve": "cosine", "patience": 4},
+    },
+}
+"""Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
+
+SAMPLERS = ("cctc", "cctc-core", "c4", "fast-dllm", "klass", "slowfast", "wino", "wino+cvee")
+"""Methods that change which steps exist."""
+
+
+def known_gates() -> dict[str, Any]:
+    """Every gate that has a name: those of c4 and those that installed packages offer."""
+    offered = {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+    return {**offered, **GATES}
+
+
+def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
+    """A gate by name or `module:object`, with the paper's settings where none are given.
+
+    Args:
+        family: whose settings to start from; the gate's own defaults if None.
+    """
+    if name in SAMPLERS:
+        raise NotReplayable(
+            f"{name} changes which steps exist, so a recording cannot answer for it; "
+            f"only exit gates can be replayed: {', '.join(GATES)}"
+        )
+    kind = _find(name)
+    if not isinstance(kind, type):
+        if params:
+            raise ConfigError(f"{name} is a ready-made gate and takes no parameters")
+        return _checked(name, kind)
+    settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
+    return _checked(name, kind(**_typed(name, kind, {**settings, **params})))
+
+
+def _find(name: str) -> Any:
+    known = known_gates()
+    if name in known:
+        return known[name]
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+        raise ConfigError(
+            f"no gate named {name!r}; known here: {', '.join(near)}; one of your own is "
+            "given as module:object"
+        )
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"cannot load the gate {name!r}: {error}") from error
+
+
+def _typed(name: str, kind: type[Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as the gate's fields want them; unknown names are refused."""
+    if not is_dataclass(kind):
+        return dict(params)
+    known = {spec.name: spec for spec in fields(kind)}
+    for param in params:
+        if param not in known:
+            near = difflib.get_close_matches(param, known, n=1) or sorted(known)
+            raise ConfigError(f"{name} has no parameter {param!r}; it has: {', '.join(near)}")
+    typed = {}
+    for param, value in params.items():
+        choices = known[param].type
+        if isinstance(choices, type) and issubclass(choices, StrEnum):
+            if value not in list(choices):
+                raise ConfigError(f"{name} takes {param} of {', '.join(choices)}, not {value!r}")
+            value = choices(value)
+        typed[param] = value
+    return typed
+
+
+def _checked(name: str, gate: Any) -> Gate:
+    if not callable(getattr(gate, "fires", None)):
+        raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
+    found: Gate = gate
+    return found
+
+
+def label_of(name: str) -> str:
+    """A short name for tables: `my_gates:Calm` becomes `Calm`."""
+    return re.sub(r"^.*:", "", name)

@@ -1,0 +1,160 @@
+"""Replay: when would a gate have stopped, and what would the answer have been?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from c4.record import Run, RunPart, TokenArray, TrajectoryRow
+from c4.replay._cache import RunSignals, load_signals
+from c4.replay._candidates import filled_predictions
+from c4.replay._gates import Gate, exit_step, stabilization_step
+from c4.replay._signals import NONE, Ints
+from c4.tasks import Task, get_task, grade
+
+DECISIONS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "trajectory": pl.Int32(),
+        "gate": pl.String(),
+        "fired": pl.Boolean(),  # before the budget was spent
+        "steps": pl.Int32(),  # forward passes, the firing one included
+        "budget": pl.Int32(),
+        "stabilization": pl.Int32(),  # s_j in steps; null where the answer never settles
+        "premature": pl.Boolean(),  # fired before it
+        "candidate": pl.String(),  # what the gate read when it fired
+        "answer": pl.String(),  # what a grader finds after the final fill
+        "correct": pl.Boolean(),
+        "full_answer": pl.String(),
+        "full_correct": pl.Boolean(),
+        "identical": pl.Boolean(),  # answer equal to the full decode's
+        "text": pl.String(),  # after the final fill
+    }
+)
+"""One row per trajectory and gate."""
+
+
+def replay(
+    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+) -> Iterator[pl.DataFrame]:
+    """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
+    task = get_task(run.task)
+    for part, signals in zip(run.parts, load_signals(run), strict=True):
+        yield _replay_part(run, part, signals, gates, Grader(task, unsafe_code))
+
+
+def exit_steps(gate: Gate, signals: RunSignals) -> Ints:
+    """Where a gate stops each trajectory; 0 where it never fires. (n,)"""
+    return exit_step(gate.fires(signals.signals))
+
+
+class Grader:
+    """Grades texts, each distinct one once: programs are slow to run."""
+
+    def __init__(self, task: Task, unsafe_code: bool) -> None:
+        self.task = task
+        self.unsafe_code = unsafe_code
+        self._known: dict[tuple[int, str], bool] = {}
+
+    def correct(self, row: TrajectoryRow, text: str) -> bool:
+        """Whether the text answers the trajectory's problem."""
+        if text == row.text and row.correct is not None:
+            return row.correct
+        key = (row.trajectory, text)
+        if key not in self._known:
+            given = grade(self.task, row.example, text, unsafe_code=self.unsafe_code)
+            self._known[key] = given.correct
+        return self._known[key]
+
+
+@dataclass(frozen=True)
+class _Trajectory:
+    """What replaying one trajectory needs to know."""
+
+    row: TrajectoryRow
+    filled: TokenArray
+    """The buffer as a fill at each step would leave it. (T, L)"""
+    candidates: Sequence[str]
+    answers: Sequence[str]
+
+
+def _replay_part(
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: Grader
+) -> pl.DataFrame:
+    exits = {name: exit_steps(gate, signals) for name, gate in gates.items()}
+    settled = stabilization_step(signals.signals)
+    decisions = []
+    for i, recorded in enumerate(run.read(part)):
+        trajectory = _Trajectory(
+            recorded.row,
+            filled_predictions(recorded.cells.token, recorded.cells.masked),
+            signals.candidates[i],
+            signals.answers[i],
+        )
+        decisions += [
+            {
+                "gate": name,
+                **_decide(run, trajectory, signals, i, int(steps[i]), int(settled[i]), grader),
+            }
+            for name, steps in exits.items()
+        ]
+    frame = pl.DataFrame(decisions, schema_overrides=DECISIONS)
+    return frame.with_columns(model=pl.lit(run.model), task=pl.lit(run.task)).select(
+        pl.col(name).cast(kind) for name, kind in DECISIONS.items()
+    )
+
+
+def _decide(
+    run: Run,
+    trajectory: _Trajectory,
+    signals: RunSignals,
+    i: int,
+    exit_at: int,
+    settled: int,
+    grader: Grader,
+) -> dict[str, Any]:
+    """The outcome of leaving at a step; 0 stays to the end."""
+    row = trajectory.row
+    steps = exit_at or row.forward_passes
+    candidate = int(signals.signals.candidate[i, steps - 1])
+    answer, full = (
+        _value(trajectory.answers, int(signals.signals.answer[i, step - 1]))
+        for step in (steps, row.forward_passes)
+    )
+    text = run.vocabulary.text(trajectory.filled[steps - 1].tolist())
+    return {
+        "trajectory": row.trajectory,
+        "fired": exit_at > 0,
+        "steps": steps,
+        "budget": row.steps,
+        "stabilization": settled if settled <= row.forward_passes else None,
+        "premature": 0 < exit_at < settled,
+        "candidate": _value(trajectory.candidates, candidate),
+        "answer": answer,
+        "correct": grader.correct(row, text),
+        "full_answer": full,
+        "full_correct": grader.correct(row, row.text),
+        "identical": answer == full,
+        "text": text,
+    }
+
+
+def _value(values: Sequence[str], number: int) -> str | None:
+    return None if number == NONE else values[number]
+
+
+def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Per model, task and gate: accuracy, steps, and what the gate did, beside the full decode."""
+    return decisions.group_by("model", "task", "gate", maintain_order=True).agg(
+        n=pl.len(),
+        accuracy=pl.col("correct").mean(),
+        full_accuracy=pl.col("full_correct").mean(),
+        steps=pl.col("steps").mean(),
+        budget=pl.col("budget").mean(),
+        saving=1 - (pl.col("steps") / pl.col("budget")).mean(),
+        fired=pl.col("fired").mean(),
+        premature=pl.col("premature").mean(),
+        identical=pl.col("identical").mean(),
+    )

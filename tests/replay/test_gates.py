@@ -1,0 +1,266 @@
+"""Vectorised gates against a plain reading of the specification's equations."""
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from c4.errors import ConfigError, NotReplayable
+from c4.replay import (
+    CVEE,
+    GATES,
+    NONE,
+    ConfidenceOnly,
+    FixedPatience,
+    FixedProgress,
+    Oracle,
+    Prophet,
+    SchED,
+    Signals,
+    StabilityOnly,
+    exit_step,
+    make_gate,
+    stabilization_step,
+)
+from c4.replay._gates import Aggregate, Clock, Curve, Region, consecutive
+from c4.replay._signals import stability
+from c4.tasks import Family
+
+HALVES = [0.0, 0.25, 0.5, 0.7, 0.75, 1.0]
+
+
+@st.composite
+def trajectories(draw):
+    """Signals with ties, missing candidates and undefined confidences, of 1 to 12 steps."""
+    steps = draw(st.integers(1, 12))
+
+    def column(values):
+        return np.array(draw(st.lists(st.sampled_from(values), min_size=steps, max_size=steps)))
+
+    candidate = column([NONE, 0, 1, 2]).astype(np.int32)
+    run, changes = stability(candidate)
+    length, tail = 8, 3
+    masked, tail_masked = column(list(range(9))), column(list(range(4)))
+    gaps = {
+        name: np.where(count == 0, np.nan, column([0.0, 2.5, 4.0, 7.5, 9.0]))
+        for name, count in (("", masked), ("tail_", tail_masked))
+        for name in (f"{name}masked_gap", f"{name}masked_gap_median", f"{name}masked_gap_quantile")
+    }
+    return Signals(
+        step=np.arange(1, steps + 1, dtype=np.int32),
+        budget=np.full(steps, 12, dtype=np.int32),
+        candidate=candidate,
+        span_start=np.zeros(steps, dtype=np.int32),
+        span_end=np.ones(steps, dtype=np.int32),
+        confidence=np.where(candidate == NONE, np.nan, column([*HALVES, math.nan])),
+        entropy=np.zeros(steps),
+        run=run,
+        changes=changes,
+        region_gap=column([0.0, 2.5, 4.9, 5.0, 7.5, 9.0]),
+        masked=masked.astype(np.int32),
+        changed=np.where(np.arange(steps) == 0, 1.0, column([0.0, 0.1, 1.0])),
+        tail_masked=tail_masked.astype(np.int32),
+        tail_changed=np.where(np.arange(steps) == 0, 1.0, column([0.0, 0.1, 1.0])),
+        length=np.full(steps, length, dtype=np.int32),
+        tail_length=np.full(steps, tail, dtype=np.int32),
+        answer=candidate,
+        **gaps,
+    )
+
+
+def rows(s):
+    """The signals, step by step."""
+    names = [field.name for field in fields(Signals)]
+    return [{name: getattr(s, name)[t].item() for name in names} for t in range(len(s.step))]
+
+
+def cvee_by_hand(s, tau, gamma, p_min):
+    """Section 3, word by word; run and changes counted here."""
+    run = changes = 0
+    last = None
+    for t, row in enumerate(rows(s), start=1):
+        if row["candidate"] == NONE:
+            continue
+        if last is None or row["candidate"] == last:
+            run += 1
+        else:
+            run, changes = 1, changes + 1
+        last = row["candidate"]
+        confident = tau is None or row["confidence"] >= tau
+        if confident and run >= max(p_min, math.ceil(gamma * changes)):
+            return t
+    return 0
+
+
+@given(
+    trajectories(),
+    st.sampled_from(HALVES),
+    st.sampled_from([0.0, 0.5, 1.5, 2.0]),
+    st.integers(0, 5),
+)
+def test_cvee_and_its_arms_are_equation_4(s, tau, gamma, p_min):
+    by_hand = {
+        CVEE(tau, gamma, p_min): cvee_by_hand(s, tau, gamma, p_min),
+        ConfidenceOnly(tau): cvee_by_hand(s, tau, 0, 0),
+        StabilityOnly(gamma, p_min): cvee_by_hand(s, None, gamma, p_min),
+        FixedPatience(tau, p_min): cvee_by_hand(s, tau, 0, p_min),
+    }
+    for gate, expected in by_hand.items():
+        assert exit_step(gate.fires(s)) == expected
+
+
+def prophet_by_hand(s, high, mid, low):
+    for t, row in enumerate(rows(s), start=1):
+        p = row["step"] / row["budget"]
+        threshold = high if p < 0.33 else mid if p < 0.67 else low
+        if row["region_gap"] >= threshold:
+            return t
+    return 0
+
+
+@given(trajectories())
+def test_prophet_is_a_staged_threshold(s):
+    assert exit_step(Prophet(7.5, 5.0, 2.5).fires(s)) == prophet_by_hand(s, 7.5, 5.0, 2.5)
+
+
+def sched_by_hand(s, gate):
+    counter = 0
+    prefix = "" if gate.region == "all" else "tail_"
+    suffix = "" if gate.aggregate == "mean" else f"_{gate.aggregate}"
+    for t, row in enumerate(rows(s), start=1):
+        if row[f"{prefix}masked"] == 0:
+            return t
+        p = 1 - row[f"{prefix}masked"] / row[f"{prefix}length"]
+        if p >= gate.min_progress and row[f"{prefix}changed"] <= gate.max_change_ratio:
+            counter += 1
+        else:
+            counter = 0
+        x = p if gate.clock == "committed" else row["step"] / row["budget"]
+        high, low = gate.high, gate.low
+        threshold = {
+            "linear": high + (low - high) * x,
+            "cosine": low + (high - low) * (1 + math.cos(math.pi * x)) / 2,
+            "exponential": low + (high - low) * math.exp(-gate.k * x),
+        }[gate.curve]
+        mean = row[f"{prefix}masked_gap{suffix}"]
+        # The same number, computed in another order, may differ in its last bit.
+        above = mean >= threshold or math.isclose(mean, threshold, rel_tol=1e-12)
+        if p >= gate.min_progress and above and counter > gate.patience:
+            return t
+    return 0
+
+
+@given(
+    trajectories(),
+    st.sampled_from(list(Curve)),
+    st.integers(0, 2),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([0.0, 0.1, 1.0]),
+    st.sampled_from(list(Region)),
+    st.sampled_from(list(Aggregate)),
+    st.sampled_from(list(Clock)),
+)
+def test_sched_is_a_falling_threshold_with_patience(
+    s, curve, patience, min_progress, ratio, region, aggregate, clock
+):
+    gate = SchED(
+        high=7.6,
+        low=2.3,
+        curve=curve,
+        patience=patience,
+        min_progress=min_progress,
+        max_change_ratio=ratio,
+        region=region,
+        aggregate=aggregate,
+        clock=clock,
+    )
+    assert exit_step(gate.fires(s)) == sched_by_hand(s, gate)
+
+
+@given(trajectories(), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+def test_fixed_progress_stops_at_its_fraction(s, fraction):
+    due = [t for t in range(1, len(s.step) + 1) if t / 12 >= fraction]
+    assert exit_step(FixedProgress(fraction).fires(s)) == (due[0] if due else 0)
+
+
+@given(trajectories())
+def test_the_oracle_stops_where_every_later_candidate_is_the_last(s):
+    values = s.candidate.tolist()
+    last, count = values[-1], len(values)
+    settled = [u for u in range(1, count + 1) if all(v == last != NONE for v in values[u - 1 :])]
+    assert stabilization_step(s) == (settled[0] if settled else count + 1)
+    assert exit_step(Oracle().fires(s)) == (settled[0] if settled else 0)
+
+
+@given(trajectories(), st.tuples(st.sampled_from(HALVES), st.sampled_from(HALVES)))
+def test_a_stricter_threshold_never_exits_earlier(s, taus):
+    loose, strict = (exit_step(CVEE(tau=tau, p_min=1).fires(s)) for tau in sorted(taus))
+    assert (loose or 99) <= (strict or 99)
+
+
+@given(st.lists(trajectories(), min_size=1, max_size=4))
+def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
+    steps = min(len(s.step) for s in many)
+    many = [
+        replace(s, **{f.name: getattr(s, f.name)[:steps] for f in fields(Signals)}) for s in many
+    ]
+    stacked = Signals(
+        **{f.name: np.stack([getattr(s, f.name) for s in many]) for f in fields(Signals)}
+    )
+    taus, gammas = np.array([0.0, 0.5, 0.7]), np.array([0.0, 2.0])
+    grid = CVEE(tau=taus[:, None, None, None], gamma=gammas[None, :, None, None], p_min=2).fires(
+        stacked
+    )  # (taus, gammas, trajectories, steps)
+    for i, tau in enumerate(taus):
+        for j, gamma in enumerate(gammas):
+            for k, s in enumerate(many):
+                alone = CVEE(tau, gamma, 2).fires(s)
+                np.testing.assert_array_equal(grid[i, j, k], alone)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=10))
+def test_consecutive_counts_from_the_last_break(holds):
+    count, expected = 0, []
+    for value in holds:
+        count = count + 1 if value else 0
+        expected.append(count)
+    assert consecutive(np.array(holds)).tolist() == expected
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_every_gate_can_be_made_for_every_family(name):
+    for family in Family:
+        assert callable(make_gate(name, family).fires)
+
+
+def test_the_paper_s_settings_come_with_the_family_and_yield_to_the_user():
+    assert make_gate("prophet", Family.CODE) == Prophet(7.5, 5.0, 4.5)
+    sched = make_gate("sched", Family.LONG_REASONING, low=1.0)
+    assert (sched.high, sched.low, sched.curve, sched.patience) == (8.0, 1.0, "linear", 4)
+    assert make_gate("cvee", Family.CODE) == CVEE(0.7, 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("cvee", {"tau": 7}, "CVEE takes tau from 0 to 1, not 7"),
+        ("cvee", {"gamma": -1}, "CVEE takes gamma at least 0, not -1"),
+        ("cvee", {"tua": 0.5}, "cvee has no parameter 'tua'; it has: tau"),
+        ("sched", {"curve": "square"}, "sched takes curve of linear, cosine, exponential"),
+        ("cve", {}, "no gate named 'cve'; known here: cvee"),
+        ("no_such_module:Gate", {}, "cannot load the gate 'no_such_module:Gate'"),
+        ("math:pi", {}, "math:pi is no gate"),
+    ],
+)
+def test_bad_gates_and_parameters_are_refused(name, params, message):
+    with pytest.raises(ConfigError, match=message):
+        make_gate(name, **params)
+
+
+@pytest.mark.parametrize("name", ["cctc", "c4", "wino+cvee"])
+def test_samplers_are_refused_with_the_reason(name):
+    with pytest.raises(NotReplayable, match="changes which steps exist"):
+        make_gate(name)

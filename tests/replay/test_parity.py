@@ -1,0 +1,153 @@
+"""Replay and live decoding are the same decisions, bit for bit."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from conftest import byte_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c4.models import Reading
+from c4.record import CellRecorder, Vocabulary, decode
+from c4.replay import (
+    CVEE,
+    GATES,
+    CandidateReader,
+    LiveGate,
+    LiveSignals,
+    Signals,
+    exit_step,
+    filled_predictions,
+    make_gate,
+    read_signals,
+)
+from c4.tasks import TASKS, Shape
+
+TOKENIZER = byte_tokenizer([" 12", "1,", "23", "def f(x):", "\n    return", "\\boxed{", "漢"])
+END = TOKENIZER.token_to_id("<|end|>")
+MASK = TOKENIZER.token_to_id("<|mask|>")
+VOCABULARY = Vocabulary(TOKENIZER.to_str(), [END])
+BYTES = [TOKENIZER.token_to_id(c) for c in "ABĠ.7-4}Ċ"]
+WORDS = [TOKENIZER.token_to_id(w) for w in (" 12", "1,", "23", "def f(x):", "\n    return")]
+WORDS += [TOKENIZER.token_to_id(w) for w in ("\\boxed{", "漢", "<|end|>")]
+SHAPE = Shape(length=12, steps=12, block=4)
+FAMILIES = ["mmlu", "gsm8k", "math", "humaneval"]
+
+
+class Dreamer:
+    """A denoiser whose predictions settle with time, and are full of ties."""
+
+    mask_id = MASK
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.token = self.rng.choice(BYTES + WORDS, SHAPE.length)
+
+    def read(self, ids, start):
+        flip = self.rng.random(SHAPE.length) < 0.2
+        self.token = np.where(flip, self.rng.choice(BYTES + WORDS, SHAPE.length), self.token)
+        confidence = self.rng.choice([0.3, 0.7, 0.7, 0.95], SHAPE.length).astype(np.float32)
+        gap = self.rng.choice([0.5, 3.3, 7.7, 9.0], SHAPE.length).astype(np.float32)
+        return Reading(self.token.copy(), confidence, gap, 1 - confidence)
+
+
+def recorded(seed):
+    recorder = CellRecorder()
+    decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, observer=recorder)
+    return recorder.cells(), decoded
+
+
+@pytest.mark.parametrize("task", FAMILIES)
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    cells, _ = recorded(seed)
+    from_disk = read_signals(cells, SHAPE, reader).signals
+    live = LiveSignals(SHAPE, reader)
+    seen = []
+
+    class Watch:
+        def observe(self, view):
+            seen.append(live.append(view))
+
+    decode(Dreamer(seed), np.array([1, 2]), SHAPE, observer=Watch())
+    for spec in fields(Signals):
+        expected, got = getattr(from_disk, spec.name), getattr(seen[-1], spec.name)
+        assert got.dtype == expected.dtype, spec.name
+        np.testing.assert_array_equal(got, expected, err_msg=spec.name)
+
+
+@pytest.mark.parametrize("task", FAMILIES)
+@pytest.mark.parametrize("name", [n for n, g in GATES.items() if not hasattr(g, "needs_future")])
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed):
+    gate = make_gate(name, TASKS[task].family)
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    cells, full = recorded(seed)
+    step = int(exit_step(gate.fires(read_signals(cells, SHAPE, reader).signals)))
+    live = decode(Dreamer(seed), np.array([1, 2]), SHAPE, gate=LiveGate(gate, SHAPE, reader))
+    assert live.exited == (step > 0)
+    assert live.steps == (step or SHAPE.steps)
+    after_fill = filled_predictions(cells.token, cells.masked)[live.steps - 1]
+    assert live.ids.tolist() == after_fill.tolist()
+    if not step:
+        assert live.ids.tolist() == full.ids.tolist()
+
+
+@given(seed=st.integers(0, 2**32))
+def test_a_gate_changes_nothing_before_it_fires(seed):
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
+    cells, _ = recorded(seed)
+    recorder = CellRecorder()
+    gate = LiveGate(CVEE(tau=0.5, gamma=1), SHAPE, reader)
+    decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, gate=gate, observer=recorder)
+    for spec in fields(cells):
+        before = getattr(cells, spec.name)[: decoded.steps]
+        np.testing.assert_array_equal(getattr(recorder.cells(), spec.name), before)
+
+
+def read(task, text_tokens, block_end=12):
+    """The candidate in a prediction made of these tokens, padded with end tokens."""
+    ids = np.array([TOKENIZER.token_to_id(t) for t in text_tokens], dtype=np.int32)
+    ids = np.append(ids, np.full(SHAPE.length - len(ids), END)).astype(np.int32)
+    return CandidateReader(TASKS[task], VOCABULARY, SHAPE.length).candidate(ids)
+
+
+def test_last_looks_only_into_the_tail_and_keeps_the_span_s_place():
+    found = read("gsm8k", ["A"] * 8 + ["1,", "23"])  # the tail starts at int(12 * 0.7) = 8
+    assert (found.value, found.span) == ("123", (8, 10))
+    assert read("gsm8k", ["7"] + ["A"] * 8) is None
+
+
+def test_text_behind_an_end_token_is_no_text():
+    assert read("gsm8k", ["A"] * 9 + ["<|end|>", "7"]) is None
+
+
+def test_a_letter_has_a_span_only_near_the_start():
+    assert read("mmlu", [" 12", "B"]) is None  # 12B is no letter that stands alone
+    found = read("mmlu", ["7", ".", "B", "."])
+    assert (found.value, found.span) == ("B", (2, 3))
+    late = read("mmlu", ["7", ".", "7", ".", "7", ".", "B"])
+    assert (late.value, late.span) == ("B", None)
+
+
+def test_code_reaches_from_the_start_through_the_body():
+    found = read("humaneval", ["def f(x):", "\n    return", " 12", "Ċ", "A"])
+    assert found.value == "def f(x):\n    return 12"
+    assert found.span == (0, 3)
+
+
+def test_a_span_beyond_the_current_block_has_no_confidence():
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
+    cells, _ = recorded(0)
+    seven = np.full_like(cells.token, TOKENIZER.token_to_id("7"))
+    signals = read_signals(
+        type(cells)(seven, cells.confidence, cells.gap, cells.entropy, cells.masked), SHAPE, reader
+    ).signals
+    assert (signals.candidate == 0).all()
+    assert np.isnan(signals.confidence[:8]).all()  # the tail lies in the third block
+    assert not np.isnan(signals.confidence[8:]).any()
+    assert signals.run.tolist() == list(range(1, 13))
