@@ -19,12 +19,14 @@ class C4Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except C4Error as error:
+        except (C4Error, OSError) as error:
             typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
             raise typer.Exit(2) from error
         except KeyboardInterrupt:
             typer.secho(
-                "interrupted; nothing finished is lost: give the same command to go on", err=True
+                "interrupted; nothing finished is lost: give the same command (without --fresh) "
+                "to go on",
+                err=True,
             )
             raise typer.Exit(130) from None
 
@@ -49,7 +51,7 @@ def configure(
 
 
 app.command("record", help=_record.HELP)(_record.record_command)
-app.command("grade")(_grade.grade_command)
+app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs")(_runs.runs_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")

@@ -9,7 +9,15 @@ import typer
 
 from c4.cli._progress import progress
 from c4.cli._record import render
-from c4.record import open_run, regrade, summarise
+
+HELP = """Grade a recording that was made with --no-grade, or grade one again.
+
+Grades are added beside the recording; the newest counts.
+
+Example:
+
+    c4 grade runs/model=llada/task=humaneval
+"""
 
 
 def grade_command(
@@ -22,13 +30,8 @@ def grade_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Grade a recording that was made with --no-grade, or grade one again.
+    from c4.record import open_run, regrade, summarise
 
-    Grades are added beside the recording; the newest counts.
-
-    Example:
-        c4 grade runs/model=llada/task=humaneval
-    """
     with progress(f"grading {run}", total=len(open_run(run))) as advance:
         for _ in regrade(run, everything=everything, unsafe_code=unsafe_code):
             advance()

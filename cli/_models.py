@@ -7,8 +7,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from c4.models import ALIASES, EMBEDDED
-
 app = typer.Typer(no_args_is_help=True, help="The models that have a name here.")
 
 
@@ -17,6 +15,8 @@ def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the names that --model takes besides hub ids and folders."""
+    from c4.models import ALIASES, EMBEDDED
+
     models = {EMBEDDED: "ships with c4"} | {name: f"hub: {hub}" for name, hub in ALIASES.items()}
     if as_json:
         typer.echo(json.dumps(models))

@@ -5,12 +5,14 @@ import logging
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from c4.cli._progress import console, progress
-from c4.record import RecordConfig, RunSummary, plan_recording, start_recording, summarise
+
+if TYPE_CHECKING:
+    from c4.record import RunSummary
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,9 @@ def record_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
+    # Torch takes seconds to import; a command that does not decode should not wait for it.
+    from c4.record import RecordConfig, plan_recording, start_recording, summarise
+
     plan = plan_recording(
         RecordConfig(
             task=task,
@@ -101,9 +106,11 @@ def record_command(
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
 
 
-def render(summary: RunSummary) -> str:
+def render(summary: "RunSummary") -> str:
     """One line: what was recorded, how well it went, and where it is."""
     accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
+    if 0 < summary.graded < summary.trajectories:
+        accuracy += f" of the {summary.graded} graded"
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
         f"{summary.trajectories} trajectories, {accuracy}, {summary.steps:g} steps each, "

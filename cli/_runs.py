@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -11,7 +11,9 @@ from rich.table import Table
 
 from c4.cli._progress import progress
 from c4.errors import RunError
-from c4.record import find_runs, open_run, summarise
+
+if TYPE_CHECKING:
+    from c4.record import RunSummary
 
 
 def runs_command(
@@ -20,27 +22,42 @@ def runs_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the recordings below a folder; with --check, verify every byte of them."""
+    from c4.record import find_runs, summarise
+
     folders = find_runs(root)
-    if not folders:
+    if not folders and not as_json:
         raise RunError(f"no recordings below {root}; make one with: c4 record --task math")
-    if check:
-        check_runs(folders)
-    summaries = [summarise(folder) for folder in folders]
+    summaries, errors = [], []
+    for folder in folders:
+        try:
+            if check:
+                check_run(folder)
+            summaries.append(summarise(folder))
+        except RunError as error:
+            errors.append(str(error))
     if as_json:
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
-        return
-    table = Table("model", "task", "source", "n", "accuracy", "steps", "bytes", "folder")
+    else:
+        Console().print(render(summaries))
+    if errors:
+        raise RunError("\n".join(errors))
+
+
+def check_run(folder: Path) -> None:
+    """Read everything; the first damaged file is an error that names it."""
+    from c4.record import open_run
+
+    run = open_run(folder)
+    run.vocabulary.text([])
+    with progress(f"checking {run.model} {run.task}", total=len(run)) as advance:
+        for _ in run:
+            advance()
+
+
+def render(summaries: "list[RunSummary]") -> Table:
+    table = Table("model", "task", "source", "n", "graded", "accuracy", "steps", "bytes", "folder")
     for s in summaries:
         accuracy = "–" if s.accuracy is None else f"{s.accuracy:.1%}"
-        cells = (s.model, s.task, s.source, str(s.trajectories), accuracy, f"{s.steps:g}")
-        table.add_row(*cells, f"{s.bytes:,}", str(s.folder))
-    Console().print(table)
-
-
-def check_runs(folders: list[Path]) -> None:
-    """Read everything; the first damaged file is an error that names it."""
-    runs = [open_run(folder) for folder in folders]
-    with progress("checking", total=sum(map(len, runs))) as advance:
-        for run in runs:
-            for _ in run:
-                advance()
+        counts = (str(s.trajectories), str(s.graded), accuracy, f"{s.steps:g}", f"{s.bytes:,}")
+        table.add_row(s.model, s.task, s.source, *counts, str(s.folder))
+    return table

@@ -6,14 +6,17 @@ Knows nothing of tasks, decoding or files on disk other than checkpoints.
 """
 
 from c4.models._checkpoint import ALIASES, EMBEDDED, Checkpoint, find_checkpoint
-from c4.models._denoiser import Denoiser, Reading, read_logits
+from c4.models._denoiser import BoolArray, Denoiser, FloatArray, IntArray, Reading, read_logits
 from c4.models._load import LoadedModel, load_model, resolve_device, resolve_dtype
 
 __all__ = [
     "ALIASES",
     "EMBEDDED",
+    "BoolArray",
     "Checkpoint",
     "Denoiser",
+    "FloatArray",
+    "IntArray",
     "LoadedModel",
     "Reading",
     "find_checkpoint",

@@ -136,20 +136,17 @@ def _masked_lm(checkpoint: Checkpoint) -> Architecture:
     try:
         config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
     except (ValueError, OSError) as error:
-        raise _needs_foreign_code(checkpoint) from error
+        raise ModelError(
+            f"{checkpoint.name}: model type {checkpoint.model_type!r} would need code from the "
+            f"checkpoint itself, which is never run; {KNOWN}"
+        ) from error
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
-        raise _needs_foreign_code(checkpoint)
+        raise ModelError(
+            f"{checkpoint.name}: {checkpoint.model_type} is not a masked language model; {KNOWN}"
+        )
     model: Any = MODEL_FOR_MASKED_LM_MAPPING[type(config)]
     return Architecture(model, config, lambda name: name)
 
 
-def _needs_foreign_code(checkpoint: Checkpoint) -> ModelError:
-    known = ", ".join(NATIVE)
-    return ModelError(
-        f"{checkpoint.name}: model type {checkpoint.model_type!r} would need code from the "
-        f"checkpoint itself, which is never run; known here: {known}, and every masked language "
-        "model that transformers ships"
-    )
-
-
 NATIVE: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {"llada": _llada, "Dream": _dream}
+KNOWN = f"known here: {', '.join(NATIVE)}, and every masked language model that transformers ships"

@@ -57,7 +57,7 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
             )
         return _local(EMBEDDED_FOLDER, name, revision=None)
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if folder.is_dir() and name not in ALIASES:
         return _local(folder, folder.resolve().name, revision)
     hub_id = ALIASES.get(name, name)
     if not HUB_ID.fullmatch(hub_id):

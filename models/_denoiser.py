@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
+BoolArray = npt.NDArray[np.bool_]
 
 ENTROPY_ROWS = 64
 """Positions whose full softmax exists at one time; bounds memory at 100,000 tokens and more."""
@@ -49,9 +50,9 @@ class Denoiser:
         start: int,
         *,
         positions: IntArray | None = None,
-        attention: npt.NDArray[np.bool_] | None = None,
+        attention: BoolArray | None = None,
     ) -> Tensor:
-        """Float32 logits that predict positions `start` and up, the mask token ruled out.
+        """Float32 logits that predict positions `start` and up.
 
         Args:
             ids: the whole sequence, prompt first. (P+L,)
@@ -71,13 +72,19 @@ class Denoiser:
             **self._keep(rows),
         ).logits[0]  # (L, V), or (P+L, V) where the class cannot leave rows out
         chosen = output if len(output) == len(rows) else output[rows]
-        logits = cast(Tensor, chosen.float())
-        logits[:, self.mask_id] = torch.finfo(logits.dtype).min
-        return logits
+        return cast(Tensor, chosen.float())
 
-    def read(self, ids: IntArray, start: int) -> Reading:
-        """What the model predicts at positions `start` and up."""
-        return read_logits(self.logits(ids, start))
+    def read(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,
+        attention: BoolArray | None = None,
+    ) -> Reading:
+        """What the model predicts at positions `start` and up; arguments as of `logits`."""
+        logits = self.logits(ids, start, positions=positions, attention=attention)
+        return read_logits(logits, self.mask_id)
 
     def _batch(self, array: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self.device)[None]
@@ -88,13 +95,18 @@ class Denoiser:
 
 
 @torch.inference_mode()
-def read_logits(logits: Tensor) -> Reading:
-    """Token, confidence, gap and entropy of every row. logits: (L, V)."""
-    top, ids = logits.topk(2, dim=-1)  # (L, 2) each
+def read_logits(logits: Tensor, mask_id: int) -> Reading:
+    """Token, confidence, gap and entropy of every row. logits: (L, V), overwritten.
+
+    Probabilities are of the full softmax. The mask is only ruled out as a prediction: a position
+    that predicts to stay unknown has predicted nothing.
+    """
     norm = logits.logsumexp(-1)  # (L,)
-    confidence = (top[:, 0] - norm).exp()
     mean = torch.cat([_mean_logit(rows) for rows in logits.split(ENTROPY_ROWS)])  # (L,)
     entropy = (norm - mean).clamp(min=0)
+    logits[:, mask_id] = -torch.inf
+    top, ids = logits.topk(2, dim=-1)  # (L, 2) each
+    confidence = (top[:, 0] - norm).exp()
     # One transfer for the three signals, one for the tokens: a device waits twice a step, no more.
     signals = torch.stack([confidence, top[:, 0] - top[:, 1], entropy]).cpu().numpy()  # (3, L)
     return Reading(ids[:, 0].cpu().numpy(), signals[0], signals[1], signals[2])

@@ -44,6 +44,12 @@ class LoadedModel:
     dtype: str
 
     @property
+    def max_length(self) -> int | None:
+        """Positions the model was made for, prompt included."""
+        limit = getattr(self.denoiser.model.config, "max_position_embeddings", None)
+        return None if limit is None else int(limit)
+
+    @property
     def tokenizer_json(self) -> str:
         """The tokenizer in the `tokenizers` library's own format."""
         return str(self.tokenizer.backend_tokenizer.to_str())
@@ -130,7 +136,7 @@ def _build(
     """The module with the checkpoint's weights."""
     architecture.config.is_causal = False
     tensors = {
-        architecture.rename(name): tensor.to(device=device, dtype=dtype)
+        architecture.rename(name): tensor.to(dtype)  # moved once, when the model is whole
         for name, tensor in read_tensors(files)
     }
     load: Any = architecture.model.from_pretrained  # answers two values when asked for both

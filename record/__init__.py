@@ -7,7 +7,7 @@ positions). The decode loop takes a commit rule and an observer and knows no met
 
 from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import CommitRule, Schedule
-from c4.record._decode import Decoded, Observer, StepView, decode
+from c4.record._decode import Decoded, ExitGate, Observer, StepView, decode
 from c4.record._format import (
     CELLS,
     TRAJECTORIES,
@@ -40,6 +40,7 @@ __all__ = [
     "Cells",
     "CommitRule",
     "Decoded",
+    "ExitGate",
     "FloatArray",
     "IntArray",
     "Manifest",

@@ -13,12 +13,13 @@ a temporary name, flushed to the disk and renamed, so a name without `.tmp` is a
 a file that does not match its name is damaged. Parts are never changed afterwards.
 """
 
+import hashlib
 import json
 import os
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,9 @@ class Manifest:
     """What decides the numbers. Two recordings mix only if these are equal."""
     environment: Mapping[str, Any]
     """Where it was made: versions, machine, time. Informative."""
+    tokenizer_file_sha256: str
+    """Of tokenizer.json beside the manifest."""
     schema_version: int = SCHEMA_VERSION
-    resolution: Mapping[str, float] = field(default_factory=dict)
-    """Units the signals were rounded to."""
 
 
 def run_folder(root: Path, model: str, task: str) -> Path:
@@ -115,8 +116,15 @@ def run_folder(root: Path, model: str, task: str) -> Path:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    text = json.dumps(asdict(manifest), indent=2, sort_keys=True, ensure_ascii=False)
+    content = asdict(manifest)
+    content["checksum"] = _content_checksum(content)
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_whole(folder / "manifest.json", text.encode() + b"\n")
+
+
+def _content_checksum(content: Mapping[str, Any]) -> str:
+    """CRC-32 of a manifest's content, however it is laid out."""
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -129,11 +137,39 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path}: written by a newer c4 (format {version}, this one reads up to "
                 f"{SCHEMA_VERSION}); upgrade c4"
             )
+        checksum = raw.pop("checksum")
+        if checksum != _content_checksum(raw):
+            raise ValueError("its content does not match its checksum")
         return Manifest(**raw)
     except FileNotFoundError:
         raise RunError(f"{folder}: no manifest.json, so not a recording") from None
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}: damaged manifest ({error})") from error
+
+
+def write_tokenizer(folder: Path, tokenizer_json: str) -> None:
+    write_whole(folder / "tokenizer.json", tokenizer_json.encode())
+
+
+def read_tokenizer(folder: Path, manifest: Manifest) -> str:
+    """The run's tokenizer, checked against the manifest."""
+    path = folder / "tokenizer.json"
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing, so token ids have no meaning") from None
+    if text_hash(data.decode("utf-8", "replace")) != manifest.tokenizer_file_sha256:
+        raise RunError(f"{path}: damaged (not the file that the manifest was written for)")
+    return data.decode()
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file's name is one that this room gives."""
+    return name in ("manifest.json", "tokenizer.json") or PART.fullmatch(name) is not None
 
 
 def list_parts(folder: Path) -> list[Part]:
@@ -169,7 +205,7 @@ def open_part(part: Part) -> pq.ParquetFile:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Make a file appear whole or not at all, whatever happens to the machine."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with temporary.open("wb") as file:
@@ -181,8 +217,21 @@ def write_whole(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    flush_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each safe on the disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush_folder(folder.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder safe on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

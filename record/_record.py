@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from c4.errors import RunError
+from c4.errors import ConfigError, RunError
 from c4.models import (
     EMBEDDED,
     Checkpoint,
@@ -29,14 +29,15 @@ from c4.models import (
 )
 from c4.record._cells import CellRecorder, Cells
 from c4.record._decode import RESOLUTION, Decoded, decode
-from c4.record._format import Manifest, run_folder
+from c4.record._format import Manifest, read_manifest, run_folder, text_hash
 from c4.record._rows import TrajectoryRow
 from c4.record._run import open_run
-from c4.record._store import RunWriter, check_identity, plan_parts
+from c4.record._store import RunWriter, check_identity, plan_parts, read_pending
 from c4.record._text import Vocabulary
 from c4.tasks import (
     EMBEDDED_SOURCE,
     HUB_SOURCE,
+    Family,
     Sample,
     SampleSet,
     Shape,
@@ -102,6 +103,7 @@ class Plan:
             "shape": asdict(self.shape),
             "seed": self.config.seed,
             "rule": "schedule",
+            "resolution": RESOLUTION,
         }
 
 
@@ -139,7 +141,9 @@ def start_recording(plan: Plan) -> Iterator["Recording"]:
     """Load the model and take hold of the run's folder until the recording ends."""
     with RunWriter(plan.folder) as writer:
         model = load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)
-        writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
+        with explained_disk_errors(plan.folder):
+            writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
+        _warn_of_other_versions(plan.folder)
         yield Recording(plan, model, writer)
 
 
@@ -152,7 +156,19 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
         "end_ids": list(model.end_ids),
         "shift": model.denoiser.shift,
     }
-    return Manifest(identity=identity, environment=_environment(), resolution=RESOLUTION)
+    return Manifest(
+        identity=identity,
+        environment=_environment(),
+        tokenizer_file_sha256=text_hash(model.tokenizer_json),
+    )
+
+
+def _warn_of_other_versions(folder: Path) -> None:
+    """Say so if an earlier session had other libraries: numbers may differ in their last bits."""
+    before, now = (e["libraries"] for e in (read_manifest(folder).environment, _environment()))
+    for name in sorted(now):
+        if before.get(name) != now[name]:
+            log.warning("the run was begun with %s %s, now %s", name, before.get(name), now[name])
 
 
 def _environment() -> Mapping[str, Any]:
@@ -179,29 +195,39 @@ class Recording:
         self.model = model
         self.writer = writer
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
-        wanted = {sample.index: sample for sample in plan.sample_set.samples}
-        unsealed = wanted.keys() - writer.sealed
-        self.parts = plan_parts(unsealed, plan.shape)
-        self.todo = [wanted[i] for i in sorted(unsealed - writer.pending.keys())]
+        self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
+        self._check_lengths()
 
     def __len__(self) -> int:
-        return len(self.todo)
+        """Trajectories still to be decoded."""
+        return len(self._missing())
 
     def __iter__(self) -> Iterator[TrajectoryRow]:
+        with explained_disk_errors(self.plan.folder):
+            yield from self._run()
+
+    def _missing(self) -> list[Sample]:
+        done = self.writer.sealed | self.writer.pending.keys()
+        return [self.wanted[i] for i in sorted(self.wanted.keys() - done)]
+
+    def _run(self) -> Iterator[TrajectoryRow]:
+        parts = plan_parts(self.wanted.keys() - self.writer.sealed, self.plan.shape)
+        part_of = {index: part for part in parts for index in part}
         # The worker writes one trajectory while the next is decoded; a second waits at most, so
         # memory stays bounded and little is lost to a kill.
         with ThreadPoolExecutor(max_workers=1) as worker:
             finishing: deque[Future[TrajectoryRow]] = deque()
-            for sample in self.todo:
-                finishing.append(worker.submit(self._finish, sample, *self._decode(sample)))
+            for sample in self._missing():
+                decoded = self._decode(sample)
+                finishing.append(worker.submit(self._finish, decoded, part_of[sample.index]))
                 if len(finishing) > 1:
-                    yield _result(finishing.popleft())
+                    yield finishing.popleft().result()
             while finishing:
-                yield _result(finishing.popleft())
-            for part in self.parts:
-                self.writer.seal(part)
+                yield finishing.popleft().result()
+        for part in parts:
+            self._seal(part)
 
-    def _decode(self, sample: Sample) -> tuple[list[int], Decoded, Cells, float]:
+    def _decode(self, sample: Sample) -> tuple[TrajectoryRow, Cells]:
         prompt_ids = self.model.encode_prompt(sample.example.prompt)
         recorder = CellRecorder()
         start = time.perf_counter()
@@ -211,29 +237,42 @@ class Recording:
             self.plan.shape,
             observer=recorder,
         )
-        return prompt_ids, decoded, recorder.cells(), time.perf_counter() - start
+        wall = time.perf_counter() - start
+        return self._row(sample, prompt_ids, decoded, wall), recorder.cells()
 
-    def _finish(
-        self, sample: Sample, prompt_ids: list[int], decoded: Decoded, cells: Cells, wall: float
-    ) -> TrajectoryRow:
-        """Grade a decode and make it safe; seal its part if it was the last one missing."""
-        row = self._row(sample, prompt_ids, decoded, wall)
+    def _finish(self, decoded: tuple[TrajectoryRow, Cells], part: range) -> TrajectoryRow:
+        """Make a decode safe, and seal its part if it was the last one missing."""
+        row, cells = decoded
+        if self.plan.task.family is Family.CODE:
+            self.writer.add(row, cells)  # a program may take long to run, and the decode is done
+        row = self._graded(row)
         self.writer.add(row, cells)
-        part = next(part for part in self.parts if row.trajectory in part)
         if row.trajectory == part[-1]:
-            self.writer.seal(part)
+            self._seal(part)
         return row
+
+    def _seal(self, part: range) -> None:
+        """Seal a part if it is complete, grading first what a kill left ungraded."""
+        for index in part:
+            pending = self.writer.pending.get(index)
+            if pending is not None and self.plan.config.graded:
+                row, cells = read_pending(pending)
+                if row.correct is None:
+                    self.writer.add(self._graded(row), cells)
+        self.writer.seal(part)
+
+    def _graded(self, row: TrajectoryRow) -> TrajectoryRow:
+        plan = self.plan
+        if not plan.config.graded:
+            return row
+        given = grade(plan.task, row.example, row.text, unsafe_code=plan.config.unsafe_code)
+        return replace(row, answer=given.answer, correct=given.correct)
 
     def _row(
         self, sample: Sample, prompt_ids: list[int], decoded: Decoded, wall: float
     ) -> TrajectoryRow:
-        plan, example = self.plan, sample.example
+        example = sample.example
         ids = decoded.ids.tolist()
-        text = self.vocabulary.text(ids)
-        answer, correct = None, None
-        if plan.config.graded:
-            graded = grade(plan.task, example, text, unsafe_code=plan.config.unsafe_code)
-            answer, correct = graded.answer, graded.correct
         return TrajectoryRow(
             trajectory=sample.index,
             source_row=sample.source_row,
@@ -243,26 +282,39 @@ class Recording:
             preamble=example.preamble,
             tests=example.tests,
             final_ids=ids,
-            text=text,
-            answer=answer,
-            correct=correct,
-            **asdict(plan.shape),
+            text=self.vocabulary.text(ids),
+            answer=None,
+            correct=None,
+            **asdict(self.plan.shape),
             forward_passes=decoded.steps,
             tokens_before_end=self.vocabulary.ending(ids),
             wall_seconds=wall,
         )
 
+    def _check_lengths(self) -> None:
+        """Refuse a prompt that does not fit before anything is decoded."""
+        limit = self.model.max_length
+        for sample in self._missing():
+            length = len(self.model.encode_prompt(sample.example.prompt)) + self.plan.shape.length
+            if limit is not None and length > limit:
+                raise ConfigError(
+                    f"example {sample.index} of {self.plan.task.name} takes {length} positions, "
+                    f"prompt and generation together; {self.plan.checkpoint.name} has {limit}"
+                )
 
-def _result(future: Future[TrajectoryRow]) -> TrajectoryRow:
+
+@contextmanager
+def explained_disk_errors(folder: Path) -> Iterator[None]:
+    """A full disk, said in words."""
     try:
-        return future.result()
+        yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunError(
-                f"the disk is full ({error.filename}); every finished trajectory is safe: make "
-                "room and give the same command again"
-            ) from error
-        raise
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise RunError(
+            f"the disk is full; every finished trajectory in {folder} is safe: make room and "
+            "give the same command again (without --fresh)"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -273,8 +325,10 @@ class RunSummary:
     model: str
     source: str
     trajectories: int
+    graded: int
+    """How many of them have a grade."""
     accuracy: float | None
-    """Share correct; None where nothing was graded."""
+    """Share correct of those; None where there are none."""
     steps: float
     """Forward passes, on average."""
     wall_seconds: float
@@ -286,16 +340,32 @@ class RunSummary:
 def summarise(folder: Path, indices: Collection[int] | None = None) -> RunSummary:
     """The trajectories of a run, or some of them, in one line."""
     run = open_run(folder)
-    rows = [row for row in run.rows() if indices is None or row.trajectory in indices]
-    grades = [row.correct for row in rows if row.correct is not None]
+    count = graded = correct = passes = 0
+    seconds = 0.0
+    for row in run.rows():
+        if indices is None or row.trajectory in indices:
+            count += 1
+            passes += row.forward_passes
+            seconds += row.wall_seconds
+            graded += row.correct is not None
+            correct += bool(row.correct)
     return RunSummary(
         task=run.task,
         model=run.model,
         source=run.manifest.identity["source"],
-        trajectories=len(rows),
-        accuracy=sum(grades) / len(grades) if grades else None,
-        steps=sum(row.forward_passes for row in rows) / max(1, len(rows)),
-        wall_seconds=sum(row.wall_seconds for row in rows),
-        bytes=sum(path.stat().st_size for path in folder.rglob("*.parquet")),
+        trajectories=count,
+        graded=graded,
+        accuracy=correct / graded if graded else None,
+        steps=passes / max(1, count),
+        wall_seconds=seconds,
+        bytes=sum(size_of(path) for path in folder.rglob("*.parquet")),
         folder=folder,
     )
+
+
+def size_of(path: Path) -> int:
+    """A file's bytes; none if a recording has just sealed it away."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -11,16 +11,20 @@ from c4.tasks import Grade, check_can_grade, get_task, grade
 def regrade(
     folder: Path, *, everything: bool = False, unsafe_code: bool = False
 ) -> Iterator[Grade]:
-    """Grade the trajectories that have no grade, or all; yields each, and keeps them at the end."""
-    run = open_run(folder)
-    task = get_task(run.task)
+    """Grade the trajectories that have no grade, or all; yields each, and keeps all it gave."""
+    task = get_task(open_run(folder).task)
     check_can_grade(task, unsafe_code=unsafe_code)
-    grades = {}
     with RunWriter(folder) as writer:
-        for row in run.rows():
-            if everything or row.correct is None:
-                given = grade(task, row.example, row.text, unsafe_code=unsafe_code)
-                grades[row.trajectory] = given
-                yield given
-        if grades:
-            writer.add_grades(grades)
+        run = open_run(folder)
+        for part in run.parts:
+            given: dict[int, Grade] = {}
+            try:
+                for row in run.read_rows(part):
+                    if everything or row.correct is None:
+                        given[row.trajectory] = grade(
+                            task, row.example, row.text, unsafe_code=unsafe_code
+                        )
+                        yield given[row.trajectory]
+            finally:  # an interruption keeps what it has
+                if given:
+                    writer.add_grades(given)

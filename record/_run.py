@@ -17,6 +17,7 @@ from c4.record._format import (
     list_parts,
     open_part,
     read_manifest,
+    read_tokenizer,
 )
 from c4.record._rows import TrajectoryRow
 from c4.record._text import Vocabulary
@@ -70,18 +71,33 @@ class Run:
 
     def read(self, part: RunPart) -> Iterator[Trajectory]:
         """The trajectories of one part."""
-        rows = self.read_rows(part)
+        try:
+            cells_file = open_part(part.cells)
+            rows = self.read_rows(part)
+        except FileNotFoundError:
+            yield self._sealed_since(part).trajectory(part.cells.first)
+            return
         shapes = [(row.forward_passes, row.length) for row in rows]
-        for row, cells in zip(rows, split_cells(open_part(part.cells), shapes), strict=True):
+        for row, cells in zip(rows, split_cells(cells_file, shapes), strict=True):
             yield Trajectory(row, cells)
 
     def read_rows(self, part: RunPart) -> list[TrajectoryRow]:
         """The rows of one part."""
-        if part.rows is None:
-            rows = [pending_row(open_part(part.cells))]
-        else:
-            rows = [TrajectoryRow(**row) for row in open_part(part.rows).read().to_pylist()]
+        try:
+            if part.rows is None:
+                rows = [pending_row(open_part(part.cells))]
+            else:
+                rows = [TrajectoryRow(**row) for row in open_part(part.rows).read().to_pylist()]
+        except FileNotFoundError:
+            return [self._sealed_since(part).trajectory(part.cells.first).row]
         return [replace(row, **self._grades.get(row.trajectory, {})) for row in rows]
+
+    def _sealed_since(self, part: RunPart) -> "Run":
+        """The run as it is now, where a recording has sealed a pending file away meanwhile."""
+        now = Run(self.folder)
+        if part.rows is not None or part in now.parts:
+            raise RunError(f"{part.cells.path}: gone while it was being read")
+        return now
 
     @property
     def task(self) -> str:
@@ -98,8 +114,8 @@ class Run:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """What the run's token ids mean."""
-        path = self.folder / "tokenizer.json"
-        return Vocabulary(path.read_text(encoding="utf-8"), self.manifest.identity["end_ids"])
+        tokenizer = read_tokenizer(self.folder, self.manifest)
+        return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
 
     @cached_property
     def _grades(self) -> dict[int, dict[str, Any]]:
@@ -113,8 +129,11 @@ class Run:
 
 
 def _find_parts(folder: Path) -> list[RunPart]:
-    cells = {part.first: part for part in list_parts(folder / "cells")}
+    # In the reverse of the order in which a recording writes them: what is sealed while this
+    # looks is found at least once.
+    pending = list_parts(folder / "pending")
     rows = list_parts(folder / "trajectories")
+    cells = {part.first: part for part in list_parts(folder / "cells")}
     for part in rows:
         if part.first not in cells:
             raise RunError(
@@ -122,11 +141,10 @@ def _find_parts(folder: Path) -> list[RunPart]:
                 "trajectories anew"
             )
     sealed = {index for part in rows for index in part.trajectories}
+    found = {part.first: RunPart(cells[part.first], part) for part in rows}
     # A killed recording may have sealed a trajectory without removing its pending file.
-    pending = [part for part in list_parts(folder / "pending") if part.first not in sealed]
-    found = [RunPart(cells[part.first], part) for part in rows]
-    found += [RunPart(part, None) for part in pending]
-    return sorted(found, key=lambda part: part.cells.first)
+    found |= {part.first: RunPart(part, None) for part in pending if part.first not in sealed}
+    return [found[first] for first in sorted(found)]
 
 
 def pending_row(file: pq.ParquetFile) -> TrajectoryRow:
@@ -144,4 +162,4 @@ def open_run(path: str | Path) -> Run:
 
 def find_runs(root: str | Path) -> list[Path]:
     """The folders of all recordings below a root, in order."""
-    return sorted(manifest.parent for manifest in Path(root).rglob("manifest.json"))
+    return sorted(path.parent for path in Path(root).glob("**/model=*/task=*/manifest.json"))

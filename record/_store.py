@@ -18,7 +18,14 @@ from typing import Any
 import pyarrow as pa
 
 from c4.errors import RunError
-from c4.record._cells import CELLS_PER_PART, WRITE_OPTIONS, Cells, cells_to_table, encode_table
+from c4.record._cells import (
+    CELLS_PER_PART,
+    WRITE_OPTIONS,
+    Cells,
+    cells_to_table,
+    encode_table,
+    split_cells,
+)
 from c4.record._format import (
     GRADES,
     ROW_KEY,
@@ -26,16 +33,20 @@ from c4.record._format import (
     TRAJECTORIES,
     Manifest,
     Part,
+    is_ours,
     list_parts,
+    make_folder,
     open_part,
     read_manifest,
     write_manifest,
     write_part,
-    write_whole,
+    write_tokenizer,
 )
 from c4.record._rows import TrajectoryRow
 from c4.record._run import pending_row
 from c4.tasks import Grade, Shape
+
+DATA_FOLDERS = ("cells", "trajectories", "pending", "grades", "signals")
 
 
 def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
@@ -68,6 +79,13 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
         )
 
 
+def read_pending(part: Part) -> tuple[TrajectoryRow, Cells]:
+    """The trajectory in a pending file."""
+    file = open_part(part)
+    row = pending_row(file)
+    return row, next(split_cells(file, [(row.forward_passes, row.length)]))
+
+
 class RunWriter:
     """The one process that may write a run. Use as a context manager."""
 
@@ -76,11 +94,11 @@ class RunWriter:
         self._lock: int | None = None
 
     def __enter__(self) -> "RunWriter":
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(self._lock)
             raise RunError(
                 f"{self.folder}: another process is recording here; wait for it, or use --out"
@@ -93,18 +111,22 @@ class RunWriter:
 
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
         """Begin the run, or go on with it; clear away what a kill left half done."""
-        if fresh:
+        exists = (self.folder / "manifest.json").exists()
+        if fresh or not exists:  # files without a manifest are what a killed --fresh left
             self._clear()
-        check_identity(self.folder, manifest.identity)
-        if not (self.folder / "manifest.json").exists():
-            write_whole(self.folder / "tokenizer.json", tokenizer_json.encode())
+        else:
+            check_identity(self.folder, manifest.identity)
+        if fresh or not exists:
+            write_tokenizer(self.folder, tokenizer_json)
             write_manifest(self.folder, manifest)
         self._recover()
 
     @property
     def sealed(self) -> set[int]:
-        """Trajectories that are in their final part."""
-        return {i for part in list_parts(self.folder / "trajectories") for i in part.trajectories}
+        """Trajectories that are in their final part: their cells and their rows are there."""
+        cells = {part.first for part in list_parts(self.folder / "cells")}
+        rows = list_parts(self.folder / "trajectories")
+        return {i for part in rows if part.first in cells for i in part.trajectories}
 
     @property
     def pending(self) -> dict[int, Part]:
@@ -112,11 +134,14 @@ class RunWriter:
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
     def add(self, row: TrajectoryRow, cells: Cells) -> None:
-        """Make one finished trajectory safe."""
+        """Make one finished trajectory safe, in place of an ungraded copy of it if need be."""
         table = cells_to_table(row.trajectory, cells)
         table = table.replace_schema_metadata({ROW_KEY: row.to_json()})
         data = encode_table(table, compression="zstd", compression_level=1)
-        write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
+        before = self.pending.get(row.trajectory)
+        written = write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
+        if before is not None and before.path != written:
+            before.path.unlink()  # the same decode, not yet graded
 
     def seal(self, indices: range) -> bool:
         """Turn pending trajectories into a part, if all of them are there."""
@@ -132,7 +157,7 @@ class RunWriter:
         table = pa.Table.from_pylist([asdict(row) for row in rows], schema=TRAJECTORIES)
         data = encode_table(table, compression="zstd", write_page_checksum=True)
         write_part(self.folder / "trajectories", first, last, data)
-        self._remove(pending[i].path for i in indices)
+        self._drop_pending(set(indices))
         return True
 
     def add_grades(self, grades: Mapping[int, Grade]) -> None:
@@ -148,19 +173,30 @@ class RunWriter:
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched."""
-        self._remove(self.folder.rglob(f"*{TEMPORARY}"))
+        for name in (".", *DATA_FOLDERS):
+            folder = self.folder / name
+            self._remove(p for p in folder.glob(f"*{TEMPORARY}") if is_ours(p.stem))
         sealed = self.sealed
-        self._remove(part.path for i, part in self.pending.items() if i in sealed)
-        # Cells without their trajectories' part: the kill came between the two. The pending
-        # files are still there, and sealing them again writes both.
-        self._remove(p.path for p in list_parts(self.folder / "cells") if p.first not in sealed)
+        self._drop_pending(sealed)
+        # Cells without rows: the kill came between the two, the pending files are still there,
+        # and sealing them again writes both. Rows without cells: someone deleted damaged cells.
+        for name in ("cells", "trajectories"):
+            parts = list_parts(self.folder / name)
+            self._remove(part.path for part in parts if part.first not in sealed)
+
+    def _drop_pending(self, sealed: set[int]) -> None:
+        """Remove the pending files of sealed trajectories, graded and ungraded copies alike."""
+        parts = list_parts(self.folder / "pending")
+        self._remove(part.path for part in parts if part.first in sealed)
 
     def _clear(self) -> None:
         """Throw the old recording away: the files this room writes, and nothing else."""
-        for name in ("manifest.json", "tokenizer.json"):
+        for name in DATA_FOLDERS:
+            if (self.folder / name).exists():
+                shutil.rmtree(self.folder / name)
+        # The manifest last: while it is there, the files are known to be its own.
+        for name in ("tokenizer.json", "manifest.json"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("cells", "trajectories", "pending", "grades"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     @staticmethod
     def _remove(paths: Iterable[Path]) -> None:

@@ -94,9 +94,10 @@ def _token_bytes(tokenizer: Tokenizer, spec: dict[str, object]) -> dict[int, byt
     """The bytes of every token of a byte-level tokenizer; None for any other kind."""
     if not _is_byte_level(spec.get("decoder")):
         return None
-    to_byte = {char: byte for byte, char in _byte_alphabet().items()}
+    to_byte = {char: bytes([byte]) for byte, char in _byte_alphabet().items()}
+    # A character outside the alphabet can only be text that was put into the vocabulary by hand.
     table = {
-        token_id: bytes(to_byte[char] for char in token)
+        token_id: b"".join(to_byte.get(char) or char.encode() for char in token)
         for token, token_id in tokenizer.get_vocab(with_added_tokens=False).items()
     }
     for token_id, added in tokenizer.get_added_tokens_decoder().items():

@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
+from c4.models import BoolArray, FloatArray, IntArray
+
 TokenArray = npt.NDArray[np.int32]
+
+__all__ = ["BoolArray", "FloatArray", "IntArray", "TokenArray"]

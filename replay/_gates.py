@@ -27,9 +27,22 @@ class Gate(Protocol):
         """Whether each step may stop. (…, T)"""
 
 
-def parameter(default: float, *, low: float = 0.0, high: float = np.inf, meaning: str = "") -> Any:
-    """A numeric field of a gate with the values it may take."""
-    return field(default=default, metadata={"low": low, "high": high, "meaning": meaning})
+def parameter(
+    default: float,
+    *,
+    low: float = 0.0,
+    high: float = np.inf,
+    meaning: str = "",
+    stricter: int = 1,
+) -> Any:
+    """A numeric field of a gate.
+
+    Args:
+        low: the least value that makes sense, as `high` is the greatest.
+        stricter: 1 if a higher value makes the gate exit later, -1 if a lower one does.
+    """
+    facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter}
+    return field(default=default, metadata=facts)
 
 
 class Checked:
@@ -147,8 +160,10 @@ class SchED(Checked):
     curve: Curve = Curve.COSINE
     patience: Number = parameter(0, meaning="still steps before the one that fires")
     min_progress: Number = parameter(0.0, high=1.0, meaning="share committed before it may fire")
-    max_change_ratio: Number = parameter(0.0, high=1.0, meaning="share changed in a still step")
-    k: Number = parameter(4.0, meaning="steepness of the exponential")
+    max_change_ratio: Number = parameter(
+        0.0, high=1.0, meaning="share changed in a still step", stricter=-1
+    )
+    k: Number = parameter(4.0, meaning="steepness of the exponential", stricter=-1)
     region: Region = Region.ALL
     aggregate: Aggregate = Aggregate.MEAN
     clock: Clock = Clock.COMMITTED

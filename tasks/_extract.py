@@ -5,7 +5,6 @@ noise, so they must be total: any string gives a candidate or None, never an err
 """
 
 import re
-from decimal import Decimal, InvalidOperation
 
 from c4.tasks._task import Candidate
 
@@ -15,6 +14,10 @@ BOXED = re.compile(r"\\boxed\s*\{")
 FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]", re.MULTILINE)
 TOP_LEVEL = re.compile(r"^\S", re.MULTILINE)
 FENCE = re.compile(r"^```.*\n?", re.MULTILINE)
+THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
+PLAIN_NUMBER = re.compile(r"(-?)(\d*)(?:\.(\d*))?")
+# A double backslash is a line break, not half of a spacing command.
+LATEX_NOISE = re.compile(r"\\(?:left|right|q?quad)(?![a-zA-Z])|(?<!\\)\\[!,;: ]|[\s$~]")
 
 
 def first_letter(text: str) -> Candidate | None:
@@ -36,8 +39,9 @@ def last_boxed(text: str) -> Candidate | None:
     r"""The contents of the last `\boxed{…}` whose braces balance; else the last number."""
     for match in reversed(list(BOXED.finditer(text))):
         end = _closing_brace(text, match.end())
-        if end is not None:
-            return Candidate(normal_latex(text[match.end() : end]), match.end(), end)
+        value = "" if end is None else normal_latex(text[match.end() : end])
+        if end is not None and value:  # an empty box holds no answer
+            return Candidate(value, match.end(), end)
     return last_number(text)
 
 
@@ -47,8 +51,7 @@ def first_function(text: str) -> Candidate | None:
     if head is None:
         return None
     end = len(text)
-    # The head itself may be indented by noise; its body ends at the next line in column 0.
-    line_end = text.find("\n", head.end())
+    line_end = text.find("\n", _signature_end(text, head.end()))
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
         end = after.start()
     end = len(text[:end].rstrip())
@@ -56,18 +59,17 @@ def first_function(text: str) -> Candidate | None:
 
 
 def normal_number(text: str) -> str:
-    """`$1,234.50.` becomes `1234.5`; what is not one number keeps its digits and dots."""
-    bare = text.replace("$", "").replace(",", "").rstrip(".")
-    try:
-        number = Decimal(bare)
-    except InvalidOperation:
+    """`$1,234.50.` becomes `1234.5`; what is not one number stays as it is, but for its dress."""
+    bare = text.replace("$", "").rstrip(".,")
+    if THOUSANDS.fullmatch(bare):
+        bare = bare.replace(",", "")
+    number = PLAIN_NUMBER.fullmatch(bare)
+    if number is None:
         return bare
-    return f"{number.normalize():f}" if number else "0"
-
-
-LATEX_NOISE = re.compile(
-    r"\\left(?![a-zA-Z])|\\right(?![a-zA-Z])|\\q?quad(?![a-zA-Z])|\\[!,;: ]|[\s$~]"
-)
+    sign, whole, decimals = number[1], number[2].lstrip("0") or "0", (number[3] or "").rstrip("0")
+    if whole == "0" and not decimals:
+        return "0"
+    return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
 
 
 def normal_latex(text: str) -> str:
@@ -82,6 +84,16 @@ def normal_code(text: str) -> str:
     """Code without fence lines and trailing blanks."""
     lines = FENCE.sub("", text).splitlines()
     return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def _signature_end(text: str, start: int) -> int:
+    """Where the brackets of a function's head close; a head may run over several lines."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] in "([{") - (text[i] in ")]}")
+        if depth == 0 and text[i] in ")\n":
+            return i
+    return len(text)
 
 
 def _closing_brace(text: str, start: int) -> int | None:

@@ -1,9 +1,10 @@
 """Grading: is the answer in this text right?"""
 
 import ast
+import re
+import textwrap
 from dataclasses import dataclass
 
-from c4.tasks._extract import normal_code
 from c4.tasks._sandbox import Verdict, require_isolation, run_program
 from c4.tasks._task import Example, Family, Task
 
@@ -34,14 +35,20 @@ def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False)
     return Grade(found.value, correct=outcome.verdict is Verdict.PASSED)
 
 
+FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
+STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from|@)\b|\s*@")
+
+
 def program_in(text: str) -> str:
-    """The longest run of lines from the start that is Python; prose behind it is cut.
+    """The program in an answer: the first fenced block, or what begins like code; prose is cut.
 
     Longer than what an exit gate watches: a program may bring helper functions.
     """
-    lines = normal_code(text).splitlines()
-    for count in range(len(lines), 0, -1):
-        program = "\n".join(lines[:count])
+    fenced = FENCED.search(text)
+    lines = (fenced[1] if fenced else text).splitlines()
+    start = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
+    for end in range(len(lines), start, -1):
+        program = textwrap.dedent("\n".join(lines[start:end]))
         try:
             ast.parse(program)
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import DataError
+from c4.tasks import problems
 from c4.tasks._task import Example, Row, Task
 from c4.tasks.problems import EVALUATION, problem
 
@@ -41,7 +42,14 @@ class SampleSet:
     """Rows of the source that the task cannot use."""
 
 
-class EmbeddedRows(Sequence[Row]):
+class Rows(Protocol):
+    """What can be read by number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Row: ...
+
+
+class EmbeddedRows:
     """The evaluation problems of a task, each made when it is asked for."""
 
     def __init__(self, task: str) -> None:
@@ -50,15 +58,7 @@ class EmbeddedRows(Sequence[Row]):
     def __len__(self) -> int:
         return EVALUATION
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def __getitem__(self, index: int, /) -> Row:
         return problem(self.task, index).row
 
 
@@ -74,8 +74,11 @@ def load_samples(
     """
     skip = task.skip if skip is None else skip
     rows, origin = _open(task, source)
-    examples = {} if source == EMBEDDED_SOURCE else _read_all(task, rows, origin)
-    order = list(examples or range(len(rows)))
+    if source == EMBEDDED_SOURCE:  # all of them are usable, and made when they are needed
+        examples, order = {}, list(range(len(rows)))
+    else:
+        examples = _read_all(task, rows, origin)
+        order = list(examples)
     random.Random(seed).shuffle(order)
     wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
     if skip < 0 or wanted < 1 or skip + wanted > len(order):
@@ -93,9 +96,16 @@ def load_samples(
     return SampleSet(samples, origin, usable=len(order), left_out=len(rows) - len(order))
 
 
-def _open(task: Task, source: str) -> tuple[Sequence[Row], str]:
+def code_digest(task: str) -> str:
+    """Of the code that makes a task's embedded problems: other code, other problems."""
+    folder = Path(problems.__file__).parent
+    sources = [*sorted(folder.glob("_*.py")), folder / f"{task}.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+def _open(task: Task, source: str) -> tuple[Rows, str]:
     if source == EMBEDDED_SOURCE:
-        return EmbeddedRows(task.name), EMBEDDED_SOURCE
+        return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest(task.name)}"
     if source == HUB_SOURCE:
         return _open_hub(task, task.hub.dataset)
     path = Path(source).expanduser()
@@ -112,7 +122,7 @@ def _open(task: Task, source: str) -> tuple[Sequence[Row], str]:
     return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
 
 
-def _open_hub(task: Task, dataset: str) -> tuple[Sequence[Row], str]:
+def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
     try:
         import datasets
     except ImportError:
@@ -134,7 +144,11 @@ def _open_hub(task: Task, dataset: str) -> tuple[Sequence[Row], str]:
 
 def _read_jsonl(path: Path) -> Sequence[Row]:
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error})") from None
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 rows.append(json.loads(line))
@@ -151,15 +165,15 @@ def _read_parquet(path: Path) -> Sequence[Row]:
     return rows
 
 
-def _read_all(task: Task, rows: Sequence[Row], origin: str) -> dict[int, Example]:
+def _read_all(task: Task, rows: Rows, origin: str) -> dict[int, Example]:
     read = ((i, _read(task, rows, i, origin)) for i in range(len(rows)))
     return {i: example for i, example in read if example is not None}
 
 
-def _read(task: Task, rows: Sequence[Row], index: int, origin: str) -> Example | None:
+def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     try:
         return task.read(rows[index])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         what = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(
             f"{origin}, row {index}: {what}; {task.name} expects the fields of {task.hub.dataset}"

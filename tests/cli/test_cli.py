@@ -90,12 +90,22 @@ def test_runs_lists_and_checks_every_recording(record_args, tmp_path):
     result = c4("runs", "--runs", tmp_path / "runs", "--check")
     assert result.exit_code == 2
     assert f"{damaged.name}: damaged" in "".join(result.stderr.split("\n"))
+    assert "svamp" in c4("runs", "--runs", tmp_path / "runs").stdout  # the rest is still listed
 
 
 def test_runs_of_an_empty_folder_say_how_to_make_one(tmp_path):
     result = c4("runs", "--runs", tmp_path)
     assert result.exit_code == 2
     assert "make one with: c4 record --task math" in result.stderr
+    assert c4("runs", "--runs", tmp_path, "--json").stdout == "[]\n"
+
+
+def test_a_place_that_cannot_be_written_is_one_line(record_args, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = c4(*record_args[:-1], tmp_path / "file" / "runs")
+    assert result.exit_code == 2
+    assert "Not a directory" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_grades_can_be_added_by_command(record_args, tmp_path):
@@ -169,6 +179,6 @@ def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "nothing finished is lost: give the same command to go on" in stderr
+    assert "nothing finished is lost: give the same command (without --fresh)" in stderr
     assert "Traceback" not in stderr
     assert len(contents(tmp_path / "runs")) >= 2

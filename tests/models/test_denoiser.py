@@ -15,11 +15,14 @@ IDS = np.random.default_rng(0).integers(0, 256, 30)
 
 def test_signals_are_what_their_definitions_say():
     logits = torch.randn(200, 50, generator=torch.Generator().manual_seed(0)) * 5
-    reading = read_logits(logits.clone())
-    probability = logits.double().softmax(-1)
-    top = logits.sort(-1, descending=True).values
-    np.testing.assert_array_equal(reading.token, logits.argmax(-1).numpy())
-    np.testing.assert_allclose(reading.confidence, probability.max(-1).values, rtol=1e-5)
+    reading = read_logits(logits.clone(), mask_id=7)
+    probability = logits.double().softmax(-1)  # the mask has its share of it
+    allowed = [i for i in range(50) if i != 7]
+    top = logits[:, allowed].sort(-1, descending=True).values
+    best = torch.tensor(allowed)[logits[:, allowed].argmax(-1)]
+    np.testing.assert_array_equal(reading.token, best.numpy())
+    expected = probability.gather(1, best[:, None])[:, 0]
+    np.testing.assert_allclose(reading.confidence, expected, rtol=1e-5)
     np.testing.assert_allclose(reading.gap, (top[:, 0] - top[:, 1]).numpy(), rtol=1e-6)
     entropy = -(probability * probability.log()).sum(-1)
     np.testing.assert_allclose(reading.entropy, entropy, rtol=1e-4, atol=1e-5)
@@ -29,7 +32,7 @@ def test_signals_are_what_their_definitions_say():
 def test_certainty_has_no_negative_entropy():
     logits = torch.zeros(3, 10)
     logits[:, 4] = 200.0
-    reading = read_logits(logits)
+    reading = read_logits(logits, mask_id=0)
     assert (reading.token == 4).all()
     assert (reading.confidence == 1).all()
     assert (reading.entropy == 0).all()
@@ -41,10 +44,20 @@ def test_only_the_generated_positions_are_read(denoiser):
     assert denoiser.read(IDS, 12).token.shape == (18,)
 
 
-def test_the_mask_is_never_predicted(denoiser):
-    logits = denoiser.logits(IDS, 0)
-    assert (logits[:, denoiser.mask_id] == logits.min()).all()
-    assert torch.isfinite(logits).all()
+def test_the_mask_is_never_predicted_but_keeps_its_probability():
+    reading = read_logits(torch.tensor([[2.0, 1.0, 3.0]]), mask_id=2)
+    e2, e1, e3 = np.exp([2.0, 1.0, 3.0])
+    assert reading.token.tolist() == [0]
+    assert reading.gap.tolist() == [1.0]
+    assert reading.confidence[0] == pytest.approx(e2 / (e1 + e2 + e3))
+
+
+def test_readings_take_positions_and_attention_too(denoiser):
+    attention = np.ones((30, 30), dtype=np.bool_)
+    plain = denoiser.read(IDS, 10)
+    explicit = denoiser.read(IDS, 10, positions=np.arange(30), attention=attention)
+    np.testing.assert_array_equal(plain.token, explicit.token)
+    np.testing.assert_allclose(plain.entropy, explicit.entropy, rtol=1e-4)
 
 
 def test_the_usual_positions_and_attention_change_nothing(denoiser):

@@ -74,8 +74,51 @@ def test_the_manifest_says_everything_that_made_the_run(config):
     assert len(identity["weights_sha256"]) == len(identity["tokenizer_sha256"]) == 64
     assert identity["seed"] == 0
     assert manifest["schema_version"] == 1
-    assert manifest["resolution"]["confidence"] == 2.0**-16
+    assert identity["resolution"]["confidence"] == 2.0**-16
+    assert identity["origin"].startswith("embedded:")
     assert {"torch", "pyarrow", "c4-dlm"} <= manifest["environment"]["libraries"].keys()
+
+
+def test_a_session_iterated_twice_decodes_once(config):
+    plan = plan_recording(config)
+    with start_recording(plan) as recording:
+        assert (len(recording), len(list(recording)), len(list(recording))) == (5, 5, 0)
+    assert len(open_run(plan.folder)) == 5
+
+
+def test_a_full_disk_while_sealing_is_explained_too(config, monkeypatch):
+    def full(self, part):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record_module.RunWriter, "seal", full)
+    with pytest.raises(RunError, match="the disk is full"):
+        record_all(config)
+
+
+def test_a_decode_survives_a_kill_while_its_program_runs(config, monkeypatch):
+    """Code is safe on disk before it is graded, and graded when the recording goes on."""
+    code = replace(config, task="humaneval", n=2, unsafe_code=True)
+
+    def killed(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record_module, "grade", killed)
+        with pytest.raises(KeyboardInterrupt):
+            record_all(code)
+    folder = plan_recording(code).folder
+    assert next(open_run(folder).rows()).correct is None
+    record_all(code)
+    assert [row.correct for row in open_run(folder).rows()] == [False, False]
+    assert list((folder / "pending").iterdir()) == []
+
+
+def test_a_prompt_that_does_not_fit_is_refused_before_decoding(config, tmp_path):
+    from conftest import save_llada
+
+    short = save_llada(tmp_path / "short", max_sequence_length=40)
+    with pytest.raises(ConfigError, match="prompt and generation together; short has 40"):
+        record_all(replace(config, model=str(short)))
 
 
 def test_recording_twice_decodes_nothing_again(config):
@@ -129,13 +172,13 @@ def test_a_full_disk_says_what_to_do_and_loses_nothing(config, monkeypatch):
     def fill_up(self, row, cells):
         calls.append(row)
         if len(calls) > 2:
-            raise OSError(28, "No space left on device", "part")
+            raise OSError(28, "No space left on device")
         real(self, row, cells)
 
     with monkeypatch.context() as patch:
         patch.setattr(record_module.RunWriter, "add", fill_up)
         with (
-            pytest.raises(RunError, match=r"the disk is full .* give the same command again"),
+            pytest.raises(RunError, match=r"the disk is full; .* give the same command again"),
             start_recording(plan) as recording,
         ):
             list(recording)
@@ -149,7 +192,7 @@ def test_a_full_disk_says_what_to_do_and_loses_nothing(config, monkeypatch):
     [
         ({"seed": 1}, "seed: 0 there, 1 here"),
         ({"steps": 8}, "shape: "),
-        ({"source": "rows.jsonl"}, "origin: 'embedded' there, 'file:rows.jsonl@"),
+        ({"source": "rows.jsonl"}, "there, 'file:rows.jsonl@"),
     ],
 )
 def test_another_identity_is_refused_before_the_model_loads(config, change, named, tmp_path):
@@ -204,6 +247,15 @@ def test_code_is_not_graded_where_it_cannot_be_isolated(config, monkeypatch):
     plan, rows = record_all(replace(config, task="humaneval", n=1, graded=False))
     assert (rows[0].answer, rows[0].correct) == (None, None)
     assert summarise(plan.folder).accuracy is None
+
+
+def test_an_interrupted_grading_keeps_what_it_gave(config):
+    plan, _ = record_all(replace(config, graded=False))
+    grading = regrade(plan.folder)
+    next(grading), next(grading)
+    grading.close()
+    assert summarise(plan.folder).graded == 2
+    assert len(list(regrade(plan.folder))) == 3
 
 
 def test_what_was_not_graded_can_be_graded_later(config):

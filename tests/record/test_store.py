@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 from dataclasses import fields, replace
 
@@ -13,7 +14,7 @@ from c4.record import CELLS, TRAJECTORIES, Cells, Manifest, TrajectoryRow, open_
 from c4.record import _format as format_module
 from c4.record._cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.record._decode import RESOLUTION, fixed_point
-from c4.record._format import list_parts, open_part
+from c4.record._format import list_parts, open_part, read_manifest, text_hash
 from c4.record._store import RunWriter, plan_parts
 from c4.tasks import Grade, Shape
 
@@ -21,6 +22,7 @@ SHAPE = Shape(length=6, steps=6, block=3)
 MANIFEST = Manifest(
     identity={"task": "gsm8k", "model": "m", "shape": vars(SHAPE), "end_ids": [], "source": "x"},
     environment={},
+    tokenizer_file_sha256=text_hash("{}"),
 )
 
 
@@ -55,10 +57,10 @@ def make_row(index, shape=SHAPE):
     )
 
 
-def write(folder, indices, parts):
+def write(folder, indices, parts, fresh=False):
     """What a recording does, without a model. Returns the trajectories it had to make."""
     with RunWriter(folder) as writer:
-        writer.start(MANIFEST, "{}")
+        writer.start(MANIFEST, "{}", fresh=fresh)
         todo = set(indices) - writer.sealed - writer.pending.keys()
         for index in sorted(todo):
             writer.add(make_row(index), make_cells(index))
@@ -162,7 +164,7 @@ def in_a_child_that_dies_at(event, job):
 
         def count(name, args):
             nonlocal seen
-            if name in ("os.rename", "os.remove", "open", "os.mkdir"):
+            if name in ("os.rename", "os.remove", "os.rmdir", "open", "os.mkdir"):
                 seen += 1
                 if seen == event:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -225,12 +227,75 @@ def test_any_flipped_byte_is_noticed(whole):
             open_part(part)
 
 
-def test_a_deleted_damaged_part_is_recorded_anew(whole):
+@pytest.mark.parametrize("kind", ["cells", "trajectories"])
+def test_a_deleted_damaged_part_is_recorded_anew(whole, kind):
     expected = snapshot(whole)
-    for kind in ("cells", "trajectories"):
-        list_parts(whole / kind)[0].path.unlink()
-    write(whole, range(5), PARTS)
+    list_parts(whole / kind)[0].path.unlink()
+    assert write(whole, range(5), PARTS) == {0, 1, 2}
     assert snapshot(whole) == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole):
+    other = replace(MANIFEST, identity={**MANIFEST.identity, "seed": 1})
+    survived, event = False, 0
+    while not survived:
+        event += 1
+        folder = tmp_path / f"fresh-{event}"
+        shutil.copytree(whole, folder)
+
+        def begin_anew(folder=folder):
+            with RunWriter(folder) as writer:
+                writer.start(other, "{}", fresh=True)
+
+        survived = in_a_child_that_dies_at(event, begin_anew)
+        with RunWriter(folder) as writer:
+            try:
+                writer.start(other, "{}")
+            except RunError:  # the old recording is still the old one
+                assert "seed" not in read_manifest(folder).identity
+            else:
+                assert writer.sealed == set()
+    assert event > 5
+
+
+def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
+    with RunWriter(tmp_path) as writer:
+        writer.start(MANIFEST, "{}")
+        writer.add(replace(make_row(0), answer=None, correct=None), make_cells(0))
+        writer.add(make_row(0), make_cells(0))
+        assert len(list_parts(tmp_path / "pending")) == 1
+    assert_same(open_run(tmp_path), 0)
+
+
+def test_a_reader_beside_a_writer_sees_everything(tmp_path):
+    folder = tmp_path / "run"
+    write(folder, range(5), [])
+    run = open_run(folder)  # five pending files…
+    write(folder, range(5), PARTS)  # …which are sealed away before they are read
+    assert [t.row.trajectory for t in run] == [0, 1, 2, 3, 4]
+    assert [row.trajectory for row in run.rows()] == [0, 1, 2, 3, 4]
+
+
+def test_a_swapped_tokenizer_is_noticed(whole):
+    (whole / "tokenizer.json").write_text('{"other": 1}')
+    with pytest.raises(RunError, match=r"tokenizer\.json: damaged"):
+        assert open_run(whole).vocabulary
+
+
+def test_an_edited_manifest_is_noticed(whole):
+    text = (whole / "manifest.json").read_text()
+    (whole / "manifest.json").write_text(text.replace('"length": 6', '"length": 7'))
+    with pytest.raises(RunError, match="does not match its checksum"):
+        open_run(whole)
+
+
+def test_temporary_files_of_others_are_left_alone(whole):
+    (whole / "notes.tmp").write_text("mine")
+    (whole / "cells" / "000000-000002.00000000.parquet.tmp").write_text("half")
+    write(whole, range(5), PARTS)
+    assert (whole / "notes.tmp").exists()
+    assert not list((whole / "cells").glob("*.tmp"))
 
 
 def test_missing_cells_are_reported(whole):

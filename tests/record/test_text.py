@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from conftest import byte_tokenizer
 from hypothesis import given
@@ -115,6 +117,12 @@ def test_a_number_written_with_a_comma_keeps_its_span(merged):
     first, last = traced.token_span(text.index("1"), text.index("4") + 1)
     covered = text[traced.token_starts[first] : traced.token_ends[last - 1]]
     assert covered.strip() == "1,234"
+
+
+def test_a_token_put_into_the_vocabulary_by_hand_writes_its_text():
+    spec = json.loads(byte_tokenizer().to_str())
+    spec["model"]["vocab"]["<|my end|>"] = 900
+    assert Vocabulary(json.dumps(spec), []).text([900]) == "<|my end|>"
 
 
 def test_tokenizers_that_do_not_work_on_bytes_are_traced_too():

@@ -97,6 +97,7 @@ def test_problems_are_the_same_in_every_process():
 
 def test_the_embedded_split_is_the_evaluation_problems():
     loaded = load_samples(TASKS["gsm8k"], "embedded", n=10, skip=40)
-    assert (loaded.origin, loaded.usable, loaded.left_out) == ("embedded", EVALUATION, 0)
+    assert loaded.origin.startswith("embedded:")
+    assert (loaded.usable, loaded.left_out) == (EVALUATION, 0)
     for sample in loaded.samples:
         assert sample.example == TASKS["gsm8k"].read(problem("gsm8k", sample.source_row).row)

@@ -1,0 +1,163 @@
+"""Grids of gate parameters: how they are written, and every exit of a grid at once."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.errors import ConfigError
+from c4.replay._gates import GATES, Gate, exit_step
+from c4.replay._registry import make_gate
+from c4.replay._signals import Ints, Signals
+
+CELLS_AT_ONCE = 2**21
+"""Settings × trajectories × steps that are compared at one time."""
+
+Value = float | str
+
+DEFAULT_RANGES: dict[str, dict[str, str]] = {
+    "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
+    "confidence": {"tau": "0.5:0.95:0.05"},
+    "stability": {"gamma": "0:4:0.5", "p_min": "1:16:1"},
+    "fixed-patience": {"tau": "0.5:0.95:0.05", "p_min": "1:16:1"},
+    "prophet": {"high": "4:12:1", "mid": "3:9:1", "low": "1:6:1"},
+    "sched": {
+        "high": "4:12:1",
+        "low": "1:6:1",
+        "curve": "linear,cosine,exponential",
+        "patience": "0,2,4,8",
+    },
+    "progress": {"fraction": "0.05:1:0.05"},
+}
+"""What `c4 calibrate` sweeps where the user says nothing."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of some parameters' values, in order."""
+
+    gate: str
+    values: Mapping[str, Sequence[Value]]
+
+    def __len__(self) -> int:
+        return int(np.prod([len(values) for values in self.values.values()]))
+
+    def settings(self) -> Iterator[dict[str, Value]]:
+        """The combinations, the last parameter varying fastest."""
+        for combination in itertools.product(*self.values.values()):
+            yield dict(zip(self.values, combination, strict=True))
+
+    def make(self, setting: Mapping[str, Any]) -> Gate:
+        """The gate with one setting, or with arrays of them."""
+        return make_gate(self.gate, **setting)
+
+    def neighbours(self, index: int) -> list[int]:
+        """Settings one value away in one parameter."""
+        shape = [len(values) for values in self.values.values()]
+        place = np.unravel_index(index, shape)
+        near = []
+        for axis, size in enumerate(shape):
+            for shift in (-1, 1):
+                moved = list(place)
+                moved[axis] += shift
+                if 0 <= moved[axis] < size:
+                    near.append(int(np.ravel_multi_index(moved, shape)))
+        return near
+
+    def from_strict_to_loose(self) -> list[int]:
+        """An order of the settings that depends on no data: the most cautious first."""
+        directions = strictness(self.gate)
+        columns = []
+        for name, values in self.values.items():
+            ranks = np.argsort(np.argsort(values)) / max(1, len(values) - 1)
+            columns.append(ranks * directions.get(name, 0))
+        ranks = [sum(combination) for combination in itertools.product(*columns)]
+        return np.argsort(-np.array(ranks), kind="stable").tolist()
+
+
+def strictness(gate: str) -> dict[str, int]:
+    """For each parameter, whether a higher value (1) or a lower one (-1) exits later."""
+    return {
+        spec.name: spec.metadata["stricter"]
+        for spec in fields(GATES[gate])
+        if "stricter" in spec.metadata
+    }
+
+
+def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
+    """The default ranges of a gate, with the user's in their place."""
+    make_gate(gate)  # an unknown gate or a sampler is refused here
+    if gate not in DEFAULT_RANGES:
+        raise ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+    values = {k: parse_values(k, v) for k, v in {**DEFAULT_RANGES[gate], **asked}.items()}
+    grid = Grid(gate, values)
+    for name in values:
+        for value in values[name]:
+            grid.make({name: value})  # refuses what the gate does not take
+    return grid
+
+
+def parse_values(name: str, text: str) -> list[Value]:
+    """`0.7`, `0.5,0.7,0.9` or `0.5:0.9:0.1`, both ends included."""
+    try:
+        if ":" in text:
+            low, high, step = (Decimal(piece) for piece in text.split(":"))
+            count = int((high - low) / step) + 1
+            if step <= 0 or count < 1:
+                raise ConfigError(f"{name}={text}: a range goes up, lo:hi:step")
+            return [float(low + i * step) for i in range(count)]
+        return [_number(piece) for piece in text.split(",")]
+    except (ValueError, InvalidOperation, ZeroDivisionError):
+        raise ConfigError(
+            f"{name}={text}: write a value, a list a,b,c or a range lo:hi:step"
+        ) from None
+
+
+def _number(text: str) -> Value:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def grid_exits(grid: Grid, signals: Signals) -> Ints:
+    """The exit step of every setting on every trajectory; 0 where it never fires.
+
+    Args:
+        signals: arrays of (n, T).
+
+    Returns:
+        (settings, n)
+    """
+    settings = list(grid.settings())
+    exits = np.empty((len(settings), len(signals.step)), dtype=np.int32)
+    chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
+    for words, indices in _by_words(settings).items():
+        for start in range(0, len(indices), chunk):
+            some = indices[start : start + chunk]
+            numbers = {
+                name: np.array([settings[i][name] for i in some], dtype=np.float64)[:, None, None]
+                for name, value in settings[some[0]].items()
+                if not isinstance(value, str)
+            }
+            exits[some] = exit_step(grid.make({**numbers, **dict(words)}).fires(signals))
+    return exits
+
+
+def _by_words(settings: Sequence[Mapping[str, Value]]) -> dict[Any, list[int]]:
+    """Settings grouped by the parameters that are not numbers and so do not broadcast."""
+    groups: dict[Any, list[int]] = {}
+    for i, setting in enumerate(settings):
+        words = tuple((name, v) for name, v in setting.items() if isinstance(v, str))
+        groups.setdefault(words, []).append(i)
+    return groups
+
+
+def at_exit(values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
+    """What an array of (n, T) holds at each exit; the last step where there is none."""
+    steps = np.where(exits > 0, exits, values.shape[-1]) - 1  # (settings, n)
+    return values[np.arange(len(values)), steps]

@@ -1,0 +1,62 @@
+"""Verification: a live decode under each gate, compared with the replay of the recording."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from c4.record import Decoded, ExitGate, Run, TrajectoryRow
+from c4.replay._cache import load_signals
+from c4.replay._candidates import CandidateReader, filled_predictions
+from c4.replay._gates import Gate
+from c4.replay._live import LiveGate
+from c4.replay._replay import exit_steps
+from c4.tasks import get_task, grade
+
+Live = Callable[[TrajectoryRow, ExitGate], Decoded]
+"""Decodes a recorded trajectory's prompt anew, under a gate."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One trajectory under one gate."""
+
+    trajectory: int
+    gate: str
+    replayed_steps: int
+    live_steps: int
+    tokens_equal: bool
+    grades_equal: bool
+
+    @property
+    def agrees(self) -> bool:
+        return self.replayed_steps == self.live_steps and self.tokens_equal and self.grades_equal
+
+
+def can_run_live(gate: Gate) -> bool:
+    """Whether a gate decides from the past alone."""
+    return not getattr(gate, "needs_future", False)
+
+
+def verify(
+    run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
+) -> Iterator[Check]:
+    """Compare exit step, every token after the fill and the grade, for each gate."""
+    task = get_task(run.task)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length)
+    for part, signals in zip(run.parts, load_signals(run), strict=True):
+        exits = {name: exit_steps(gate, signals) for name, gate in gates.items()}
+        for i, recorded in enumerate(run.read(part)):
+            filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
+            for name, gate in gates.items():
+                row = recorded.row
+                decoded = live(row, LiveGate(gate, run.shape, reader))
+                steps = int(exits[name][i]) or row.forward_passes
+                replayed = filled[steps - 1].tolist()
+                same = decoded.ids.tolist() == replayed
+                grades = [
+                    grade(task, row.example, run.vocabulary.text(ids), unsafe_code=unsafe_code)
+                    for ids in ([replayed] if same else [replayed, decoded.ids.tolist()])
+                ]
+                yield Check(
+                    row.trajectory, name, steps, decoded.steps, same, grades[0] == grades[-1]
+                )
+            reader.forget()
