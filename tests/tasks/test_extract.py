@@ -45,11 +45,13 @@ def test_letters_inside_words_or_beyond_m_are_no_answer(text):
         ("about 007", "7", "007"),
         ("7 ... or so...", "7", "7"),
         ("version 1.2.3", "1.2.3", "1.2.3"),
+        ("either 1,2", "1,2", "1,2"),
+        ("1234567890123456789012345678901", "1234567890123456789012345678901", None),
     ],
 )
 def test_the_last_number_is_found_and_loses_its_dress(text, value, held_by):
     found = last_number(text)
-    assert (found.value, text[found.start : found.end]) == (value, held_by)
+    assert (found.value, text[found.start : found.end]) == (value, held_by or text)
 
 
 def test_text_without_digits_holds_no_number():
@@ -67,6 +69,9 @@ def test_text_without_digits_holds_no_number():
         (r"it is 17", "17"),
         (r"\boxed{\left( 3, \frac{\pi}{2} \right)}", r"(3,\frac{\pi}{2})"),
         (r"\boxed{x \in [-2,7]}", r"x\in[-2,7]"),
+        (r"\boxed{} and 5", "5"),
+        (r"\boxed{\begin{pmatrix} 1 \\ 2 \end{pmatrix}}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+        (r"\boxed{1,2}", "1,2"),
     ],
 )
 def test_a_boxed_answer_is_the_last_one_that_closes(text, value):
@@ -107,6 +112,11 @@ def test_a_function_reaches_to_the_first_line_in_column_zero_behind_it():
     assert (CODE + "\nprint(f(1))\n")[: found.end] == CODE.rstrip()
 
 
+def test_a_head_over_several_lines_is_not_its_own_end():
+    code = "def f(\n    a,\n) -> int:\n    return a"
+    assert first_function(code + "\n\nDone.").value == code
+
+
 def test_fences_are_not_code_but_belong_to_the_span():
     text = f"```python\n{CODE}```\nThis function returns a number."
     found = first_function(text)
@@ -118,8 +128,25 @@ def test_text_without_a_function_is_no_program():
     assert first_function("definitely not") is None
 
 
+FRAGMENTS = [
+    "\\boxed{",
+    "\\boxed{}",
+    "}",
+    "{",
+    "\\frac",
+    "\\\\",
+    "def f(",
+    "):",
+    "\n",
+    "    return",
+]
+FRAGMENTS += ["```python", "$1,234.", "-0.0", "A", " ", "$", ".", "漢", "async def"]
+noise = st.text(alphabet=string.printable + "éλ漢😀", max_size=5)
+texts = st.lists(st.one_of(st.sampled_from(FRAGMENTS), noise), max_size=12).map("".join)
+
+
 @pytest.mark.parametrize("name", TASKS)
-@given(text=st.text(alphabet=string.printable + "éλ漢😀\\{}", max_size=80))
+@given(text=texts)
 def test_extractors_are_total_and_their_spans_lie_in_the_text(name, text):
     found = TASKS[name].extract(text)
     if found is not None:

@@ -63,6 +63,13 @@ def test_math_s_own_worked_solutions_are_graded_correct(shared_data):
         assert grade(TASKS["math"], TASKS["math"].read(row), row["solution"]).correct, row["answer"]
 
 
+def test_math_answers_may_be_spaced_as_one_likes(shared_data):
+    for row in read_rows(shared_data / "math.jsonl"):
+        spaced = row["answer"].replace("\\\\", " \\\\ ").replace("=", " = ").replace(",", ",\\!")
+        example = TASKS["math"].read(row)
+        assert grade(TASKS["math"], example, f"\\boxed{{ {spaced} }}").correct, row["answer"]
+
+
 def test_truthfulqa_s_true_choice_does_not_stay_first(shared_data):
     targets = [example.target for example in examples(shared_data, "truthfulqa")]
     assert targets.count("A") < len(targets) / 3

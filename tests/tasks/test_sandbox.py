@@ -342,8 +342,9 @@ THIEVES = {
     "memory": (
         "import ctypes\n"
         "def search():\n"
-        "    with open('/proc/self/maps') as maps: spans = maps.read().split()\n"
-        "    look(' '.join(spans))\n"
+        "    kept = [f'{i:021d}' for i in range(10**4)]\n"
+        "    pools = {id(text) >> 14 << 14 for text in kept}  # where small objects live\n"
+        "    for pool in pools: look(ctypes.string_at(pool, 2**14).decode('latin-1'))\n"
     ),
     "trace and profile": (
         "import sys, threading\n"
@@ -352,7 +353,9 @@ THIEVES = {
         "    return trace\n"
         "def search():\n"
         "    sys.settrace(trace); sys.setprofile(trace)\n"
-        "    sys._getframe(1).f_trace = sys._getframe(2).f_trace = trace\n"
+        "    for depth in (1, 2):\n"
+        "        try: sys._getframe(depth).f_trace = trace\n"
+        "        except ValueError: pass\n"
         "    threading.settrace(trace)\n"
         "search()\n"
     ),
@@ -387,6 +390,22 @@ LOOK = (
 @pytest.mark.parametrize("thief", THIEVES.values(), ids=THIEVES)
 def test_the_expected_answer_cannot_be_found_in_the_program_process(thief):
     assert run(LOOK + thief, "assert answer() == 710293847561\n").verdict is not Verdict.PASSED
+
+
+@pytest.mark.parametrize("name", THIEVES)
+def test_the_same_thieves_find_a_secret_that_is_there(name):
+    """Without the sandbox, and with the tests in its own process, every thief succeeds."""
+    victim = (
+        "def examine():\n"
+        "    secret = ''.join(['expected 7102', '93847561'])\n"
+        "    compile(secret[9:], '<tests>', 'eval')\n"
+        "    return answer()\n"
+        "print(examine())\n"
+    )
+    environment = {"SECRET": "710293847561"} if name.startswith("descriptors") else {}
+    command = [sys.executable, "-c", LOOK + THIEVES[name] + victim]
+    stolen = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert stolen.stdout.strip() == "710293847561"
 
 
 # -- Hostile programs: using everything up ---------------------------------------------------------
