@@ -75,8 +75,8 @@ class Grid:
         for name, values in self.values.items():
             ranks = np.argsort(np.argsort(values)) / max(1, len(values) - 1)
             columns.append(ranks * directions.get(name, 0))
-        ranks = [sum(combination) for combination in itertools.product(*columns)]
-        return np.argsort(-np.array(ranks), kind="stable").tolist()
+        totals = [sum(combination) for combination in itertools.product(*columns)]
+        return [int(i) for i in np.argsort(-np.array(totals), kind="stable")]
 
 
 def strictness(gate: str) -> dict[str, int]:

@@ -339,13 +339,6 @@ THIEVES = {
         "        except Exception: continue\n"
         "        look(text)\n"
     ),
-    "memory": (
-        "import ctypes\n"
-        "def search():\n"
-        "    kept = [f'{i:021d}' for i in range(10**4)]\n"
-        "    pools = {id(text) >> 14 << 14 for text in kept}  # where small objects live\n"
-        "    for pool in pools: look(ctypes.string_at(pool, 2**14).decode('latin-1'))\n"
-    ),
     "trace and profile": (
         "import sys, threading\n"
         "def trace(frame, event, argument):\n"
