@@ -1,11 +1,18 @@
 """`c4 models`."""
 
 import json
-from typing import Annotated
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from c4.cli._progress import progress
+
+if TYPE_CHECKING:
+    from c4.analysis import TaskEvaluation
 
 app = typer.Typer(no_args_is_help=True, help="The models that have a name here.")
 
@@ -25,3 +32,53 @@ def list_command(
     for name, what in models.items():
         table.add_row(name, what)
     Console().print(table)
+
+
+@app.command("eval")
+def eval_command(
+    model: Annotated[str, typer.Argument(help="A name, a hub id or a folder.")] = "tiny",
+    n: Annotated[int, typer.Option(min=1, help="Evaluation problems per task.")] = 100,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Only these; may be given several times.")
+    ] = None,
+    source: Annotated[str, typer.Option(help="embedded, or hub.")] = "embedded",
+    out: Annotated[Path, typer.Option(help="Where the recordings go.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Decode evaluation problems of every task at full budget; report accuracy and stabilization.
+
+    Recordings are kept: asked again, only what is missing is decoded. Example: c4 models eval tiny
+    """
+    from c4.analysis import evaluate_run
+    from c4.record import RecordConfig, open_run, plan_recording, start_recording
+    from c4.tasks import TASKS
+
+    evaluations = []
+    for name in task or TASKS:
+        plan = plan_recording(RecordConfig(task=name, model=model, source=source, n=n, out=out))
+        with (
+            start_recording(plan) as recording,
+            progress(f"{model} {name}", len(recording)) as advance,
+        ):
+            for _ in recording:
+                advance()
+        wanted = {sample.index for sample in plan.sample_set.samples}
+        evaluations.append(evaluate_run(open_run(plan.folder), wanted))
+    if as_json:
+        typer.echo(json.dumps([asdict(evaluation) for evaluation in evaluations]))
+    else:
+        typer.echo(render(evaluations))
+
+
+def render(evaluations: "list[TaskEvaluation]") -> str:
+    """A Markdown table."""
+    lines = [
+        "| task | n | accuracy | 95% interval | s_0.5 | s_0.9 | located | s per decode |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for e in evaluations:
+        settled = ["–" if s is None else f"{s:.2f}" for s in (e.s_50, e.s_90)]
+        interval = f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
+        cells = [e.task, str(e.n), f"{e.accuracy:.0%}", interval, *settled]
+        lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
+    return "\n".join(lines)

@@ -1,0 +1,66 @@
+"""How good a model is at full budget, task by task."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from c4.analysis._stabilization import settled_by, stabilization
+from c4.record import Run
+from c4.replay import load_signals
+from c4.tasks import get_task
+
+
+@dataclass(frozen=True)
+class TaskEvaluation:
+    """One task's recording in numbers."""
+
+    task: str
+    family: str
+    n: int
+    accuracy: float
+    interval: tuple[float, float]
+    """95%, Wilson's."""
+    s_50: float | None
+    s_90: float | None
+    """Progress by which half, and nine tenths, of the answers have settled for good."""
+    located: float
+    """Share of final answers that the gates can see where they look for them."""
+    seconds: float
+    """One decode, on average."""
+
+
+def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvaluation:
+    """Accuracy, stabilization and speed of a recording, or of some of its trajectories."""
+    task = get_task(run.task)
+    wanted = set(run.indices if indices is None else indices)
+    rows = [(bool(row.correct), row.wall_seconds) for row in run.rows() if row.trajectory in wanted]
+    correct = [right for right, _ in rows]
+    progress = stabilization(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
+    return TaskEvaluation(
+        task=task.name,
+        family=task.family,
+        n=len(rows),
+        accuracy=float(np.mean(correct)),
+        interval=wilson_interval(sum(correct), len(rows)),
+        s_50=settled_by(progress, 0.5),
+        s_90=settled_by(progress, 0.9),
+        located=located_share(run, wanted),
+        seconds=float(np.mean([seconds for _, seconds in rows])),
+    )
+
+
+def located_share(run: Run, wanted: Collection[int]) -> float:
+    """Share of trajectories whose last candidate has positions where the task is searched."""
+    parts = list(load_signals(run))
+    located = np.concatenate([part.signals.span_start[:, -1] >= 0 for part in parts])
+    chosen = np.isin(np.concatenate([part.trajectory for part in parts]), list(wanted))
+    return float(located[chosen].mean())
+
+
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+    """The 95% interval of a share."""
+    interval = stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
