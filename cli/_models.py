@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from c4.cli._progress import progress
+from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
     from c4.analysis import TaskEvaluation
@@ -28,10 +27,10 @@ def list_command(
     if as_json:
         typer.echo(json.dumps(models))
         return
-    table = Table("--model", "what it is")
+    table = new_table("--model", "what it is")
     for name, what in models.items():
         table.add_row(name, what)
-    Console().print(table)
+    show(table)
 
 
 @app.command("eval")

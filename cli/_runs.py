@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from c4.cli._progress import progress
+from c4.cli._tables import new_table, show
 from c4.errors import RunError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def runs_command(
     if as_json:
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
-        Console().print(render(summaries))
+        show(render(summaries))
     if errors:
         raise RunError("\n".join(errors))
 
@@ -55,7 +55,8 @@ def check_run(folder: Path) -> None:
 
 
 def render(summaries: "list[RunSummary]") -> Table:
-    table = Table("model", "task", "source", "n", "graded", "accuracy", "steps", "bytes", "folder")
+    columns = ("model", "task", "source", "n", "graded", "accuracy", "steps", "bytes", "folder")
+    table = new_table(*columns)
     for s in summaries:
         accuracy = "–" if s.accuracy is None else f"{s.accuracy:.1%}"
         counts = (str(s.trajectories), str(s.graded), accuracy, f"{s.steps:g}", f"{s.bytes:,}")

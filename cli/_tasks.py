@@ -5,9 +5,8 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from c4.cli._tables import new_table, show
 from c4.tasks import TASKS
 
 
@@ -29,8 +28,8 @@ def tasks_command(
         ]
         typer.echo(json.dumps(rows))
         return
-    table = Table("task", "family", "L/T/B", "n", "skip", "hub data set")
+    table = new_table("task", "family", "L/T/B", "n", "skip", "hub data set")
     for task in TASKS.values():
         hub = " ".join(filter(None, [task.hub.dataset, task.hub.config, task.hub.split]))
         table.add_row(task.name, task.family, str(task.shape), str(task.n), str(task.skip), hub)
-    Console().print(table)
+    show(table)

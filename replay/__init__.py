@@ -6,7 +6,17 @@ into arrays that no threshold can change, a gate compares them, `replay` says wh
 """
 
 from c4.replay._cache import RunSignals, load_signals, stack_signals
+from c4.replay._calibrate import (
+    Calibration,
+    Loss,
+    Promise,
+    calibrate,
+    evaluate_setting,
+    load_calibration,
+    save_calibration,
+)
 from c4.replay._candidates import TAIL_FRAC, CandidateReader, filled_predictions
+from c4.replay._certify import Control, certify, trajectories_needed
 from c4.replay._gates import (
     CVEE,
     GATES,
@@ -18,13 +28,17 @@ from c4.replay._gates import (
     Prophet,
     SchED,
     StabilityOnly,
+    can_run_live,
     exit_step,
     stabilization_step,
 )
+from c4.replay._grid import Grid, grid_exits, make_grid
 from c4.replay._live import LiveGate
+from c4.replay._pool import Cohort, split_cohorts
 from c4.replay._registry import make_gate
-from c4.replay._replay import DECISIONS, exit_steps, replay, summarise_decisions
+from c4.replay._replay import DECISIONS, replay, summarise_decisions
 from c4.replay._signals import NONE, LiveSignals, Signals, read_signals
+from c4.replay._verify import Check, verify
 
 __all__ = [
     "CVEE",
@@ -32,27 +46,44 @@ __all__ = [
     "GATES",
     "NONE",
     "TAIL_FRAC",
+    "Calibration",
     "CandidateReader",
+    "Check",
+    "Cohort",
     "ConfidenceOnly",
+    "Control",
     "FixedPatience",
     "FixedProgress",
     "Gate",
+    "Grid",
     "LiveGate",
     "LiveSignals",
+    "Loss",
     "Oracle",
+    "Promise",
     "Prophet",
     "RunSignals",
     "SchED",
     "Signals",
     "StabilityOnly",
+    "calibrate",
+    "can_run_live",
+    "certify",
+    "evaluate_setting",
     "exit_step",
-    "exit_steps",
     "filled_predictions",
+    "grid_exits",
+    "load_calibration",
     "load_signals",
     "make_gate",
+    "make_grid",
     "read_signals",
     "replay",
+    "save_calibration",
+    "split_cohorts",
     "stabilization_step",
     "stack_signals",
     "summarise_decisions",
+    "trajectories_needed",
+    "verify",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.record import BoolArray
+from c4.record import BoolArray, Cells
 from c4.replay._signals import NONE, Floats, Ints, Signals
 
 Number = float | npt.NDArray[np.float64]
@@ -21,10 +21,36 @@ Number = float | npt.NDArray[np.float64]
 
 
 class Gate(Protocol):
-    """Anything that can tell, from the signals, at which steps decoding may stop."""
+    """Anything that can tell, from the signals, at which steps decoding may stop.
+
+    A gate with `wants_cells = True` is asked trajectory by trajectory, as `fires(s, cells)`, and
+    sees every position. One with `needs_future = True` can only be replayed.
+    """
 
     def fires(self, s: Signals) -> BoolArray:
         """Whether each step may stop. (…, T)"""
+
+
+def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
+    """Ask a gate about some steps; a signal that it only imagines is an error in words."""
+    question: Any = gate.fires
+    try:
+        fires: BoolArray = question(s, cells) if wants_cells(gate) else question(s)
+    except AttributeError as error:
+        if error.obj is not s:
+            raise
+        known = ", ".join(spec.name for spec in fields(Signals))
+        raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
+    return fires
+
+
+def wants_cells(gate: Gate) -> bool:
+    return getattr(gate, "wants_cells", False)
+
+
+def can_run_live(gate: Gate | type[Gate]) -> bool:
+    """Whether a gate, or a kind of gate, decides from the past alone."""
+    return not getattr(gate, "needs_future", False)
 
 
 def parameter(

@@ -1,8 +1,8 @@
 """Gates inside a live decode."""
 
-from c4.record import StepView
+from c4.record import CellRecorder, StepView
 from c4.replay._candidates import CandidateReader
-from c4.replay._gates import Gate
+from c4.replay._gates import Gate, ask, wants_cells
 from c4.replay._signals import LiveSignals
 from c4.tasks import Shape
 
@@ -13,7 +13,12 @@ class LiveGate:
     def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader) -> None:
         self.gate = gate
         self._signals = LiveSignals(shape, reader)
+        self._cells = CellRecorder() if wants_cells(gate) else None
 
     def fires(self, view: StepView) -> bool:
         """Whether decoding may stop at this step."""
-        return bool(self.gate.fires(self._signals.append(view))[-1])
+        signals = self._signals.append(view)
+        if self._cells is None:
+            return bool(ask(self.gate, signals)[-1])
+        self._cells.observe(view)
+        return bool(ask(self.gate, signals, self._cells.cells())[-1])

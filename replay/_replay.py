@@ -1,16 +1,16 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import polars as pl
 
-from c4.record import Run, RunPart, TokenArray, TrajectoryRow
+from c4.record import Cells, Run, RunPart, TokenArray, TrajectoryRow
 from c4.replay._cache import RunSignals, load_signals
 from c4.replay._candidates import filled_predictions
-from c4.replay._gates import Gate, exit_step, stabilization_step
-from c4.replay._signals import NONE, Ints
+from c4.replay._gates import Gate, ask, exit_step, stabilization_step, wants_cells
+from c4.replay._signals import NONE, Signals
 from c4.tasks import Task, get_task, grade
 
 DECISIONS = pl.Schema(
@@ -45,9 +45,25 @@ def replay(
         yield _replay_part(run, part, signals, gates, Grader(task, unsafe_code))
 
 
-def exit_steps(gate: Gate, signals: RunSignals) -> Ints:
-    """Where a gate stops each trajectory; 0 where it never fires. (n,)"""
-    return exit_step(gate.fires(signals.signals))
+class PartExits:
+    """Where gates stop the trajectories of one part."""
+
+    def __init__(self, gates: Mapping[str, Gate], signals: RunSignals) -> None:
+        self.gates = gates
+        self.signals = signals.signals
+        self._exits = {
+            name: exit_step(ask(gate, self.signals))
+            for name, gate in gates.items()
+            if not wants_cells(gate)
+        }
+
+    def at(self, name: str, i: int, cells: Cells) -> int:
+        """The step at which a gate stops the i-th trajectory; 0 where it never fires."""
+        if name in self._exits:
+            return int(self._exits[name][i])
+        steps = len(cells.token)
+        alone = {spec.name: getattr(self.signals, spec.name)[i, :steps] for spec in fields(Signals)}
+        return int(exit_step(ask(self.gates[name], Signals(**alone), cells)))
 
 
 class Grader:
@@ -83,7 +99,7 @@ class _Trajectory:
 def _replay_part(
     run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: Grader
 ) -> pl.DataFrame:
-    exits = {name: exit_steps(gate, signals) for name, gate in gates.items()}
+    exits = PartExits(gates, signals)
     settled = stabilization_step(signals.signals)
     decisions = []
     for i, recorded in enumerate(run.read(part)):

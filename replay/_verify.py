@@ -8,7 +8,7 @@ from c4.replay._cache import load_signals
 from c4.replay._candidates import CandidateReader, filled_predictions
 from c4.replay._gates import Gate
 from c4.replay._live import LiveGate
-from c4.replay._replay import exit_steps
+from c4.replay._replay import PartExits
 from c4.tasks import get_task, grade
 
 Live = Callable[[TrajectoryRow, ExitGate], Decoded]
@@ -31,11 +31,6 @@ class Check:
         return self.replayed_steps == self.live_steps and self.tokens_equal and self.grades_equal
 
 
-def can_run_live(gate: Gate) -> bool:
-    """Whether a gate decides from the past alone."""
-    return not getattr(gate, "needs_future", False)
-
-
 def verify(
     run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
@@ -43,13 +38,13 @@ def verify(
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length)
     for part, signals in zip(run.parts, load_signals(run), strict=True):
-        exits = {name: exit_steps(gate, signals) for name, gate in gates.items()}
+        exits = PartExits(gates, signals)
         for i, recorded in enumerate(run.read(part)):
             filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
             for name, gate in gates.items():
                 row = recorded.row
                 decoded = live(row, LiveGate(gate, run.shape, reader))
-                steps = int(exits[name][i]) or row.forward_passes
+                steps = exits.at(name, i, recorded.cells) or row.forward_passes
                 replayed = filled[steps - 1].tolist()
                 same = decoded.ids.tolist() == replayed
                 grades = [

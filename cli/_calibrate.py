@@ -1,0 +1,133 @@
+"""`c4 calibrate`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
+from c4.cli._progress import console
+from c4.cli._tables import new_table, show
+from c4.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
+
+The pool is the first trajectories of each run (`--pool 40`), the held-out set all others; the
+choice is made on the pool alone and tried once on the held-out set. Every parameter takes a
+value, a list a,b,c or a range lo:hi:step.
+
+Examples:
+
+    c4 calibrate --gamma 2
+
+    c4 calibrate --gate prophet --set high=5:10:0.5 --tolerance 1.0
+
+    c4 calibrate --gamma 2 --risk 0.05 --delta 0.1 --out cvee.json
+"""
+
+POOL_TASKS = ("mmlu", "gsm8k", "math")
+
+
+def calibrate_command(
+    runs: RunsOption = Path("runs"),
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: Annotated[str, typer.Option(help="What to calibrate.")] = "cvee",
+    gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=…")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter and its values, tau=0.5:0.9:0.1")
+    ] = None,
+    pool: Annotated[int, typer.Option(min=1, help="Trajectories of each run to choose on.")] = 40,
+    tolerance: Annotated[float, typer.Option(help="Points that may be lost on any task.")] = 2.0,
+    risk: Annotated[
+        float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="How often the certificate may fail.")] = 0.1,
+    loss: Annotated[
+        Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss.")
+    ] = "differs",
+    control: Annotated[
+        Literal["fixed-sequence", "bonferroni"], typer.Option(help="How errors are controlled.")
+    ] = "fixed-sequence",
+    out: Annotated[Path, typer.Option(help="The frozen setting, for `c4 replay --config`.")] = Path(
+        "calibration.json"
+    ),
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    from c4.replay import (
+        Control,
+        Loss,
+        Promise,
+        calibrate,
+        evaluate_setting,
+        make_grid,
+        save_calibration,
+        split_cohorts,
+    )
+
+    asked = dict(_split(text) for text in settings or [])
+    if gamma is not None:
+        asked["gamma"] = gamma
+    grid = make_grid(gate, asked)
+    promise = Promise(
+        tolerance=tolerance,
+        risk=risk,
+        delta=delta,
+        loss=Loss(loss),
+        control=Control(control),
+    )
+    tasks = task or _default_tasks(runs, model)
+    with console.status("reading signals"):
+        chosen_on, tried_on = split_cohorts(
+            choose_runs(runs, tasks, model), pool, unsafe_code=unsafe_code
+        )
+        result = calibrate(grid, chosen_on, promise)
+        held_out = evaluate_setting(result, tried_on)
+    save_calibration(out, result, chosen_on)
+    if as_json:
+        summary: dict[str, Any] = {
+            "gate": gate,
+            "parameters": result.parameters,
+            "statement": result.statement,
+            "pool": {cohort.name: len(cohort) for cohort in chosen_on},
+            "held_out": held_out.to_dicts(),
+        }
+        typer.echo(json.dumps(summary))
+        return
+    sizes = ", ".join(f"{c.name} {len(c)}" for c in chosen_on)
+    typer.echo(f"pool: {sizes}; {len(grid)} settings of {gate}")
+    typer.echo(f"chosen: {result.parameters}\n{result.statement}")
+    show(render("Pareto front on the pool", result.pareto.drop("pareto")))
+    if result.chosen is not None:
+        show(render("the choice and its neighbours", result.neighbours))
+        show(render("held out, tried once", held_out))
+    typer.echo(f"frozen in {out}")
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, values = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {text}: write name=values")
+    return name, values
+
+
+def _default_tasks(runs: Path, model: str | None) -> list[str] | None:
+    """The paper's pool, as far as it was recorded."""
+    there = {run.task for run in choose_runs(runs, None, model)}
+    return [task for task in POOL_TASKS if task in there] or None
+
+
+def render(title: str, frame: "pl.DataFrame") -> Table:
+    """A frame as a table."""
+    table = new_table(*frame.columns, title=title)
+    for row in frame.iter_rows():
+        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
+    return table

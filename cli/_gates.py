@@ -1,0 +1,93 @@
+"""What `c4 replay`, `c4 verify` and `c4 calibrate` share: choosing runs and gates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from c4.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from c4.record import Run
+    from c4.replay import Gate
+    from c4.tasks import Family
+
+RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
+TaskOption = Annotated[
+    list[str] | None, typer.Option("--task", help="Only these; may be given several times.")
+]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Only recordings of this model.")]
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        help="cvee, confidence, stability, fixed-patience, prophet, sched, progress, oracle, or "
+        "module:object for one of your own; may be given several times.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter, as tau=0.8, or sched.patience=2 for one gate only."),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="A setting frozen by `c4 calibrate`.")
+]
+
+
+def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = None) -> "list[Run]":
+    """The recordings below a folder, of some tasks."""
+    from c4.record import find_runs, open_run
+
+    runs = [open_run(folder) for folder in find_runs(root)]
+    runs = [run for run in runs if model is None or run.model == model]
+    missing = set(tasks or ()) - {run.task for run in runs}
+    if missing or not runs:
+        task = min(missing, default="math")
+        raise RunError(f"no recording of {task} below {root}: c4 record --task {task} --out {root}")
+    return [run for run in runs if not tasks or run.task in tasks]
+
+
+def choose_gates(
+    names: Sequence[str], settings: Sequence[str] | None, config: Path | None, family: "Family"
+) -> "dict[str, Gate]":
+    """Gates by name, with the paper's settings for the family, the user's, or frozen ones."""
+    from c4.replay import load_calibration, make_gate
+
+    parameters = _parse_settings(names, settings or [])
+    gates = {name: make_gate(name, family, **parameters[name]) for name in names}
+    if config is not None:
+        name, frozen = load_calibration(config)
+        gates[f"{name} ({config.name})"] = make_gate(name, family, **frozen)
+    return gates
+
+
+def _parse_settings(
+    names: Sequence[str], settings: Sequence[str]
+) -> Mapping[str, dict[str, float | str]]:
+    chosen: dict[str, dict[str, float | str]] = {name: {} for name in names}
+    for text in settings:
+        target, _, value = text.partition("=")
+        gate, _, parameter = target.rpartition(".")
+        takers = [gate] if gate else [name for name in names if parameter in _parameters(name)]
+        if not value or not takers or any(taker not in chosen for taker in takers):
+            known = "; ".join(f"{name}: {', '.join(_parameters(name))}" for name in names)
+            raise ConfigError(f"--set {text}: no chosen gate takes that ({known})")
+        for taker in takers:
+            chosen[taker][parameter] = _number(value)
+    return chosen
+
+
+def _parameters(name: str) -> list[str]:
+    from c4.replay import make_gate
+
+    gate: Any = make_gate(name)
+    return [spec.name for spec in fields(gate)] if is_dataclass(gate) else []
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

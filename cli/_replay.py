@@ -1,0 +1,93 @@
+"""`c4 replay`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli._gates import (
+    ConfigOption,
+    GateOption,
+    ModelOption,
+    RunsOption,
+    SetOption,
+    TaskOption,
+    choose_gates,
+    choose_runs,
+)
+from c4.cli._progress import progress
+from c4.cli._tables import new_table, show
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HELP = """Ask exit gates when they would have stopped, and what the answer would have been.
+
+Offline and exact: text and grade are those of the buffer after the final fill at the exit step.
+
+Examples:
+
+    c4 replay --runs runs --gate cvee --gate prophet --gate sched
+
+    c4 replay --task gsm8k --gate cvee --set tau=0.8 --set gamma=1
+
+    c4 replay --gate my_gates:Calm --out decisions.parquet
+"""
+
+
+def replay_command(
+    runs: RunsOption = Path("runs"),
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: GateOption = None,
+    settings: SetOption = None,
+    config: ConfigOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write one row per trajectory and gate, as Parquet.")
+    ] = None,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    import polars as pl
+
+    from c4.replay import replay, summarise_decisions
+    from c4.tasks import get_task
+
+    names = gate or ([] if config else ["cvee", "prophet", "sched"])
+    chosen = choose_runs(runs, task, model)
+    gates = [choose_gates(names, settings, config, get_task(run.task).family) for run in chosen]
+    frames = []
+    with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
+        for run, its_gates in zip(chosen, gates, strict=True):
+            for frame in replay(run, its_gates, unsafe_code=unsafe_code):
+                frames.append(frame)
+                advance(run.task)
+    decisions = pl.concat(frames)
+    if out is not None:
+        decisions.write_parquet(out)
+    summary = summarise_decisions(decisions)
+    if as_json:
+        typer.echo(json.dumps(summary.to_dicts()))
+    else:
+        show(render(summary))
+
+
+def render(summary: "pl.DataFrame") -> Table:
+    """A table with the full decode's numbers beside each gate's."""
+    columns = ("model", "task", "gate", "n", "accuracy (full)", "steps (full)", "saving", "fired")
+    table = new_table(*columns, "premature", "identical")
+    for row in summary.iter_rows(named=True):
+        table.add_row(
+            row["model"],
+            row["task"],
+            row["gate"],
+            str(row["n"]),
+            f"{row['accuracy']:.1%} ({row['full_accuracy']:.1%})",
+            f"{row['steps']:.1f} ({row['budget']:g})",
+            *(f"{row[name]:.1%}" for name in ("saving", "fired", "premature", "identical")),
+        )
+    return table

@@ -1,0 +1,98 @@
+"""`c4 verify`."""
+
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4.cli._gates import GateOption, SetOption, choose_gates
+from c4.cli._progress import progress
+from c4.errors import C4Error
+
+HELP = """Prove on this machine that replay and live decoding agree.
+
+Records some examples, replays every gate over them, then decodes the same examples live under
+each gate. Exit step, every token of the final buffer and the grade must be identical.
+
+Examples:
+
+    c4 verify --task gsm8k --n 8
+
+    c4 verify --task humaneval --n 4 --gate cvee --gate prophet
+"""
+
+
+def verify_command(
+    task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
+    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    n: Annotated[int, typer.Option(min=1, help="Examples.")] = 8,
+    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
+    gate: GateOption = None,
+    settings: SetOption = None,
+    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    import numpy as np
+
+    from c4.record import (
+        Decoded,
+        ExitGate,
+        RecordConfig,
+        TrajectoryRow,
+        decode,
+        open_run,
+        plan_recording,
+        start_recording,
+    )
+    from c4.replay import GATES, can_run_live, verify
+    from c4.tasks import get_task
+
+    names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
+    gates = choose_gates(names, settings, None, get_task(task).family)
+    checks = []
+    with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
+        plan = plan_recording(
+            RecordConfig(
+                task=task,
+                model=model,
+                source=source,
+                n=n,
+                device=device,
+                dtype=dtype,
+                out=Path(scratch),
+                graded=False,
+                unsafe_code=unsafe_code,
+            )
+        )
+        with start_recording(plan) as recording:
+            with progress(f"recording {task}", total=n) as advance:
+                for _ in recording:
+                    advance()
+            denoiser = recording.model.denoiser
+
+            def live(row: TrajectoryRow, exit_gate: ExitGate) -> Decoded:
+                prompt = np.array(row.prompt_ids, dtype=np.int64)
+                return decode(denoiser, prompt, plan.shape, gate=exit_gate)
+
+            run = open_run(plan.folder)
+            with progress("decoding live", total=n * len(gates)) as advance:
+                for check in verify(run, gates, live, unsafe_code=unsafe_code):
+                    checks.append(check)
+                    advance(check.gate)
+    wrong = [check for check in checks if not check.agrees]
+    if as_json:
+        typer.echo(json.dumps([asdict(check) | {"agrees": check.agrees} for check in checks]))
+    else:
+        typer.echo(
+            f"{task} on {model}: {len(checks) - len(wrong)} of {len(checks)} live decodes "
+            f"({n} examples x {', '.join(gates)}) equal their replay in exit step, tokens and grade"
+        )
+    if wrong:
+        raise C4Error("\n".join(f"differs: {check}" for check in wrong))

@@ -1,0 +1,239 @@
+"""Calibration: the cheapest setting of a gate that keeps its promise on the pool."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from c4.errors import ConfigError
+from c4.record import BoolArray
+from c4.replay._certify import Control, certify, p_values, trajectories_needed
+from c4.replay._grid import Grid, Value, grid_exits
+from c4.replay._pool import Cohort
+from c4.replay._signals import Floats, Longs
+
+
+class Loss(StrEnum):
+    """What counts against a setting, per trajectory."""
+
+    DIFFERS = "differs"  # the answer is not the full decode's
+    BECOMES_WRONG = "becomes-wrong"  # it was right and is not any more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a setting must keep on the pool to be chosen."""
+
+    tolerance: float = 2.0
+    """Points of accuracy that may be lost on any task."""
+    risk: float | None = None
+    """With a guarantee instead: the risk that may not be exceeded."""
+    delta: float = 0.1
+    """How often the guarantee may fail."""
+    loss: Loss = Loss.DIFFERS
+    control: Control = Control.FIXED_SEQUENCE
+
+    def __post_init__(self) -> None:
+        if self.tolerance < 0:
+            raise ConfigError(f"tolerance is at least 0 points, not {self.tolerance}")
+        for name in ("risk", "delta"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise ConfigError(f"{name} lies between 0 and 1, not at {value}")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A whole grid on the pool, and what was chosen."""
+
+    grid: Grid
+    promise: Promise
+    table: pl.DataFrame
+    """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
+    chosen: int | None
+    """The row that keeps the promise with the fewest steps; None if none does."""
+    n: int
+    """Trajectories in the pool."""
+
+    @property
+    def parameters(self) -> dict[str, Value] | None:
+        """The chosen setting."""
+        return None if self.chosen is None else self._setting(self.chosen)
+
+    @property
+    def pareto(self) -> pl.DataFrame:
+        """Settings that no other beats in steps and in the worst drop alike."""
+        return self.table.filter("pareto").sort("steps")
+
+    @property
+    def neighbours(self) -> pl.DataFrame:
+        """The chosen setting and those one value away: is the optimum flat or a spike?"""
+        if self.chosen is None:
+            return self.table.clear()
+        return self.table[sorted([self.chosen, *self.grid.neighbours(self.chosen)])]
+
+    @property
+    def statement(self) -> str:
+        """What a reader may quote."""
+        return _statement(self)
+
+    def _setting(self, index: int) -> dict[str, Value]:
+        row = self.table.row(index, named=True)
+        return {name: row[name] for name in self.grid.values}
+
+
+def calibrate(grid: Grid, pool: Sequence[Cohort], promise: Promise) -> Calibration:
+    """Try every setting on the pool."""
+    exits = [grid_exits(grid, cohort.signals.signals) for cohort in pool]
+    n = sum(map(len, pool))
+    columns: dict[str, Any] = {
+        name: [setting[name] for setting in grid.settings()] for name in grid.values
+    }
+    steps = sum(c.steps_at(e).sum(axis=1) for c, e in zip(pool, exits, strict=True)) / n
+    drops = []
+    losses: Longs = np.zeros(len(grid), dtype=np.int64)
+    for cohort, exit_at in zip(pool, exits, strict=True):
+        correct, full = _accuracy(cohort, exit_at)
+        columns[f"accuracy_{cohort.name}"] = correct.mean(axis=1)
+        drops.append(100 * (full.mean() - correct.mean(axis=1)))
+        losses += _losses(cohort, exit_at, correct, full, promise.loss).sum(axis=1)
+    worst: Floats = np.max(drops, axis=0)
+    keeps = _keeps(grid, promise, worst, losses, n)
+    columns |= {"steps": steps, "worst_drop": worst, "losses": losses}
+    if promise.risk is not None:
+        columns["p_value"] = p_values(losses, n, promise.risk)
+    columns |= {"keeps": keeps, "pareto": pareto_front(steps, worst)}
+    chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
+    return Calibration(grid, promise, pl.DataFrame(columns), chosen, n)
+
+
+def evaluate_setting(calibration: Calibration, cohorts: Sequence[Cohort]) -> pl.DataFrame:
+    """The chosen setting on trajectories that had no part in choosing it, per task."""
+    if calibration.parameters is None:
+        return pl.DataFrame()
+    one = Grid(calibration.grid.gate, {k: [v] for k, v in calibration.parameters.items()})
+    rows = []
+    for cohort in cohorts:
+        exits = grid_exits(one, cohort.signals.signals)
+        correct, full = _accuracy(cohort, exits)
+        steps = cohort.steps_at(exits)
+        rows.append(
+            {
+                "task": cohort.name,
+                "n": len(cohort),
+                "accuracy": float(correct.mean()),
+                "full_accuracy": float(full.mean()),
+                "steps": float(steps.mean()),
+                "saving": float(1 - steps.mean() / cohort.run.shape.steps),
+                "fired": float((exits > 0).mean()),
+                "identical": float(cohort.same_at(exits).mean()),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def _accuracy(cohort: Cohort, exits: Any) -> tuple[BoolArray, BoolArray]:
+    """Whether each setting is right, and whether the full decode is. (settings, n) and (n,)"""
+    correct = cohort.correct_at(exits)
+    full = cohort.correct_at(np.zeros((1, len(cohort)), dtype=np.int32))[0]
+    return correct, full
+
+
+def _losses(
+    cohort: Cohort, exits: Any, correct: BoolArray, full: BoolArray, loss: Loss
+) -> BoolArray:
+    return ~cohort.same_at(exits) if loss is Loss.DIFFERS else full & ~correct
+
+
+def _keeps(grid: Grid, promise: Promise, worst: Floats, losses: Longs, n: int) -> BoolArray:
+    if promise.risk is None:
+        return worst <= promise.tolerance + 1e-9  # 1 in 50 is 2.0 points, whatever floats say
+    return certify(
+        losses,
+        n,
+        risk=promise.risk,
+        delta=promise.delta,
+        control=promise.control,
+        order=grid.from_strict_to_loose(),
+    )
+
+
+def pareto_front(steps: Floats, drop: Floats) -> BoolArray:
+    """Settings that no other beats in both."""
+    order = np.lexsort((drop, steps))
+    best = np.minimum.accumulate(np.append(np.inf, drop[order]))[:-1]
+    front = np.zeros(len(steps), dtype=np.bool_)
+    front[order] = drop[order] < best
+    return front
+
+
+def _statement(calibration: Calibration) -> str:
+    promise, n = calibration.promise, calibration.n
+    if promise.risk is None:
+        if calibration.chosen is None:
+            return f"no setting stays within {promise.tolerance:g} points on every task of the pool"
+        worst = float(calibration.table["worst_drop"][calibration.chosen])
+        return (
+            f"on {n} pool trajectories this setting loses at most "
+            f"{max(0.0, worst):.1f} points on any task"
+        )
+    event = {
+        Loss.DIFFERS: "the answer differs from the full decode's",
+        Loss.BECOMES_WRONG: "a right answer becomes wrong",
+    }[promise.loss]
+    if calibration.chosen is not None:
+        return (
+            f"with probability at least {1 - promise.delta:g} over the draw of the {n} calibration "
+            f"trajectories, {event} on at most {promise.risk:.1%} of trajectories drawn like them "
+            f"(Learn-Then-Test, exact binomial, {promise.control})"
+        )
+    level = promise.delta
+    if promise.control is Control.BONFERRONI:
+        level /= len(calibration.grid)
+    best = float(calibration.table["losses"].min()) / n  # type: ignore[arg-type]
+    needed = trajectories_needed(best, risk=promise.risk, level=level)
+    reason = (
+        f"at the best setting's rate of {best:.1%} about {needed} would be needed"
+        if needed
+        else f"and none loses less than {best:.1%}, so more would not help"
+    )
+    return f"no setting can be certified with {n} trajectories; {reason}"
+
+
+def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort]) -> None:
+    """Freeze the chosen setting with everything needed to find it again."""
+    frozen = {
+        "gate": calibration.grid.gate,
+        "parameters": calibration.parameters,
+        "statement": calibration.statement,
+        "promise": asdict(calibration.promise),
+        "grid": {name: list(values) for name, values in calibration.grid.values.items()},
+        "pool": [
+            {
+                "identity": dict(cohort.run.manifest.identity),
+                "trajectories": cohort.signals.trajectory.tolist(),
+            }
+            for cohort in pool
+        ],
+        "table": calibration.table.to_dicts(),
+        "c4": version("c4-dlm"),
+    }
+    path.write_text(json.dumps(frozen, indent=1) + "\n", encoding="utf-8")
+
+
+def load_calibration(path: Path) -> tuple[str, Mapping[str, Value]]:
+    """The gate and parameters that a calibration froze."""
+    try:
+        frozen = json.loads(path.read_text(encoding="utf-8"))
+        gate, parameters = frozen["gate"], frozen["parameters"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({error})") from error
+    if parameters is None:
+        raise ConfigError(f"{path}: that calibration chose no setting: {frozen['statement']}")
+    return gate, parameters

@@ -1,0 +1,237 @@
+"""Replay over recordings on disk, and the commands on top of it."""
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.record import RecordConfig, list_parts, open_run, plan_recording, start_recording
+from c4.replay import (
+    CVEE,
+    DECISIONS,
+    FixedProgress,
+    Oracle,
+    Signals,
+    filled_predictions,
+    load_signals,
+    replay,
+    stack_signals,
+    summarise_decisions,
+)
+from c4.replay import _cache as cache_module
+from c4.tasks import TASKS, grade
+
+
+@pytest.fixture(scope="module")
+def runs(random_llada, tmp_path_factory):
+    """Recordings of three families by a random model."""
+    root = tmp_path_factory.mktemp("runs")
+    for task, n in (("gsm8k", 6), ("mmlu", 6), ("humaneval", 2)):
+        config = RecordConfig(
+            task=task,
+            model=str(random_llada),
+            source="embedded",
+            n=n,
+            skip=37 if task != "humaneval" else 0,
+            out=root,
+            unsafe_code=True,
+        )
+        with start_recording(plan_recording(config)) as recording:
+            list(recording)
+    return root
+
+
+def run_of(runs, task):
+    return open_run(runs / "model=random-llada" / f"task={task}")
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_decisions_are_those_of_the_filled_buffer(runs):
+    run = run_of(runs, "gsm8k")
+    frame = pl.concat(replay(run, {"half": FixedProgress(0.5), "never": CVEE(tau=1.0, p_min=99)}))
+    assert frame.schema == DECISIONS
+    assert frame.height == 12
+    for trajectory in run:
+        half, never = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).to_dicts()
+        filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
+        assert (half["fired"], half["steps"]) == (True, 12)
+        assert half["text"] == run.vocabulary.text(filled[11].tolist())
+        given = grade(TASKS["gsm8k"], trajectory.row.example, half["text"])
+        assert (half["answer"], half["correct"]) == (given.answer, given.correct)
+        assert (never["fired"], never["steps"]) == (False, 24)
+        assert never["text"] == trajectory.row.text
+        assert never["correct"] == trajectory.row.correct
+        assert never["identical"]
+
+
+def test_the_oracle_is_never_premature_and_never_changes_the_candidate(runs):
+    for task in ("gsm8k", "mmlu"):
+        frame = pl.concat(replay(run_of(runs, task), {"oracle": Oracle()}))
+        assert not frame["premature"].any()
+        fired = frame.filter("fired")
+        assert (fired["steps"] == fired["stabilization"]).all()
+
+
+def test_code_is_replayed_and_graded_too(runs):
+    frame = pl.concat(
+        replay(run_of(runs, "humaneval"), {"half": FixedProgress(0.5)}, unsafe_code=True)
+    )
+    assert frame["steps"].to_list() == [4, 4]
+    assert frame["correct"].to_list() == [False, False]
+
+
+def test_the_summary_puts_the_full_decode_beside_the_gate(runs):
+    frame = pl.concat(replay(run_of(runs, "mmlu"), {"half": FixedProgress(0.5)}))
+    (row,) = summarise_decisions(frame).to_dicts()
+    assert (row["n"], row["steps"], row["budget"], row["saving"]) == (6, 8, 16, 0.5)
+    assert row["accuracy"] == frame["correct"].mean()
+    assert row["full_accuracy"] == frame["full_correct"].mean()
+
+
+def equal(first, second):
+    return all(
+        np.array_equal(getattr(first.signals, f.name), getattr(second.signals, f.name), True)
+        for f in fields(Signals)
+    ) and (first.candidates, first.answers) == (second.candidates, second.answers)
+
+
+def test_signals_come_from_the_cache_the_second_time(runs, monkeypatch):
+    run = run_of(runs, "mmlu")
+    first = stack_signals(list(load_signals(run)))
+    monkeypatch.setattr(cache_module, "read_signals", None)  # would fail if anything were read
+    assert equal(stack_signals(list(load_signals(run))), first)
+
+
+@pytest.mark.parametrize("harm", ["damage", "stale code", "other tail"])
+def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
+    run = run_of(runs, "gsm8k")
+    first = stack_signals(list(load_signals(run)))
+    (cached,) = list_parts(run.folder / "signals")
+    if harm == "damage":
+        cached.path.write_bytes(cached.path.read_bytes()[:-9])
+    elif harm == "stale code":
+        monkeypatch.setattr(cache_module, "code_hash", lambda: "another version")
+    computed = []
+    real = cache_module.read_signals
+    monkeypatch.setattr(
+        cache_module, "read_signals", lambda *args: computed.append(1) or real(*args)
+    )
+    again = stack_signals(list(load_signals(run, 0.5 if harm == "other tail" else 0.3)))
+    assert len(computed) == 6
+    assert equal(again, first) == (harm != "other tail")
+    assert len(list_parts(run.folder / "signals")) == 1
+
+
+def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
+    out = tmp_path / "decisions.parquet"
+    result = c4("replay", "--runs", runs, "--task", "mmlu", "--task", "gsm8k", "--gate", "cvee",
+                "--gate", "oracle", "--out", out, "--json")  # fmt: skip
+    rows = json.loads(result.stdout)
+    assert [(row["task"], row["gate"]) for row in rows] == [
+        ("gsm8k", "cvee"), ("gsm8k", "oracle"), ("mmlu", "cvee"), ("mmlu", "oracle"),
+    ]  # fmt: skip
+    assert pl.read_parquet(out).height == 24
+    table = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "prophet").stdout
+    assert "premature" in table
+    assert "prophet" in table
+
+
+def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
+    (tmp_path / "my_gates.py").write_text(
+        "from dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\n"
+        "class Calm:\n"
+        "    steps: float = 3\n"
+        "    def fires(self, s):\n"
+        "        return s.step >= self.steps\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "my_gates:Calm", "--set",
+                "steps=5", "--json")  # fmt: skip
+    assert json.loads(result.stdout)[0]["steps"] == 5
+
+
+def test_a_gate_may_look_at_every_cell(runs, monkeypatch, tmp_path):
+    (tmp_path / "cell_gates.py").write_text(
+        "class Still:\n"
+        "    wants_cells = True\n"
+        "    def fires(self, s, cells):\n"
+        "        assert cells.entropy.shape == (len(s.step), s.length[0])\n"
+        "        return cells.masked.mean(axis=1) <= 0.5\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "cell_gates:Still", "--json")
+    assert json.loads(result.stdout)[0]["steps"] == 9  # half of 16 are committed after 8 steps
+
+
+def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):
+    (tmp_path / "bad_gates.py").write_text(
+        "class Bad:\n    def fires(self, s): return s.surprise\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "bad_gates:Bad")
+    assert "no signal 'surprise'; there are: step, budget, candidate" in " ".join(
+        result.stderr.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--gate", "cctc"], "cctc changes which steps exist"),
+        (["--gate", "cvee", "--set", "tau=7"], "CVEE takes tau from 0 to 1"),
+        (["--gate", "cvee", "--set", "patience=7"], "no chosen gate takes that"),
+        (["--task", "math"], "no recording of math below"),
+        (["--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
+    ],
+)
+def test_bad_replays_are_refused_in_words(runs, args, message):
+    result = c4("replay", "--runs", runs, *args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+
+
+def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, tmp_path):
+    out = tmp_path / "cvee.json"
+    result = c4("calibrate", "--runs", runs, "--gamma", "2", "--out", out, "--json")
+    summary = json.loads(result.stdout)
+    assert summary["pool"] == {"gsm8k": 3, "mmlu": 3}  # 37, 38, 39; held out from 40 on
+    assert [row["n"] for row in summary["held_out"]] == [3, 3]
+    frozen = json.loads(out.read_text())
+    assert frozen["parameters"] == summary["parameters"]
+    assert {t for c in frozen["pool"] for t in c["trajectories"]} == {37, 38, 39}
+    assert len(frozen["table"]) == len(frozen["grid"]["tau"]) * len(frozen["grid"]["p_min"])
+    kept = [row for row in frozen["table"] if row["keeps"]]
+    assert min(row["steps"] for row in kept) == next(
+        row["steps"]
+        for row in kept
+        if all(row[name] == value for name, value in frozen["parameters"].items())
+    )
+    replayed = c4("replay", "--runs", runs, "--config", out, "--task", "mmlu", "--json")
+    assert json.loads(replayed.stdout)[0]["gate"] == "cvee (cvee.json)"
+
+
+def test_too_few_trajectories_are_not_certified_and_said_so(runs, tmp_path):
+    result = c4("calibrate", "--runs", runs, "--gamma", "2", "--risk", "0.05", "--out",
+                tmp_path / "x.json")  # fmt: skip
+    assert "no setting can be certified with 6 trajectories" in " ".join(result.stdout.split())
+    refused = c4("replay", "--runs", runs, "--config", tmp_path / "x.json")
+    assert "that calibration chose no setting" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "mmlu", "humaneval"])
+def test_verify_finds_live_decoding_and_replay_equal(random_llada, task):
+    result = c4("verify", "--task", task, "--model", random_llada, "--source", "embedded", "--n", 2,
+                "--unsafe-code", "--json")  # fmt: skip
+    checks = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert len(checks) == 2 * 7
+    assert all(check["agrees"] for check in checks)
