@@ -109,13 +109,10 @@ def _replay_part(
             signals.candidates[i],
             signals.answers[i],
         )
-        decisions += [
-            {
-                "gate": name,
-                **_decide(run, trajectory, signals, i, int(steps[i]), int(settled[i]), grader),
-            }
-            for name, steps in exits.items()
-        ]
+        for name in gates:
+            exit_at = exits.at(name, i, recorded.cells)
+            outcome = _decide(run, trajectory, signals, i, exit_at, int(settled[i]), grader)
+            decisions.append({"gate": name, **outcome})
     frame = pl.DataFrame(decisions, schema_overrides=DECISIONS)
     return frame.with_columns(model=pl.lit(run.model), task=pl.lit(run.task)).select(
         pl.col(name).cast(kind) for name, kind in DECISIONS.items()

@@ -7,10 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from c4.models import Reading
+
+# No timed tests: machines are shared.
+settings.register_profile("c4", deadline=None)
+settings.load_profile("c4")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -24,12 +24,12 @@ from c4.replay import (
 )
 from c4.tasks import TASKS, Shape
 
-TOKENIZER = byte_tokenizer([" 12", "1,", "23", "def f(x):", "\n    return", "\\boxed{", "漢"])
+TOKENIZER = byte_tokenizer([" 12", "1,", "234", "def f(x):", "\n    return", "\\boxed{", "漢"])
 END = TOKENIZER.token_to_id("<|end|>")
 MASK = TOKENIZER.token_to_id("<|mask|>")
 VOCABULARY = Vocabulary(TOKENIZER.to_str(), [END])
 BYTES = [TOKENIZER.token_to_id(c) for c in "ABĠ.7-4}Ċ"]
-WORDS = [TOKENIZER.token_to_id(w) for w in (" 12", "1,", "23", "def f(x):", "\n    return")]
+WORDS = [TOKENIZER.token_to_id(w) for w in (" 12", "1,", "234", "def f(x):", "\n    return")]
 WORDS += [TOKENIZER.token_to_id(w) for w in ("\\boxed{", "漢", "<|end|>")]
 SHAPE = Shape(length=12, steps=12, block=4)
 FAMILIES = ["mmlu", "gsm8k", "math", "humaneval"]
@@ -117,8 +117,8 @@ def read(task, text_tokens, block_end=12):
 
 
 def test_last_looks_only_into_the_tail_and_keeps_the_span_s_place():
-    found = read("gsm8k", ["A"] * 8 + ["1,", "23"])  # the tail starts at int(12 * 0.7) = 8
-    assert (found.value, found.span) == ("123", (8, 10))
+    found = read("gsm8k", ["A"] * 8 + ["1,", "234"])  # the tail starts at int(12 * 0.7) = 8
+    assert (found.value, found.span) == ("1234", (8, 10))
     assert read("gsm8k", ["7"] + ["A"] * 8) is None
 
 
