@@ -37,7 +37,7 @@ from c4.replay._live import LiveGate
 from c4.replay._pool import Cohort, split_cohorts
 from c4.replay._registry import make_gate
 from c4.replay._replay import DECISIONS, replay, summarise_decisions
-from c4.replay._signals import NONE, LiveSignals, Signals, read_signals
+from c4.replay._signals import NONE, LiveSignals, SignalReading, Signals, read_signals
 from c4.replay._verify import Check, verify
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "Prophet",
     "RunSignals",
     "SchED",
+    "SignalReading",
     "Signals",
     "StabilityOnly",
     "calibrate",

@@ -7,7 +7,7 @@ or a recording under a grid of parameters at once.
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
     """Ask a gate about some steps; a signal that it only imagines is an error in words."""
     question: Any = gate.fires
     try:
-        fires: BoolArray = question(s, cells) if wants_cells(gate) else question(s)
+        fires = np.asarray(question(s, cells) if wants_cells(gate) else question(s))
     except AttributeError as error:
         if error.obj is not s:
             raise
@@ -95,10 +95,15 @@ class CVEE(Checked):
     tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
     p_min: Number = parameter(3, meaning="stable steps in any case")
+    threshold: ClassVar = "tau"
+
+    def level(self, s: Signals) -> Floats:
+        """The confidence of a stable answer; NaN where it is not stable yet, and never fires."""
+        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
+        return np.where((s.candidate != NONE) & (s.run >= patience), s.confidence, np.nan)
 
     def fires(self, s: Signals) -> BoolArray:
-        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
-        return (s.candidate != NONE) & (s.confidence >= self.tau) & (s.run >= patience)
+        return self.level(s) >= self.tau
 
 
 @dataclass(frozen=True)
@@ -106,9 +111,13 @@ class ConfidenceOnly(Checked):
     """CVEE without its patience: the first confident answer."""
 
     tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+    threshold: ClassVar = "tau"
+
+    def level(self, s: Signals) -> Floats:
+        return np.where(s.candidate != NONE, s.confidence, np.nan)
 
     def fires(self, s: Signals) -> BoolArray:
-        return (s.candidate != NONE) & (s.confidence >= self.tau)
+        return self.level(s) >= self.tau
 
 
 @dataclass(frozen=True)
@@ -129,9 +138,13 @@ class FixedPatience(Checked):
 
     tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
     p_min: Number = parameter(3, meaning="stable steps")
+    threshold: ClassVar = "tau"
+
+    def level(self, s: Signals) -> Floats:
+        return CVEE(gamma=0.0, p_min=self.p_min).level(s)
 
     def fires(self, s: Signals) -> BoolArray:
-        return CVEE(tau=self.tau, gamma=0.0, p_min=self.p_min).fires(s)
+        return self.level(s) >= self.tau
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from c4.errors import ConfigError
 from c4.replay._gates import GATES, Gate, exit_step
 from c4.replay._registry import make_gate
-from c4.replay._signals import Ints, Signals
+from c4.replay._signals import Floats, Ints, Signals
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""
@@ -134,27 +134,73 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
         (settings, n)
     """
     settings = list(grid.settings())
+    threshold = getattr(GATES[grid.gate], "threshold", None)
     exits = np.empty((len(settings), len(signals.step)), dtype=np.int32)
     chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
-    for words, indices in _by_words(settings).items():
-        for start in range(0, len(indices), chunk):
-            some = indices[start : start + chunk]
-            numbers = {
-                name: np.array([settings[i][name] for i in some], dtype=np.float64)[:, None, None]
-                for name, value in settings[some[0]].items()
-                if not isinstance(value, str)
-            }
-            exits[some] = exit_step(grid.make({**numbers, **dict(words)}).fires(signals))
+    for group in _groups(settings, threshold):
+        for start in range(0, len(group), chunk):
+            rows = group[start : start + chunk]
+            gate: Any = grid.make(_arrays([settings[row[0]] for row in rows]))
+            if threshold is None:
+                exits[[row[0] for row in rows]] = exit_step(gate.fires(signals))
+            else:
+                values = [settings[i][threshold] for i in rows[0]]
+                level = np.broadcast_to(gate.level(signals), (len(rows), *signals.step.shape))
+                exits[np.array(rows)] = threshold_exits(level, values)
     return exits
 
 
-def _by_words(settings: Sequence[Mapping[str, Value]]) -> dict[Any, list[int]]:
-    """Settings grouped by the parameters that are not numbers and so do not broadcast."""
-    groups: dict[Any, list[int]] = {}
+def _groups(
+    settings: Sequence[Mapping[str, Value]], threshold: str | None
+) -> list[list[list[int]]]:
+    """Settings that one gate with arrays for parameters can answer for.
+
+    Words do not broadcast, so each combination of them is a group. Within it, settings that
+    differ in the threshold alone make one row.
+    """
+    groups: dict[Any, dict[Any, list[int]]] = {}
     for i, setting in enumerate(settings):
-        words = tuple((name, v) for name, v in setting.items() if isinstance(v, str))
-        groups.setdefault(words, []).append(i)
-    return groups
+        words = tuple(value for value in setting.values() if isinstance(value, str))
+        rest = tuple(value for name, value in setting.items() if name != threshold)
+        groups.setdefault(words, {}).setdefault(rest, []).append(i)
+    return [list(rows.values()) for rows in groups.values()]
+
+
+def _arrays(settings: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
+    """Numbers as arrays that broadcast against (n, T), words as they are."""
+    return {
+        name: value
+        if isinstance(value, str)
+        else np.array([setting[name] for setting in settings], dtype=np.float64)[:, None, None]
+        for name, value in settings[0].items()
+    }
+
+
+def threshold_exits(level: Floats, thresholds: Sequence[Any]) -> Ints:
+    """Where a level first reaches each of some thresholds; 0 where it never does.
+
+    One pass over the level serves all thresholds: they are counted, not compared one by one.
+
+    Args:
+        level: NaN where the gate cannot fire. (settings, n, T)
+
+    Returns:
+        (settings, thresholds, n)
+    """
+    order = np.argsort(thresholds)
+    count, steps = len(order), level.shape[-1]
+    highest = np.fmax.accumulate(np.where(np.isnan(level), -np.inf, level), axis=-1)
+    # How many thresholds are reached at each step; it only grows along a trajectory.
+    reached = np.searchsorted(np.asarray(thresholds)[order], highest, side="right")
+    rows = reached.reshape(-1, steps)  # (settings × n, T)
+    places = rows + (count + 1) * np.arange(len(rows))[:, None]
+    histogram = np.bincount(places.ravel(), minlength=len(rows) * (count + 1))
+    # Steps at which at most k thresholds are reached come before the k-th one's exit.
+    before = histogram.reshape(len(rows), count + 1).cumsum(axis=1)[:, :count]
+    exits = np.where(before < steps, before + 1, 0).reshape(*level.shape[:-1], count)
+    unsorted = np.empty_like(exits)
+    unsorted[..., order] = exits
+    return np.moveaxis(unsorted, -1, 1)
 
 
 def at_exit(values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:

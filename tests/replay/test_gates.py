@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError, NotReplayable
@@ -26,6 +26,7 @@ from c4.replay import (
     stabilization_step,
 )
 from c4.replay._gates import Aggregate, Clock, Curve, Region, consecutive
+from c4.replay._grid import DEFAULT_RANGES, grid_exits, make_grid
 from c4.replay._signals import stability
 from c4.tasks import Family
 
@@ -219,6 +220,23 @@ def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
             for k, s in enumerate(many):
                 alone = CVEE(tau, gamma, 2).fires(s)
                 np.testing.assert_array_equal(grid[i, j, k], alone)
+
+
+@pytest.mark.parametrize("name", DEFAULT_RANGES)
+@settings(max_examples=10)
+@given(many=st.lists(trajectories(), min_size=1, max_size=3))
+def test_the_exits_of_a_grid_are_those_of_its_settings_one_by_one(name, many):
+    steps = min(len(s.step) for s in many)
+    stacked = Signals(
+        **{f.name: np.stack([getattr(s, f.name)[:steps] for s in many]) for f in fields(Signals)}
+    )
+    small = {
+        "tau": "0.7,0,0.25,1", "gamma": "2,0.5", "p_min": "1,3", "high": "7.5,5", "mid": "5",
+        "low": "4,2.5", "patience": "0,1", "curve": "cosine,linear", "fraction": "0.5,1,0.25",
+    }  # fmt: skip
+    grid = make_grid(name, {k: small[k] for k in DEFAULT_RANGES[name]})
+    alone = [exit_step(grid.make(setting).fires(stacked)) for setting in grid.settings()]
+    np.testing.assert_array_equal(grid_exits(grid, stacked), alone)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=10))

@@ -1,7 +1,9 @@
 """Replay over recordings on disk, and the commands on top of it."""
 
 import json
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,6 +15,7 @@ from c4.record import RecordConfig, list_parts, open_run, plan_recording, start_
 from c4.replay import (
     CVEE,
     DECISIONS,
+    GATES,
     FixedProgress,
     Oracle,
     Signals,
@@ -169,6 +172,32 @@ def test_a_gate_may_look_at_every_cell(runs, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "cell_gates:Still", "--json")
     assert json.loads(result.stdout)[0]["steps"] == 9  # half of 16 are committed after 8 steps
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
+
+
+@pytest.mark.parametrize("name", ["Calm", "Settled"])
+def test_the_gates_in_the_documents_work_as_they_stand(
+    runs, random_llada, monkeypatch, tmp_path, name
+):
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    module = f"docs_{name.lower()}"
+    (tmp_path / f"{module}.py").write_text("\n".join(blocks), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    gate = f"{module}:{name}"
+    assert c4("replay", "--runs", runs, "--task", "mmlu", "--gate", gate).exit_code == 0
+    verified = c4("verify", "--task", "mmlu", "--model", random_llada, "--source", "embedded",
+                  "--n", 2, "--gate", gate, "--json")  # fmt: skip
+    assert all(check["agrees"] for check in json.loads(verified.stdout))
+
+
+def test_every_gate_and_signal_is_documented():
+    text = DOCS.read_text(encoding="utf-8")
+    for name in GATES:
+        assert f"`{name}`" in text
+    for spec in fields(Signals):
+        assert f"`{spec.name}`" in text or spec.name.startswith("tail_")
 
 
 def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):

@@ -1,0 +1,197 @@
+"""What replaying costs: a grid of gates, the signal pass, and memory over many trajectories.
+
+    python benchmarks/bench_replay.py [--model tiny]
+
+Prints ratios measured in one run. Recordings are made in a temporary folder first.
+"""
+
+import argparse
+import math
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from c4.record import RecordConfig, Run, open_run, plan_recording, start_recording
+from c4.replay import (
+    NONE,
+    CandidateReader,
+    RunSignals,
+    SignalReading,
+    filled_predictions,
+    grid_exits,
+    load_signals,
+    make_grid,
+    read_signals,
+    stack_signals,
+)
+from c4.tasks import TASKS
+
+POOL = ("mmlu", "gsm8k", "math")
+GRID = {"tau": "0.5:0.99:0.01", "gamma": "0,1,2,4", "p_min": "1,2,3,5,8"}
+GRID_LIMIT, PYTHON_LIMIT, PASS_LIMIT, MEMORY_LIMIT = 3.0, 1000.0, 20.0, 800.0
+
+
+def record(root: Path, task: str, model: str, n: int, skip: int = 0) -> Run:
+    plan = plan_recording(
+        RecordConfig(
+            task=task, model=model, source="embedded", n=n, skip=skip, out=root, graded=False
+        )
+    )
+    with start_recording(plan) as recording:
+        for _ in recording:
+            pass
+    return open_run(plan.folder)
+
+
+def median_seconds(job: Callable[[], object], repeats: int = 7) -> float:
+    job()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def read_cached(runs: list[Run]) -> list[RunSignals]:
+    return [stack_signals(list(load_signals(open_run(run.folder)))) for run in runs]
+
+
+def python_exit(signals: RunSignals, i: int, tau: float, gamma: float, p_min: float) -> int:
+    """CVEE on one trajectory, step by step."""
+    s = signals.signals
+    run = changes = 0
+    last = NONE
+    for t in range(s.step.shape[1]):
+        candidate = s.candidate[i, t]
+        if candidate == NONE:
+            continue
+        if last in (NONE, candidate):
+            run += 1
+        else:
+            run, changes = 1, changes + 1
+        last = candidate
+        if s.confidence[i, t] >= tau and run >= max(p_min, math.ceil(gamma * changes)):
+            return t + 1
+    return 0
+
+
+def bench_grid(runs: list[Run]) -> None:
+    grid = make_grid("cvee", GRID)
+    signals = read_cached(runs)
+    reading = median_seconds(lambda: read_cached(runs))
+    gating = median_seconds(lambda: [grid_exits(grid, s.signals) for s in signals])
+    settings = list(grid.settings())
+    chosen = settings[:: len(settings) // 10]
+
+    def slow() -> list[list[int]]:
+        return [[python_exit(s, i, **x) for s in signals for i in range(len(s))] for x in chosen]
+
+    start = time.perf_counter()
+    by_hand = slow()
+    python = (time.perf_counter() - start) * len(settings) / len(chosen)
+    exits = np.concatenate([grid_exits(grid, s.signals) for s in signals], axis=1)
+    places = [settings.index(x) for x in chosen]
+    assert exits[places].tolist() == by_hand, "the grid and the plain replay disagree"
+    n = sum(map(len, signals))
+    print(f"grid of {len(grid)} CVEE settings over {n} trajectories:")
+    print(
+        f"  {gating / reading:.2f}x reading the cached signals {say(gating / reading <= GRID_LIMIT)}"
+    )
+    print(
+        f"  {python / gating:,.0f}x faster than plain Python {say(python / gating >= PYTHON_LIMIT)}"
+    )
+
+
+def bench_pass(run: Run) -> None:
+    """The signal pass against detokenising and extracting at every step."""
+    task = TASKS[run.task]
+    tokenizer = Tokenizer.from_file(str(run.folder / "tokenizer.json"))
+    trajectories = list(run)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length)
+
+    def plain() -> list[list[tuple[str | None, str | None]]]:
+        values = []
+        for trajectory in trajectories:
+            filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
+            steps = []
+            for row in filled.tolist():
+                end = run.vocabulary.ending(row)
+                start = reader.tail_start if task.search == "last" else 0
+                found = task.extract(tokenizer.decode(row[start:end]))
+                whole = task.extract(tokenizer.decode(row[:end]))
+                steps.append((found and found.value, whole and whole.value))
+            values.append(steps)
+        return values
+
+    def ours() -> list[SignalReading]:
+        values = []
+        for trajectory in trajectories:
+            reader.forget()
+            values.append(read_signals(trajectory.cells, run.shape, reader))
+        return values
+
+    for read, steps in zip(ours(), plain(), strict=True):
+        answers = [read.answers[a] if a != NONE else None for a in read.signals.answer]
+        assert answers == [whole for _, whole in steps], "answers differ"
+        if task.search != "code":
+            numbers = read.signals.candidate
+            candidates = [read.candidates[c] if c != NONE else None for c in numbers]
+            assert candidates == [found for found, _ in steps], "candidates differ"
+    ratio = median_seconds(plain, 3) / median_seconds(ours, 3)
+    print(
+        f"signal pass on {run.task}: {ratio:.1f}x faster than every step {say(ratio >= PASS_LIMIT)}"
+    )
+
+
+def bench_memory(run: Run) -> None:
+    """Replays a run of many trajectories in a process of its own."""
+    job = [sys.executable, __file__, "--child", str(run.folder)]
+    output = subprocess.run(job, check=True, capture_output=True, text=True).stdout
+    peak = float(output)
+    what = f"peak memory of replaying {len(run)} trajectories"
+    print(f"{what}: {peak:.0f} MB {say(peak <= MEMORY_LIMIT)}")
+
+
+def say(held: bool) -> str:
+    return "ok" if held else "MISSED"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(Path(options.child))
+        return
+    scratch = Path(tempfile.mkdtemp(dir="."))
+    try:
+        runs = [record(scratch, task, options.model, 40) for task in POOL]
+        bench_grid(runs)
+        for run in [*runs, record(scratch, "mbpp", options.model, 20)]:
+            bench_pass(run)
+        bench_memory(record(scratch / "many", "mmlu", options.model, 2000))
+    finally:
+        shutil.rmtree(scratch)
+
+
+def child(folder: Path) -> None:
+    from c4.replay import CVEE, replay
+
+    for frame in replay(open_run(folder), {"cvee": CVEE()}):
+        assert frame.height
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+if __name__ == "__main__":
+    main()
