@@ -114,8 +114,8 @@ def read_speed(folder: Path, repeats: int = 9) -> float:
 
     def ours() -> float:
         start = time.perf_counter()
-        for trajectory in open_run(folder):
-            assert trajectory.cells.confidence.base is not None
+        for _, cells in open_run(folder).cells():
+            assert cells.confidence.base is not None
         return time.perf_counter() - start
 
     def pyarrow_alone() -> float:
@@ -143,7 +143,7 @@ def main() -> None:
             plan = plan_recording(config)
             with start_recording(plan) as recording:
                 list(recording)
-            cells = sum(t.cells.token.size for t in open_run(plan.folder))
+            cells = sum(cells.token.size for _, cells in open_run(plan.folder).cells())
             size = sum(path.stat().st_size for path in (plan.folder / "cells").iterdir())
             verdict = "ok" if size / cells <= BYTES_LIMIT else "MISSED"
             print(f"  on disk: {size / cells:.2f} bytes/cell (limit {BYTES_LIMIT}) {verdict}")

@@ -85,8 +85,8 @@ def child(job: str, scratch: str, model: str, n: int) -> None:
             for _ in recording:
                 pass
     else:
-        for trajectory in open_run(plan.folder):
-            trajectory.cells.confidence.sum()
+        for _, cells in open_run(plan.folder).cells():
+            cells.confidence.sum()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

@@ -14,7 +14,7 @@ from c4.record._commit import CommitRule, Schedule
 from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
 from c4.tasks import Shape
 
-RESOLUTION = {"confidence": 2.0**-16, "gap": 2.0**-10, "entropy": 2.0**-12}
+RESOLUTION = {"confidence": 2.0**-14, "gap": 2.0**-8, "entropy": 2.0**-10}
 """What signals are rounded to, once, where they are made.
 
 Fixed point compresses to half of what raw float32 takes. Recorder and gates see the rounded

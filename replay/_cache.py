@@ -90,9 +90,9 @@ def code_hash() -> str:
 def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
     numbers: list[int] = []
     readings: list[SignalReading] = []
-    for trajectory in run.read(part):
-        numbers.append(trajectory.row.trajectory)
-        readings.append(read_signals(trajectory.cells, run.shape, reader))
+    for number, cells in run.read_cells(part):
+        numbers.append(number)
+        readings.append(read_signals(cells, run.shape, reader))
         reader.forget()
     steps = max(len(reading.signals.step) for reading in readings)
     return RunSignals(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from c4.errors import ConfigError
 from c4.replay._gates import GATES, Gate, exit_step
 from c4.replay._registry import make_gate
-from c4.replay._signals import Floats, Ints, Signals
+from c4.replay._signals import Floats, Ints, Longs, Signals
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""
@@ -133,47 +133,46 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
     Returns:
         (settings, n)
     """
-    settings = list(grid.settings())
     threshold = getattr(GATES[grid.gate], "threshold", None)
-    exits = np.empty((len(settings), len(signals.step)), dtype=np.int32)
+    exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)
     chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
-    for group in _groups(settings, threshold):
-        for start in range(0, len(group), chunk):
-            rows = group[start : start + chunk]
-            gate: Any = grid.make(_arrays([settings[row[0]] for row in rows]))
+    for words, numbers, places in _groups(grid, threshold):
+        for start in range(0, len(places), chunk):
+            some = slice(start, start + chunk)
+            arrays = {name: column[some, None, None] for name, column in numbers.items()}
+            gate: Any = grid.make({**words, **arrays})
             if threshold is None:
-                exits[[row[0] for row in rows]] = exit_step(gate.fires(signals))
+                exits[places[some, 0]] = exit_step(gate.fires(signals))
             else:
-                values = [settings[i][threshold] for i in rows[0]]
-                level = np.broadcast_to(gate.level(signals), (len(rows), *signals.step.shape))
-                exits[np.array(rows)] = threshold_exits(level, values)
+                shape = (len(places[some]), *signals.step.shape)
+                level = np.broadcast_to(gate.level(signals), shape)
+                exits[places[some]] = threshold_exits(level, grid.values[threshold])
     return exits
 
 
 def _groups(
-    settings: Sequence[Mapping[str, Value]], threshold: str | None
-) -> list[list[list[int]]]:
+    grid: Grid, threshold: str | None
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], Longs]]:
     """Settings that one gate with arrays for parameters can answer for.
 
-    Words do not broadcast, so each combination of them is a group. Within it, settings that
-    differ in the threshold alone make one row.
+    Words do not broadcast, so each combination of them is a group. The threshold is left to
+    `threshold_exits`.
+
+    Yields:
+        The words; the numbers, each (rows,); the settings' places in the grid, (rows, thresholds).
     """
-    groups: dict[Any, dict[Any, list[int]]] = {}
-    for i, setting in enumerate(settings):
-        words = tuple(value for value in setting.values() if isinstance(value, str))
-        rest = tuple(value for name, value in setting.items() if name != threshold)
-        groups.setdefault(words, {}).setdefault(rest, []).append(i)
-    return [list(rows.values()) for rows in groups.values()]
-
-
-def _arrays(settings: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
-    """Numbers as arrays that broadcast against (n, T), words as they are."""
-    return {
-        name: value
-        if isinstance(value, str)
-        else np.array([setting[name] for setting in settings], dtype=np.float64)[:, None, None]
-        for name, value in settings[0].items()
-    }
+    words = [name for name, values in grid.values.items() if isinstance(values[0], str)]
+    numbers = [name for name in grid.values if name not in (*words, threshold)]
+    shape = [len(values) for values in grid.values.values()]
+    order = [list(grid.values).index(name) for name in (*words, *numbers)]
+    last = [list(grid.values).index(threshold)] if threshold else []
+    places = np.arange(len(grid)).reshape(shape).transpose(order + last)
+    mesh = np.meshgrid(*(grid.values[name] for name in numbers), indexing="ij")
+    columns = {name: axis.ravel() for name, axis in zip(numbers, mesh, strict=True)}
+    rows = int(np.prod([len(grid.values[name]) for name in numbers]))
+    for at in np.ndindex(*(len(grid.values[name]) for name in words)):
+        chosen = {name: str(grid.values[name][i]) for name, i in zip(words, at, strict=True)}
+        yield chosen, columns, places[at].reshape(rows, -1)
 
 
 def threshold_exits(level: Floats, thresholds: Sequence[Any]) -> Ints:

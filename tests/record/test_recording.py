@@ -74,7 +74,7 @@ def test_the_manifest_says_everything_that_made_the_run(config):
     assert len(identity["weights_sha256"]) == len(identity["tokenizer_sha256"]) == 64
     assert identity["seed"] == 0
     assert manifest["schema_version"] == 1
-    assert identity["resolution"]["confidence"] == 2.0**-16
+    assert identity["resolution"]["confidence"] == 2.0**-14
     assert identity["origin"].startswith("embedded:")
     assert {"torch", "pyarrow", "c4-dlm"} <= manifest["environment"]["libraries"].keys()
 
