@@ -244,9 +244,13 @@ class Recording:
         """Make a decode safe, and seal its part if it was the last one missing."""
         row, cells = decoded
         if self.plan.task.family is Family.CODE:
-            self.writer.add(row, cells)  # a program may take long to run, and the decode is done
-        row = self._graded(row)
-        self.writer.add(row, cells)
+            # A program may take long to run, and the decode is done.
+            self.writer.add(row, cells)
+            row = self._graded(row)
+            self.writer.replace(row, cells)
+        else:
+            row = self._graded(row)
+            self.writer.add(row, cells)
         if row.trajectory == part[-1]:
             self._seal(part)
         return row
@@ -258,7 +262,7 @@ class Recording:
             if pending is not None and self.plan.config.graded:
                 row, cells = read_pending(pending)
                 if row.correct is None:
-                    self.writer.add(self._graded(row), cells)
+                    self.writer.replace(self._graded(row), cells)
         self.writer.seal(part)
 
     def _graded(self, row: TrajectoryRow) -> TrajectoryRow:

@@ -133,15 +133,19 @@ class RunWriter:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, row: TrajectoryRow, cells: Cells) -> None:
-        """Make one finished trajectory safe, in place of an ungraded copy of it if need be."""
+    def add(self, row: TrajectoryRow, cells: Cells) -> Path:
+        """Make one finished trajectory safe."""
         table = cells_to_table(row.trajectory, cells)
         table = table.replace_schema_metadata({ROW_KEY: row.to_json()})
         data = encode_table(table, compression="zstd", compression_level=1)
-        before = self.pending.get(row.trajectory)
-        written = write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
-        if before is not None and before.path != written:
-            before.path.unlink()  # the same decode, not yet graded
+        return write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
+
+    def replace(self, row: TrajectoryRow, cells: Cells) -> None:
+        """Put a graded trajectory in the place of its ungraded copy."""
+        parts = list_parts(self.folder / "pending")
+        written = self.add(row, cells)
+        ungraded = (part.path for part in parts if part.first == row.trajectory)
+        self._remove(path for path in ungraded if path != written)
 
     def seal(self, indices: range) -> bool:
         """Turn pending trajectories into a part, if all of them are there."""

@@ -263,7 +263,7 @@ def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
     with RunWriter(tmp_path) as writer:
         writer.start(MANIFEST, "{}")
         writer.add(replace(make_row(0), answer=None, correct=None), make_cells(0))
-        writer.add(make_row(0), make_cells(0))
+        writer.replace(make_row(0), make_cells(0))
         assert len(list_parts(tmp_path / "pending")) == 1
     assert_same(open_run(tmp_path), 0)
 
