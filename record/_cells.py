@@ -1,5 +1,6 @@
-"""The cells of one trajectory: arrays in memory, a Parquet table on disk, and the way between."""
+"""The cells of trajectories: arrays in memory, a Parquet table on disk, and the way between."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -33,7 +34,10 @@ WRITE_OPTIONS = {
 
 @dataclass(frozen=True)
 class Cells:
-    """Every step's predictions at every position. Arrays are (steps, positions)."""
+    """Every step's predictions at every position. Arrays are (steps, positions).
+
+    Several trajectories of one shape may be stacked, with their number in front.
+    """
 
     token: TokenArray
     confidence: FloatArray
@@ -44,8 +48,12 @@ class Cells:
     @property
     def shape(self) -> tuple[int, int]:
         """Steps and positions."""
-        steps, positions = self.token.shape
+        steps, positions = self.token.shape[-2:]
         return steps, positions
+
+    def __getitem__(self, index: Any) -> "Cells":
+        """Every array indexed alike."""
+        return Cells(*(getattr(self, name)[index] for name in SIGNALS))
 
 
 SIGNALS = tuple(field.name for field in fields(Cells))
@@ -89,8 +97,10 @@ def encode_table(table: pa.Table, **options: object) -> bytes:
     return bytes(sink.getvalue())
 
 
-def split_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iterator[Cells]:
-    """The cells of each trajectory in a part, in order, as views of one decoded table.
+def batch_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iterator[Cells]:
+    """The cells of a part in batches of one shape, arrays of (n, steps, positions).
+
+    Views of one decoded table: nothing is copied but the booleans, which Arrow packs into bits.
 
     Args:
         shapes: steps and positions of every trajectory in the part.
@@ -98,10 +108,16 @@ def split_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iter
     table = file.read(columns=list(SIGNALS))
     columns = {name: _to_numpy(table.column(name)) for name in SIGNALS}
     start = 0
-    for steps, positions in shapes:
-        stop = start + steps * positions
+    for (steps, positions), group in itertools.groupby(shapes):
+        count = len(list(group))
+        stop = start + count * steps * positions
         # Stored position by position; the transpose is a view.
-        yield Cells(**{k: v[start:stop].reshape(positions, steps).T for k, v in columns.items()})
+        yield Cells(
+            **{
+                name: column[start:stop].reshape(count, positions, steps).transpose(0, 2, 1)
+                for name, column in columns.items()
+            }
+        )
         start = stop
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.record._cells import Cells, split_cells
+from c4.record._cells import Cells, batch_cells
 from c4.record._format import (
     ROW_KEY,
     Manifest,
@@ -84,20 +84,29 @@ class Run:
 
     def read_cells(self, part: RunPart) -> Iterator[tuple[int, Cells]]:
         """The trajectories' numbers and cells of one part, without their rows' text."""
+        for numbers, batch in self.read_batches(part):
+            for i, number in enumerate(numbers):
+                yield number, batch[i]
+
+    def read_batches(self, part: RunPart) -> Iterator[tuple[list[int], Cells]]:
+        """The same in batches of one shape, cells stacked: (n, steps, positions)."""
         try:
             file = open_part(part.cells)
             table = None if part.rows is None else open_part(part.rows).read(columns=SHAPE_COLUMNS)
         except FileNotFoundError:
             found = self._sealed_since(part).trajectory(part.cells.first)
-            yield found.row.trajectory, found.cells
+            yield [found.row.trajectory], found.cells[None]
             return
         if table is None:
             row = pending_row(file)
             shapes = [(row.trajectory, row.forward_passes, row.length)]
         else:
             shapes = list(zip(*(table[name].to_pylist() for name in SHAPE_COLUMNS), strict=True))
-        numbers = [number for number, _, _ in shapes]
-        yield from zip(numbers, split_cells(file, [shape[1:] for shape in shapes]), strict=True)
+        start = 0
+        for batch in batch_cells(file, [(steps, length) for _, steps, length in shapes]):
+            stop = start + len(batch.token)
+            yield [number for number, _, _ in shapes[start:stop]], batch
+            start = stop
 
     def read_rows(self, part: RunPart) -> list[TrajectoryRow]:
         """The rows of one part."""

@@ -22,9 +22,9 @@ from c4.record._cells import (
     CELLS_PER_PART,
     WRITE_OPTIONS,
     Cells,
+    batch_cells,
     cells_to_table,
     encode_table,
-    split_cells,
 )
 from c4.record._format import (
     GRADES,
@@ -83,7 +83,7 @@ def read_pending(part: Part) -> tuple[TrajectoryRow, Cells]:
     """The trajectory in a pending file."""
     file = open_part(part)
     row = pending_row(file)
-    return row, next(split_cells(file, [(row.forward_passes, row.length)]))
+    return row, next(batch_cells(file, [(row.forward_passes, row.length)]))[0]
 
 
 class RunWriter:

@@ -45,14 +45,24 @@ class Vocabulary:
 
     def text(self, ids: Sequence[int]) -> str:
         """The text up to the first end token, special tokens left out."""
-        return self.trace(ids).text
+        return self.spell(ids[: self.ending(ids)])
+
+    def spell(self, visible: Sequence[int]) -> str:
+        """What tokens write, none of them an end token."""
+        if self._bytes is None:
+            return str(self._tokenizer.decode(list(visible)))
+        return b"".join(self._pieces(visible)).decode("utf-8", "replace")
 
     def trace(self, ids: Sequence[int]) -> TokenText:
         """The text up to the first end token, with its tokens' places in it."""
         visible = ids[: self.ending(ids)]
         if self._bytes is None:
             return _trace_by_prefixes(self._tokenizer, visible)
-        return trace_bytes([self._bytes.get(int(token), b"") for token in visible])
+        return trace_bytes(self._pieces(visible))
+
+    def _pieces(self, ids: Sequence[int]) -> list[bytes]:
+        table = self._bytes or {}
+        return [table.get(token, b"") for token in ids]
 
 
 def trace_bytes(pieces: Sequence[bytes]) -> TokenText:
@@ -84,7 +94,7 @@ def _decode_bytes(data: bytes) -> tuple[str, list[int]]:
 
 def _trace_by_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> TokenText:
     """For tokenizers that do not work on bytes: a token writes what it adds to the text."""
-    ids = [int(token) for token in ids]
+    ids = list(ids)
     ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
     ends = list(accumulate(ends, max))
     return TokenText(tokenizer.decode(ids), [0, *ends[:-1]] if ends else [], ends)

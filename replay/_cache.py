@@ -7,7 +7,7 @@ is computed again.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from c4.record import _text as text_module
 from c4.replay import _candidates as candidates_module
 from c4.replay import _signals as signals_module
 from c4.replay._candidates import TAIL_FRAC, CandidateReader
-from c4.replay._signals import NONE, Ints, SignalReading, Signals, read_signals
+from c4.replay._signals import NONE, Ints, Signals, read_signals
 from c4.tasks import _extract as extract_module
 from c4.tasks import get_task
 
@@ -65,7 +65,7 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
     steps = max(part.signals.step.shape[-1] for part in parts)
     return RunSignals(
         np.concatenate([part.trajectory for part in parts]),
-        _stack([_pad(part.signals, steps) for part in parts], np.concatenate),
+        _join([_pad(part.signals, steps) for part in parts]),
         [values for part in parts for values in part.candidates],
         [values for part in parts for values in part.answers],
     )
@@ -88,24 +88,17 @@ def code_hash() -> str:
 
 
 def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
-    numbers: list[int] = []
-    readings: list[SignalReading] = []
-    for number, cells in run.read_cells(part):
-        numbers.append(number)
-        readings.append(read_signals(cells, run.shape, reader))
-        reader.forget()
-    steps = max(len(reading.signals.step) for reading in readings)
-    return RunSignals(
-        np.array(numbers, dtype=np.int32),
-        _stack([_pad(reading.signals, steps) for reading in readings], np.stack),
-        [reading.candidates for reading in readings],
-        [reading.answers for reading in readings],
-    )
+    read = []
+    for numbers, cells in run.read_batches(part):
+        reading = read_signals(cells, run.shape, reader)
+        trajectory = np.array(numbers, dtype=np.int32)
+        read.append(RunSignals(trajectory, reading.signals, reading.candidates, reading.answers))
+    return stack_signals(read)
 
 
-def _stack(signals: Sequence[Signals], join: Callable[..., npt.NDArray[Any]]) -> Signals:
+def _join(signals: Sequence[Signals]) -> Signals:
     return Signals(
-        **{spec.name: join([getattr(s, spec.name) for s in signals]) for spec in fields(Signals)}
+        **{f.name: np.concatenate([getattr(s, f.name) for s in signals]) for f in fields(Signals)}
     )
 
 

@@ -77,31 +77,35 @@ class Signals:
 
 @dataclass(frozen=True)
 class SignalReading:
-    """A trajectory's signals, and what their candidate and answer numbers stand for."""
+    """Signals of some trajectories, and what their candidate and answer numbers stand for."""
 
     signals: Signals
-    candidates: list[str]
-    answers: list[str]
+    """Arrays of (n, T)."""
+    candidates: list[list[str]]
+    answers: list[list[str]]
+    """One list per trajectory."""
 
 
 def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalReading:
-    """All signals of a recorded trajectory."""
+    """All signals of recorded trajectories. Cells are arrays of (n, T, L)."""
     filled = filled_predictions(cells.token, cells.masked)
-    steps = len(filled)
+    n, steps, _ = filled.shape
     # A prediction that is that of the step before has been read already.
-    fresh = np.append(True, (filled[1:] != filled[:-1]).any(axis=1))
-    which = np.cumsum(fresh) - 1  # (T,)
-    rows = filled[fresh]
-    found = [reader.candidate(row) for row in rows]
-    candidate, candidates = number([f.value if f else None for f in found])
-    answer, answers = number([reader.answer(row) for row in rows])
-    block = np.arange(steps) // shape.steps_per_block
-    spans = span_signals(cells, [found[i] for i in which], (block + 1) * shape.block)
+    fresh = np.ones((n, steps), dtype=np.bool_)
+    fresh[:, 1:] = (filled[:, 1:] != filled[:, :-1]).any(axis=2)
+    read = reader.read(filled[fresh])
+    which = (np.cumsum(fresh) - 1).reshape(n, steps)
+    firsts = [*which[:, 0].tolist(), len(read)]
+    by_trajectory = [read[firsts[i] : firsts[i + 1]] for i in range(n)]
+    candidate, candidates = number([[f.value if f else None for f, _ in r] for r in by_trajectory])
+    answer, answers = number([[value for _, value in r] for r in by_trajectory])
+    block_ends = (np.arange(steps) // shape.steps_per_block + 1) * shape.block
+    spans = span_signals(cells, spans_of([found for found, _ in read])[which], block_ends)
     candidate = heard(candidate[which], spans["confidence"], reader)
     run, changes = stability(candidate)
     signals = Signals(
-        step=np.arange(1, steps + 1, dtype=np.int32),
-        budget=np.full(steps, shape.steps, dtype=np.int32),
+        step=np.tile(np.arange(1, steps + 1, dtype=np.int32), (n, 1)),
+        budget=np.full((n, steps), shape.steps, dtype=np.int32),
         candidate=candidate,
         run=run,
         changes=changes,
@@ -131,9 +135,10 @@ class LiveSignals:
         t = view.step - 1
         kept = view.token if self._filled is None else self._filled
         filled = np.where(view.masked, view.token, kept)
-        found, answer = self.reader.candidate(filled), self.reader.answer(filled)
+        ((found, answer),) = self.reader.read(filled[None])
         now = stack_views([view])
-        spans = span_signals(now, [found], np.array([(view.block + 1) * self.shape.block]))
+        block_end = np.array([(view.block + 1) * self.shape.block])
+        spans = span_signals(now, spans_of([found]), block_end)
         candidate = np.array([self._number(0, found.value if found else None)], dtype=np.int32)
         both = now if self._before is None else stack_views([self._before, view])
         row = {
@@ -156,11 +161,20 @@ class LiveSignals:
         return NONE if value is None else known.setdefault(value, len(known))
 
 
-def number(values: Sequence[str | None]) -> tuple[Ints, list[str]]:
-    """Values as numbers in order of appearance, None as -1; and the values themselves."""
-    known: dict[str, int] = {}
-    numbers = [NONE if value is None else known.setdefault(value, len(known)) for value in values]
-    return np.array(numbers, dtype=np.int32), list(known)
+def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
+    """Each trajectory's values as numbers in order of appearance, all in a row; None is -1."""
+    numbers: list[int] = []
+    known: list[dict[str, int]] = []
+    for row in values:
+        seen: dict[str, int] = {}
+        numbers += [NONE if value is None else seen.setdefault(value, len(seen)) for value in row]
+        known.append(seen)
+    return np.array(numbers, dtype=np.int32), [list(seen) for seen in known]
+
+
+def spans_of(found: Sequence[Found | None]) -> Longs:
+    """Where candidates stand, -1 where they cannot be located. (R, 2)"""
+    return np.array([f.span if f and f.span else (NONE, NONE) for f in found], dtype=np.int64)
 
 
 def heard(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Ints:
@@ -172,67 +186,73 @@ def heard(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Ints:
     return np.where(np.isnan(confidence), np.int32(NONE), candidate)
 
 
-def span_signals(
-    cells: Cells, found: Sequence[Found | None], block_ends: Longs
-) -> dict[str, npt.NDArray[Any]]:
-    """What depends on the positions that hold the candidate."""
-    spans = np.array([f.span if f and f.span else (NONE, NONE) for f in found])  # (T, 2)
-    defined = (spans[:, 0] >= 0) & (spans[:, 1] <= block_ends)
+def span_signals(cells: Cells, spans: Longs, block_ends: Longs) -> dict[str, npt.NDArray[Any]]:
+    """What depends on the positions that hold the candidate. spans: (…, T, 2)"""
+    defined = (spans[..., 0] >= 0) & (spans[..., 1] <= block_ends)
     return {
-        "span_start": spans[:, 0].astype(np.int32),
-        "span_end": spans[:, 1].astype(np.int32),
+        "span_start": spans[..., 0].astype(np.int32),
+        "span_end": spans[..., 1].astype(np.int32),
         "confidence": _span_mean(cells.confidence, spans, defined),
         "entropy": _span_mean(cells.entropy, spans, defined),
     }
 
 
 def _span_mean(signal: FloatArray, spans: Longs, defined: BoolArray) -> Floats:
-    """Mean over each step's span, NaN where it is not defined. (T, L) -> (T,)"""
-    sums = np.zeros((len(signal), signal.shape[1] + 1))
-    np.cumsum(signal, axis=1, dtype=np.float64, out=sums[:, 1:])
-    steps = np.arange(len(signal))
-    total = sums[steps, spans[:, 1]] - sums[steps, spans[:, 0]]
+    """Mean over each step's span, NaN where it is not defined. (…, T, L) -> (…, T)"""
+    sums = np.zeros((*signal.shape[:-1], signal.shape[-1] + 1))
+    np.cumsum(signal, axis=-1, dtype=np.float64, out=sums[..., 1:])
+    ends = np.take_along_axis(sums, spans, axis=-1)  # (…, T, 2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(defined, total / (spans[:, 1] - spans[:, 0]), np.nan)
+        mean = (ends[..., 1] - ends[..., 0]) / (spans[..., 1] - spans[..., 0])
+    return np.where(defined, mean, np.nan)
 
 
 def stability(candidate: Ints) -> tuple[Ints, Ints]:
-    """`run` and `changes` after every step; a step without a candidate leaves both as they are."""
-    seen = np.flatnonzero(candidate != NONE)
-    values = candidate[seen]
-    is_change = np.append(False, values[1:] != values[:-1])[: len(values)]
-    order = np.arange(len(values))
-    started = np.maximum.accumulate(np.where(is_change, order, 0))
-    # One entry more, for the steps before the first candidate.
-    run = np.append(0, order - started + 1).astype(np.int32)
-    changes = np.append(0, np.cumsum(is_change)).astype(np.int32)
-    extractions = np.cumsum(candidate != NONE)
-    return run[extractions], changes[extractions]
+    """`run` and `changes` after every step; a step without a candidate leaves both as they are.
+
+    (…, T) -> (…, T) each
+    """
+    seen = candidate != NONE
+    steps = np.arange(candidate.shape[-1])
+    last_seen = np.maximum.accumulate(np.where(seen, steps, -1), axis=-1)  # -1 before the first
+    before = np.roll(last_seen, 1, axis=-1)
+    before[..., 0] = -1
+    previous = np.take_along_axis(candidate, np.maximum(before, 0), axis=-1)
+    is_change = seen & (before >= 0) & (candidate != previous)
+    extractions = np.cumsum(seen, axis=-1)
+    # Extractions up to the last change do not count towards the present run.
+    at_change = np.maximum.accumulate(np.where(is_change, extractions - 1, 0), axis=-1)
+    run = (extractions - at_change).astype(np.int32)
+    return run, np.cumsum(is_change, axis=-1).astype(np.int32)
 
 
 def margin_signals(cells: Cells, reader: CandidateReader) -> dict[str, npt.NDArray[Any]]:
-    """What depends on gaps, masks and tokens alone."""
-    steps, length = cells.shape
+    """What depends on gaps, masks and tokens alone. Cells are arrays of (…, T, L)."""
+    *_, length = cells.token.shape
+    steps = cells.token.shape[:-1]
     tail = slice(reader.tail_start, length)
-    changed = np.append(np.ones((1, length), bool), cells.token[1:] != cells.token[:-1], axis=0)
+    changed = np.ones(cells.token.shape, dtype=np.bool_)
+    changed[..., 1:, :] = cells.token[..., 1:, :] != cells.token[..., :-1, :]
     return {
-        "region_gap": cells.gap[:, reader.region].mean(axis=1, dtype=np.float64),
+        "region_gap": cells.gap[..., reader.region].mean(axis=-1, dtype=np.float64),
         "length": np.full(steps, length, dtype=np.int32),
         "tail_length": np.full(steps, length - reader.tail_start, dtype=np.int32),
         **_masked_signals("", cells.gap, cells.masked, changed),
-        **_masked_signals("tail_", cells.gap[:, tail], cells.masked[:, tail], changed[:, tail]),
+        **_masked_signals(
+            "tail_", cells.gap[..., tail], cells.masked[..., tail], changed[..., tail]
+        ),
     }
 
 
 def _masked_signals(
     prefix: str, gap: FloatArray, masked: BoolArray, changed: BoolArray
 ) -> dict[str, npt.NDArray[Any]]:
-    """Aggregates over the masked positions of a region. (T, R) each."""
-    count = masked.sum(axis=1, dtype=np.int32)
-    ordered = np.sort(np.where(masked, gap, np.inf).astype(np.float64), axis=1)
+    """Aggregates over the masked positions of a region. (…, T, R) each."""
+    count = masked.sum(axis=-1, dtype=np.int32)
+    ordered = np.sort(np.where(masked, gap, np.float32(np.inf)), axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(masked, gap, 0).sum(axis=1, dtype=np.float64) / count
-        share = (changed & masked).sum(axis=1) / count
+        mean = np.where(masked, gap, np.float32(0)).sum(axis=-1, dtype=np.float64) / count
+        share = (changed & masked).sum(axis=-1) / count
     return {
         f"{prefix}masked": count,
         f"{prefix}masked_gap": mean,
@@ -242,12 +262,14 @@ def _masked_signals(
     }
 
 
-def _quantile(ordered: Floats, count: Ints, q: float) -> Floats:
+def _quantile(ordered: FloatArray, count: Ints, q: float) -> Floats:
     """The quantile of each row's first `count` numbers, interpolated; NaN where there are none."""
-    place = q * np.maximum(count - 1, 0)
+    last = np.maximum(count - 1, 0)
+    place = q * last
     below = np.floor(place).astype(np.int64)
-    above = np.minimum(below + 1, np.maximum(count - 1, 0))
-    rows = np.arange(len(ordered))
-    low, high = ordered[rows, below], ordered[rows, above]
+    above = np.minimum(below + 1, last)
+    pair = np.stack([below, above], axis=-1)
+    values = np.take_along_axis(ordered, pair, axis=-1).astype(np.float64)
+    low, high = values[..., 0], values[..., 1]
     with np.errstate(invalid="ignore"):
         return np.where(count > 0, low + (high - low) * (place - below), np.nan)

@@ -54,4 +54,3 @@ def verify(
                 yield Check(
                     row.trajectory, name, steps, decoded.steps, same, grades[0] == grades[-1]
                 )
-            reader.forget()

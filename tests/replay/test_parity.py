@@ -1,6 +1,6 @@
 """Replay and live decoding are the same decisions, bit for bit."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.models import Reading
-from c4.record import CellRecorder, Vocabulary, decode
+from c4.record import CellRecorder, Cells, Vocabulary, decode
 from c4.replay import (
     CVEE,
     GATES,
@@ -64,7 +64,7 @@ def recorded(seed):
 def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
     reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
     cells, _ = recorded(seed)
-    from_disk = read_signals(cells, SHAPE, reader).signals
+    from_disk = read_signals(cells[None], SHAPE, reader).signals
     live = LiveSignals(SHAPE, reader)
     seen = []
 
@@ -74,7 +74,7 @@ def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
 
     decode(Dreamer(seed), np.array([1, 2]), SHAPE, observer=Watch())
     for spec in fields(Signals):
-        expected, got = getattr(from_disk, spec.name), getattr(seen[-1], spec.name)
+        expected, got = getattr(from_disk, spec.name)[0], getattr(seen[-1], spec.name)
         assert got.dtype == expected.dtype, spec.name
         np.testing.assert_array_equal(got, expected, err_msg=spec.name)
 
@@ -87,7 +87,7 @@ def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed):
     gate = make_gate(name, TASKS[task].family)
     reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
     cells, full = recorded(seed)
-    step = int(exit_step(gate.fires(read_signals(cells, SHAPE, reader).signals)))
+    step = int(exit_step(gate.fires(read_signals(cells[None], SHAPE, reader).signals))[0])
     live = decode(Dreamer(seed), np.array([1, 2]), SHAPE, gate=LiveGate(gate, SHAPE, reader))
     assert live.exited == (step > 0)
     assert live.steps == (step or SHAPE.steps)
@@ -113,7 +113,8 @@ def read(task, text_tokens, block_end=12):
     """The candidate in a prediction made of these tokens, padded with end tokens."""
     ids = np.array([TOKENIZER.token_to_id(t) for t in text_tokens], dtype=np.int32)
     ids = np.append(ids, np.full(SHAPE.length - len(ids), END)).astype(np.int32)
-    return CandidateReader(TASKS[task], VOCABULARY, SHAPE.length).candidate(ids)
+    ((found, _),) = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length).read(ids[None])
+    return found
 
 
 def test_last_looks_only_into_the_tail_and_keeps_the_span_s_place():
@@ -144,10 +145,33 @@ def test_a_span_beyond_the_current_block_has_no_confidence():
     reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
     cells, _ = recorded(0)
     seven = np.full_like(cells.token, TOKENIZER.token_to_id("7"))
-    signals = read_signals(
-        type(cells)(seven, cells.confidence, cells.gap, cells.entropy, cells.masked), SHAPE, reader
-    ).signals
+    signals = read_signals(replace(cells, token=seven)[None], SHAPE, reader).signals
     assert (signals.candidate == 0).all()
-    assert np.isnan(signals.confidence[:8]).all()  # the tail lies in the third block
-    assert not np.isnan(signals.confidence[8:]).any()
-    assert signals.run.tolist() == list(range(1, 13))
+    assert np.isnan(signals.confidence[0, :8]).all()  # the tail lies in the third block
+    assert not np.isnan(signals.confidence[0, 8:]).any()
+    assert signals.run[0].tolist() == list(range(1, 13))
+
+
+@pytest.mark.parametrize("task", FAMILIES)
+def test_many_trajectories_at_once_are_each_of_them_alone(task):
+    many = [recorded(seed)[0] for seed in range(5)]
+    stacked = Cells(*(np.stack([getattr(c, f.name) for c in many]) for f in fields(Cells)))
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    together = read_signals(stacked, SHAPE, reader)
+    for i, cells in enumerate(many):
+        alone = read_signals(cells[None], SHAPE, reader)
+        assert together.candidates[i] == alone.candidates[0]
+        assert together.answers[i] == alone.answers[0]
+        for spec in fields(Signals):
+            np.testing.assert_array_equal(
+                getattr(together.signals, spec.name)[i], getattr(alone.signals, spec.name)[0]
+            )
+
+
+def test_a_reader_that_forgets_reads_the_same(monkeypatch):
+    cells = recorded(3)[0]
+    first = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12))
+    monkeypatch.setattr("c4.replay._candidates.MOST_REMEMBERED", 1)
+    again = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12))
+    assert (first.candidates, first.answers) == (again.candidates, again.answers)
+    np.testing.assert_array_equal(first.signals.answer, again.signals.answer)
