@@ -1,0 +1,104 @@
+"""What stands beside the weights: `training.json` and the loss curve."""
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from settings import MIXTURE, SHAPES, PhaseSettings, Settings
+
+COLOURS = {"causal": "#8a8a8a", "masked": "#1f5fa8"}
+LABELS = {"causal": "causal pretraining", "masked": "masked denoising"}
+LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
+
+Log = list[dict[str, Any]]
+
+
+def read_log(work: Path) -> Log:
+    """Log lines in order. A run that was killed repeats steps since its checkpoint; the last
+    account of a step counts.
+    """
+    lines = [json.loads(line) for line in (work / "log.jsonl").read_text().splitlines()]
+    latest = {(line["phase"], line["step"]): line for line in lines}
+    return sorted(latest.values(), key=lambda line: (line["phase"], line["step"]))
+
+
+def write_report(
+    work: Path,
+    out: Path,
+    settings: Settings,
+    phases: list[PhaseSettings],
+    facts: Mapping[str, Any],
+) -> None:
+    """Write `training.json` and `loss.png` into the folder of the weights."""
+    log = read_log(work)
+    report = {
+        "settings": asdict(settings),
+        "shapes": {family: asdict(shape) for family, shape in SHAPES.items()},
+        "mixture": MIXTURE,
+        **facts,
+        "phases": [_phase_facts(phase, log) for phase in phases],
+        "versions": {"python": platform.python_version()} | {x: version(x) for x in LIBRARIES},
+    }
+    (out / "training.json").write_text(json.dumps(report, indent=1) + "\n")
+    figure = loss_figure(log)
+    figure.savefig(out / "loss.png", dpi=150)
+
+
+def _phase_facts(phase: PhaseSettings, log: Log) -> dict[str, Any]:
+    """A phase's settings and what came of it."""
+    lines = [line for line in log if line["phase"] == phase.name]
+    last = lines[-1]
+    tail = [line["loss"] for line in lines[-10:]]
+    return asdict(phase) | {
+        "steps": last["step"],
+        "tokens": last["tokens"],
+        "problems": last.get("problems", {}),
+        "seconds": last["seconds"],
+        "first_loss": lines[0]["loss"],
+        "last_loss": round(sum(tail) / len(tail), 4),
+    }
+
+
+def loss_figure(log: Log) -> Figure:
+    """Loss against training time, the two phases one after the other."""
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    start = 0.0
+    for name in ("causal", "masked"):
+        lines = [line for line in log if line["phase"] == name]
+        if lines:
+            start = _draw_phase(axes, name, lines, start)
+    axes.set_yscale("log")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("training time (minutes)")
+    axes.set_ylabel("loss on response tokens (nats)")
+    axes.grid(True, which="major", color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _draw_phase(axes: Axes, name: str, lines: Log, start: float) -> float:
+    """Draw one phase from `start` minutes on; returns where it ends."""
+    minutes = [start + line["seconds"] / 60 for line in lines]
+    losses = [line["loss"] for line in lines]
+    axes.plot(minutes, losses, color=COLOURS[name], linewidth=0.6, alpha=0.35)
+    axes.plot(minutes, _smooth(losses), color=COLOURS[name], linewidth=1.6, label=LABELS[name])
+    if start:
+        axes.axvline(start, color="0.6", linewidth=0.8, linestyle=":")
+    return minutes[-1]
+
+
+def _smooth(values: list[float], span: int = 6) -> list[float]:
+    """Geometric means over up to `span` values on either side: the axis is logarithmic."""
+    windows = [values[max(0, i - span) : i + span + 1] for i in range(len(values))]
+    return [math.prod(window) ** (1 / len(window)) for window in windows]

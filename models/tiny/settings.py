@@ -1,0 +1,88 @@
+"""Every number the training of the embedded model depends on."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockShape:
+    """A decode's size: positions, steps and positions per block."""
+
+    length: int
+    steps: int
+    block: int
+
+
+SHAPES = {
+    "letters": BlockShape(length=32, steps=32, block=8),
+    "long_reasoning": BlockShape(length=72, steps=72, block=9),
+    "code": BlockShape(length=64, steps=64, block=8),
+}
+"""One shape per family, as short as the answers allow."""
+
+MIXTURE = {
+    "mmlu": 0.7,
+    "arc_c": 0.7,
+    "hellaswag": 0.7,
+    "winogrande": 0.7,
+    "piqa": 0.7,
+    "truthfulqa": 0.5,
+    "gsm8k": 2.0,
+    "math": 1.5,
+    "svamp": 1.0,
+    "asdiv": 1.0,
+    "gsmhard": 1.0,
+    "humaneval": 1.5,
+    "mbpp": 1.5,
+}
+"""How often each task is drawn, relative to the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The network's size."""
+
+    width: int = 160
+    layers: int = 4
+    heads: int = 4
+    mlp_width: int = 448
+    rope_theta: float = 10_000.0
+    max_length: int = 512
+    init_std: float = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSettings:
+    """One phase of training. Its schedule runs on training seconds, so that it ends on time."""
+
+    name: str
+    minutes: float
+    matrix_rate: float
+    """Peak rate of Muon, which trains the matrices between embedding and head."""
+    other_rate: float
+    """Peak rate of AdamW, which trains the rest."""
+    warmup: float = 0.02
+    """Share of the phase over which the rates rise."""
+    floor: float = 0.02
+    """Share of the peak at which the cosine ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The whole run."""
+
+    seed: int = 0
+    vocabulary: int = 1000
+    """Tokens, the 256 bytes and the specials included."""
+    batch_tokens: int = 4608
+    pool: int = 2048
+    """Problems sorted by length at a time, to be cut into batches."""
+    length_noise: float = 8.0
+    """Tokens by which the sorting may err."""
+    uniform_share: float = 0.4
+    """Rows of the masked phase with a random share masked; the rest are semi-autoregressive."""
+    varied_length_share: float = 0.15
+    """Rows of the masked phase whose generation is not exactly the family's length."""
+    end_weight: float = 0.2
+    """Loss weight of end tokens after the first."""
+    clip: float = 1.0
+    model: ModelSettings = field(default_factory=ModelSettings)
