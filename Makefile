@@ -21,7 +21,7 @@ lint: $(VENV)/.installed
 
 # mypy sees the rooms under their installed names.
 types: $(VENV)/.installed
-	cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p c4
+	cd $(VENV) && bin/mypy --config-file ../pyproject.toml $(ROOMS:%=-p c4.%)
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest
