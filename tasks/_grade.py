@@ -36,19 +36,27 @@ def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False)
 
 
 FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
-STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from|@)\b|\s*@")
+STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from)\b|\s*@")
+DEFINITION = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 
 
 def program_in(text: str) -> str:
-    """The program in an answer: the first fenced block, or what begins like code; prose is cut.
+    """The program in an answer: the first fenced block, or what is Python; prose is cut.
 
-    Longer than what an exit gate watches: a program may bring helper functions.
+    Longer than what an exit gate watches: a program may bring helpers and constants.
     """
     fenced = FENCED.search(text)
     lines = (fenced[1] if fenced else text).splitlines()
-    start = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
-    for end in range(len(lines), start, -1):
-        program = textwrap.dedent("\n".join(lines[start:end]))
+    first = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
+    # From the start, if it is code from the start; else from the first line that must be code.
+    programs = (longest_program(lines[start:]) for start in (0, first))
+    return next((program for program in programs if DEFINITION.search(program)), "")
+
+
+def longest_program(lines: list[str]) -> str:
+    """As many lines as are Python together, common indentation removed."""
+    for count in range(len(lines), 0, -1):
+        program = textwrap.dedent("\n".join(lines[:count]))
         try:
             ast.parse(program)
         except (SyntaxError, ValueError, RecursionError, MemoryError):

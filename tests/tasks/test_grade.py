@@ -17,6 +17,8 @@ HELPERS = "def g(x):\n    return x\n\ndef f(x):\n    return g(x)"
         (f"```\n{CODE}", CODE),
         (" def f(x):\n     return x", "def f(x):\n    return x"),
         (f"{CODE}\ndef broken(", CODE),
+        (f"LIMIT = 256\n{HELPERS}", f"LIMIT = 256\n{HELPERS}"),
+        (f"Sure\n{CODE}", CODE),
         ("no code here", ""),
         ("", ""),
     ],
