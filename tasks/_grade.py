@@ -37,7 +37,6 @@ def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False)
 
 FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from)\b|\s*@")
-DEFINITION = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 
 
 def program_in(text: str) -> str:
@@ -50,7 +49,15 @@ def program_in(text: str) -> str:
     first = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
     # From the start, if it is code from the start; else from the first line that must be code.
     programs = (longest_program(lines[start:]) for start in (0, first))
-    return next((program for program in programs if DEFINITION.search(program)), "")
+    return next(filter(_defines_something, programs), "")
+
+
+def _defines_something(program: str) -> bool:
+    """Whether it is a program rather than a word that happens to be Python."""
+    body = ast.parse(program).body
+    prose = body and isinstance(body[0], ast.Expr) and not isinstance(body[0].value, ast.Constant)
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return not prose and any(isinstance(statement, definitions) for statement in body)
 
 
 def longest_program(lines: list[str]) -> str:
