@@ -1,7 +1,7 @@
 """Parts that many tests share: models small enough to read, and folders to find data in."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -142,10 +142,7 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
     """Tiny matrices are slower on many threads, and other tests may be running."""
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
