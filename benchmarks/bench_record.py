@@ -12,13 +12,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from c4.models import LoadedModel, load_model
-from c4.record import Plan, RecordConfig, decode, open_run, plan_recording, start_recording
+from c4.models import LoadedModel
+from c4.record import (
+    Plan,
+    RecordConfig,
+    Recording,
+    decode,
+    open_run,
+    plan_recording,
+    start_recording,
+)
 
 TASKS = ("mmlu", "math", "humaneval")
 OVERHEAD_LIMIT = 1.05
@@ -34,30 +41,33 @@ def plain_seconds(plan: Plan, model: LoadedModel) -> float:
     return time.perf_counter() - start
 
 
-def recorded_seconds(plan: Plan) -> float:
+def recorded_seconds(recording: Recording) -> float:
     """The same decode, every step kept, every file flushed to the disk."""
-    with start_recording(plan) as recording:
-        start = time.perf_counter()
-        for _ in recording:
-            pass
-        return time.perf_counter() - start
+    start = time.perf_counter()
+    for _ in recording:
+        pass
+    return time.perf_counter() - start
 
 
 def overhead(task: str, model_name: str, n: int, passes: int) -> float:
-    """Median over passes of recorded time over plain time."""
+    """Median over passes of recorded time over plain time, with one and the same model."""
     ratios = []
     with tempfile.TemporaryDirectory(dir=".") as scratch:
-        config = RecordConfig(
-            task=task, model=model_name, source="embedded", n=n, graded=False, out=Path(scratch)
-        )
-        plan = plan_recording(config)
-        model = load_model(plan.checkpoint)
-        plain_seconds(plan, model)  # warm-up
         for turn in range(passes):
-            fresh = plan_recording(replace(config, out=Path(scratch) / str(turn)))
-            before = plain_seconds(plan, model)
-            recorded = recorded_seconds(fresh)
-            after = plain_seconds(plan, model)
+            config = RecordConfig(
+                task=task,
+                model=model_name,
+                source="embedded",
+                n=n,
+                graded=False,
+                out=Path(scratch) / str(turn),
+            )
+            plan = plan_recording(config)
+            with start_recording(plan) as recording:
+                plain_seconds(plan, recording.model)  # warm-up
+                before = plain_seconds(plan, recording.model)
+                recorded = recorded_seconds(recording)
+                after = plain_seconds(plan, recording.model)
             ratios.append(recorded / ((before + after) / 2))
     return statistics.median(ratios)
 
