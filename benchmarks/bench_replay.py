@@ -3,6 +3,10 @@
     python benchmarks/bench_replay.py [--model tiny]
 
 Prints ratios measured in one run. Recordings are made in a temporary folder first.
+
+The grid is compared with `LiveGate` going through the recorded steps, extraction included. A plain
+Python loop over the *cached signals* is a much harder rival: the grid was 31 to 56 times faster
+than that, not 1,000, when it was tried on 36 trajectories.
 """
 
 import argparse
