@@ -36,6 +36,12 @@ PIECES = r"\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 IGNORED = -100
 """Target of a position without loss."""
 
+MASKED_FIRST = 10_000_000
+"""Problem number at which the masked phase begins, so that the phases share none."""
+
+VALIDATION_FIRST = 20_000_000
+"""Problem number behind all training, for watching it: evaluation problems stay unseen."""
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -46,15 +52,17 @@ class Lesson:
     response: str
 
 
-def lesson(task: str, index: int) -> Lesson:
+def lesson(task: str, index: int, *, letter_first: bool = True) -> Lesson:
     """The problem of this number with the response a model is taught."""
     made = problem(task, index)
     example = TASKS[task].read(made.row)
     if example is None:
         raise ValueError(f"{task} {index}: the task does not read its own problem")
-    letters = TASKS[task].family == "letters"
-    response = f"{example.target}. {made.solution}" if letters else made.solution
-    return Lesson(task, example, response)
+    if TASKS[task].family != "letters":
+        return Lesson(task, example, made.solution)
+    if letter_first:
+        return Lesson(task, example, f"{example.target}. {made.solution}")
+    return Lesson(task, example, f"{made.solution}\n{example.target}")
 
 
 def shape_of(task: str) -> BlockShape:
@@ -147,6 +155,8 @@ class Row:
     """Length of the prompt."""
     response: int
     """Length of the response without end tokens."""
+    letter: int | None
+    """Place in `ids` of the letter that is the answer, if the task is of letters."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +198,7 @@ class Stream:
         weights = np.array(list(MIXTURE.values()))
         size = self.settings.pool
         drawn = rng.choice(len(weights), size=size, p=weights / weights.sum())
-        start = EVALUATION + (size * number)
-        # The two phases see different problems: the masked one counts from far behind.
-        start += 10_000_000 if self.phase == "masked" else 0
+        start = size * number + (MASKED_FIRST if self.phase == "masked" else EVALUATION)
         names = list(MIXTURE)
         rows = [self._row(names[task], start + i, rng) for i, task in enumerate(drawn)]
         # A little out of order, so that a batch is not all of one task.
@@ -208,14 +216,16 @@ class Stream:
         return [groups[i] for i in rng.permutation(len(groups))]
 
     def _row(self, task: str, index: int, rng: np.random.Generator) -> Row:
-        one = lesson(task, index)
+        causal = self.phase == "causal"
+        turned = causal and rng.random() < self.settings.letter_last_share
+        one = lesson(task, index, letter_first=not turned)
         prompt = self.codec.prompt(one.example.prompt)
         response = self.codec.response(one.response)
-        if self.phase == "causal":
-            ends = 1
-        else:
-            ends = max(1, self._length(task, len(response), rng) - len(response))
-        return Row(task, prompt + response + [self.codec.end] * ends, len(prompt), len(response))
+        ends = 1 if causal else max(1, self._length(task, len(response), rng) - len(response))
+        letter = len(prompt) + (len(response) - 1 if turned else 0)
+        ids = prompt + response + [self.codec.end] * ends
+        has_letter = TASKS[task].family == "letters"
+        return Row(task, ids, len(prompt), len(response), letter if has_letter else None)
 
     def _length(self, task: str, response: int, rng: np.random.Generator) -> int:
         """How many positions are generated: the family's length, now and then another."""
@@ -244,6 +254,8 @@ class Stream:
         for i, row in enumerate(rows):
             inside = slice(row.prompt - 1, row.prompt + row.response)
             targets[i, inside] = ids[i, row.prompt : row.prompt + row.response + 1]
+            if row.letter is not None:
+                weights[i, row.letter - 1] = self.settings.letter_weight
         return targets, weights
 
     def _masked(
@@ -258,6 +270,8 @@ class Stream:
             masked[i, row.prompt :] = hidden
             losses[i, row.prompt :] = loss
             weights[i, row.prompt + row.response] = 1.0
+            if row.letter is not None:
+                weights[i, row.letter] = self.settings.letter_weight
         inputs = np.where(masked, self.codec.mask, ids)
         return inputs, np.where(losses > 0, ids, IGNORED), weights * losses
 
@@ -298,6 +312,6 @@ def semi_autoregressive(
     return hidden, loss
 
 
-def first_lessons(task: str, n: int, skip: int = 0) -> list[Lesson]:
-    """Evaluation lessons, in order."""
-    return [lesson(task, index) for index in islice(count(skip), n)]
+def validation_lessons(task: str, n: int, skip: int = 0) -> list[Lesson]:
+    """Lessons that neither training nor evaluation holds, in order."""
+    return [lesson(task, index) for index in islice(count(VALIDATION_FIRST + skip), n)]

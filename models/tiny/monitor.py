@@ -1,6 +1,6 @@
 """Watch a training: `python models/tiny/monitor.py .train`, at any time, on any checkpoint.
 
-Decodes evaluation problems in batches, as the plain decode does it (one position a step, the
+Decodes validation problems in batches, as the plain decode does it (one position a step, the
 most confident of the block first), or greedily from left to right while the model is causal.
 Quick, and only for watching: the report that counts comes from the package's own decode.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from corpus import Codec, Lesson, first_lessons, shape_of
+from corpus import Codec, Lesson, shape_of, validation_lessons
 from settings import MIXTURE, BlockShape, Settings
 from torch import Tensor
 from weights import build_model, load_llada
@@ -126,9 +126,9 @@ def settled(codec: Codec, task: str, trace: list[Tensor], final: Sequence[str]) 
 
 
 def evaluate(model: Any, codec: Codec, task: str, n: int, skip: int, *, causal: bool) -> Score:
-    """Decode a task's evaluation problems and score them."""
+    """Decode a task's validation problems and score them."""
     began = time.monotonic()
-    lessons = first_lessons(task, n, skip)
+    lessons = validation_lessons(task, n, skip)
     shape = shape_of(task)
     decode = decode_causal if causal else decode_blocks
     prompts = [codec.prompt(lesson.example.prompt) for lesson in lessons]
@@ -180,7 +180,7 @@ def main() -> None:
         score = evaluate(model, codec, task, options.n, options.skip, causal=options.causal)
         print(score, flush=True)
         for i in score.wrong[: options.wrong]:
-            lesson = first_lessons(task, 1, options.skip + i)[0]
+            lesson = validation_lessons(task, 1, options.skip + i)[0]
             print(f"    {lesson.example.prompt!r}\n    want {lesson.response!r}")
             print(f"    got  {score.texts[i]!r}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from settings import MIXTURE, SHAPES, PhaseSettings, Settings
+from settings import MIXTURE, PHASES, SHAPES, PhaseSettings, Settings
 
 COLOURS = {"causal": "#8a8a8a", "masked": "#1f5fa8"}
 LABELS = {"causal": "causal pretraining", "masked": "masked denoising"}
@@ -34,7 +34,6 @@ def write_report(
     work: Path,
     out: Path,
     settings: Settings,
-    phases: list[PhaseSettings],
     facts: Mapping[str, Any],
 ) -> None:
     """Write `training.json` and `loss.png` into the folder of the weights."""
@@ -44,7 +43,7 @@ def write_report(
         "shapes": {family: asdict(shape) for family, shape in SHAPES.items()},
         "mixture": MIXTURE,
         **facts,
-        "phases": [_phase_facts(phase, log) for phase in phases],
+        "phases": [_phase_facts(phase, log) for phase in PHASES],
         "versions": {"python": platform.python_version()} | {x: version(x) for x in LIBRARIES},
     }
     (out / "training.json").write_text(json.dumps(report, indent=1) + "\n")

@@ -20,19 +20,19 @@ SHAPES = {
 """One shape per family, as short as the answers allow."""
 
 MIXTURE = {
-    "mmlu": 0.7,
-    "arc_c": 0.7,
-    "hellaswag": 0.7,
-    "winogrande": 0.7,
-    "piqa": 0.7,
-    "truthfulqa": 0.5,
+    "mmlu": 1.6,
+    "arc_c": 1.6,
+    "hellaswag": 1.4,
+    "winogrande": 1.6,
+    "piqa": 1.4,
+    "truthfulqa": 1.2,
     "gsm8k": 2.0,
     "math": 1.5,
-    "svamp": 1.0,
-    "asdiv": 1.0,
-    "gsmhard": 1.0,
-    "humaneval": 1.5,
-    "mbpp": 1.5,
+    "svamp": 0.8,
+    "asdiv": 0.7,
+    "gsmhard": 1.3,
+    "humaneval": 1.3,
+    "mbpp": 1.6,
 }
 """How often each task is drawn, relative to the others."""
 
@@ -66,6 +66,12 @@ class PhaseSettings:
     """Share of the peak at which the cosine ends."""
 
 
+PHASES = (
+    PhaseSettings(name="causal", minutes=32.0, matrix_rate=0.02, other_rate=3e-3),
+    PhaseSettings(name="masked", minutes=66.0, matrix_rate=0.01, other_rate=2.5e-3),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The whole run."""
@@ -84,5 +90,10 @@ class Settings:
     """Rows of the masked phase whose generation is not exactly the family's length."""
     end_weight: float = 0.2
     """Loss weight of end tokens after the first."""
+    letter_weight: float = 4.0
+    """Loss weight of the letter that is the answer: one token of a few, and the one that counts."""
+    letter_last_share: float = 0.5
+    """Letter problems of the causal phase answered with the text first and the letter behind it:
+    to find the letter that stands before a text is half of choosing one."""
     clip: float = 1.0
     model: ModelSettings = field(default_factory=ModelSettings)

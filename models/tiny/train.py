@@ -23,7 +23,7 @@ from monitor import evaluate, open_model
 from optimizer import make_optimizers
 from ranks import Ranks, run_ranks
 from report import write_report
-from settings import MIXTURE, PhaseSettings, Settings
+from settings import MIXTURE, PHASES, PhaseSettings, Settings
 from torch.nn.functional import cross_entropy
 from weights import build_model, save_llada
 
@@ -102,10 +102,8 @@ def batch_loss(model: Any, batch: Batch, ranks: Ranks) -> torch.Tensor:
 class Trainer:
     """Runs the phases one after the other, from a checkpoint if there is one."""
 
-    def __init__(
-        self, ranks: Ranks, settings: Settings, phases: list[PhaseSettings], work: Path
-    ) -> None:
-        self.ranks, self.settings, self.phases, self.work = ranks, settings, phases, work
+    def __init__(self, ranks: Ranks, settings: Settings, work: Path) -> None:
+        self.ranks, self.settings, self.work = ranks, settings, work
         self.codec = Codec.load(work)
         self.checkpoint = Checkpoint(work)
         self.progress = Progress()
@@ -133,18 +131,18 @@ class Trainer:
                 optimizer.load_state_dict(state)
 
     def _optimizers_of_phase(self) -> None:
-        self.optimizers = make_optimizers(self.model, self.phases[self.progress.phase], self.ranks)
+        self.optimizers = make_optimizers(self.model, PHASES[self.progress.phase], self.ranks)
         self.peaks = [optimizer.param_groups[0]["lr"] for optimizer in self.optimizers]
 
     def run(self) -> bool:
         """Train to the end; False if stopped before."""
         while True:
-            self._run_phase(self.phases[self.progress.phase])
+            self._run_phase(PHASES[self.progress.phase])
             if self.stopping:
                 self._save()
                 return False
-            last = self.progress.phase == len(self.phases) - 1
-            self._export(self.phases[self.progress.phase].name)
+            last = self.progress.phase == len(PHASES) - 1
+            self._export(PHASES[self.progress.phase].name)
             if last:
                 self._save()
                 return True
@@ -226,20 +224,14 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="Where the weights go.")
     parser.add_argument("--work", type=Path, required=True, help="Checkpoint and log.")
-    parser.add_argument("--causal-minutes", type=float, default=25.0)
-    parser.add_argument("--masked-minutes", type=float, default=70.0)
-    parser.add_argument("--matrix-rate", type=float, default=0.02, help="Peak rate of Muon.")
-    parser.add_argument("--other-rate", type=float, default=3e-3, help="Peak rate of AdamW.")
     parser.add_argument("--processes", type=int, default=2, help="One per core is best.")
     return parser.parse_args()
 
 
-def train(
-    ranks: Ranks, settings: Settings, phases: list[PhaseSettings], work: Path
-) -> Trainer | None:
+def train(ranks: Ranks, settings: Settings, work: Path) -> Trainer | None:
     """The trainer when it is done, None if it was stopped before."""
     torch.set_num_threads(1)
-    trainer = Trainer(ranks, settings, phases, work)
+    trainer = Trainer(ranks, settings, work)
     return trainer if trainer.run() else None
 
 
@@ -252,17 +244,12 @@ def main() -> None:
     if not (options.work / "tokenizer.json").exists():
         tokenizer = train_tokenizer(settings.vocabulary)
         save_tokenizer(tokenizer, options.work, settings.model.max_length)
-    rates = {"matrix_rate": options.matrix_rate, "other_rate": options.other_rate}
-    phases = [
-        PhaseSettings(name="causal", minutes=options.causal_minutes, **rates),
-        PhaseSettings(name="masked", minutes=options.masked_minutes, **rates),
-    ]
     log.info("mixture %s", MIXTURE)
-    trainer = run_ranks(options.processes, train, settings, phases, options.work)
+    trainer = run_ranks(options.processes, train, settings, options.work)
     if trainer:
         save_llada(trainer.model.state_dict(), settings.model, trainer.codec, options.out)
         save_tokenizer(trainer.codec.tokenizer, options.out, settings.model.max_length)
-        write_report(options.work, options.out, settings, phases, watch(options.out))
+        write_report(options.work, options.out, settings, watch(options.out))
 
 
 def watch(folder: Path, n: int = 100) -> dict[str, Any]:
