@@ -1,26 +1,107 @@
-"""Commit rules: which masked positions a step writes.
+"""Commit rules: which masked positions a step writes, and which it takes back.
 
-A rule holds parameters only. `block` starts it on a block and returns the state it keeps until
-the block is full, so that one rule can serve many decodes.
+A rule holds parameters only. `start` puts it to work on one decode and returns the state it
+keeps until the decode ends, so that one rule can serve many decodes.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
+from torch import Tensor
 
 from c4.models import Reading
 from c4.record._types import BoolArray, IntArray
 
+OriginArray = npt.NDArray[np.uint8]
+NOWHERE: IntArray = np.empty(0, dtype=np.int64)
 
-class BlockCommits(Protocol):
-    """A rule at work in one block."""
 
-    def choose(self, step: int, reading: Reading, masked: BoolArray) -> IntArray:
-        """The masked positions of the block to commit now.
+class Origin(IntEnum):
+    """Who committed a token. Stored beside every position of a live decode."""
+
+    SCHEDULE = 0
+    CORE = 1  # CCTC: few undecided positions to its left
+    CONFIRMED = 2  # CCTC: deferred one step, then predicted again
+    ACCEPTED = 3  # confident enough for a threshold, wherever it stands
+    FILL = 4  # still masked when the exit gate fired
+
+
+class Predictor(Protocol):
+    """The part of a denoiser that decoding needs. Most rules never ask for `logits`."""
+
+    mask_id: int
+    shift: bool
+
+    def read(self, ids: IntArray, start: int) -> Reading: ...
+
+    def logits(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,
+        attention: BoolArray | None = None,
+    ) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a decode: positions start to stop, and the steps it may spend."""
+
+    index: int
+    count: int
+    """Blocks in the decode, N."""
+    start: int
+    stop: int
+    steps: int
+    """S, by which the schedule fills the block."""
+
+    def open_positions(self, masked: BoolArray) -> IntArray:
+        """The block's masked positions, in order."""
+        return self.start + np.flatnonzero(masked[self.start : self.stop])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a step writes, on whose account, and what it takes back."""
+
+    positions: IntArray
+    """Masked positions of the block that take their prediction; at least one."""
+    origin: Origin | OriginArray
+    """Of all of them, or of each."""
+    revoked: IntArray = field(default_factory=lambda: NOWHERE)
+    """Committed positions of the block that are masked again."""
+
+
+class Commits(ABC):
+    """A rule at work in one decode."""
+
+    block: Block
+    """The one being decoded."""
+
+    def enter(self, block: Block) -> None:
+        """Begin a block; the one before is full."""
+        self.block = block
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        """The step's forward pass. A rule that needs more than a reading asks for it here.
 
         Args:
-            step: 1…S, counted from the block's start.
+            ids: prompt and generation. (P+L,)
+            start: where the generation begins, P.
+        """
+        return predictor.read(ids, start)
+
+    @abstractmethod
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        """What to commit now.
+
+        Args:
+            step: counted from 1 at the block's start.
             reading: unrounded, so that rounding cannot make ties.
             masked: which positions of the generation still hold the mask. (L,)
         """
@@ -29,27 +110,28 @@ class BlockCommits(Protocol):
 class CommitRule(Protocol):
     """Decides which positions a step commits, and nothing else."""
 
-    def block(self, start: int, stop: int, steps: int) -> BlockCommits:
-        """Begin a block of positions start to stop that may spend this many steps."""
+    def start(self) -> Commits:
+        """Go to work on one decode."""
 
 
 @dataclass(frozen=True)
 class Schedule:
     """Low-confidence remasking: an equal share of the block each step, most confident first."""
 
-    def block(self, start: int, stop: int, steps: int) -> "_ScheduledBlock":
-        return _ScheduledBlock(start, stop, steps)
+    def start(self) -> "ScheduledCommits":
+        return ScheduledCommits()
 
 
-@dataclass(frozen=True)
-class _ScheduledBlock:
-    start: int
-    stop: int
-    steps: int
+class ScheduledCommits(Commits):
+    """The schedule at work; other rules ask it for the step's top k."""
 
-    def choose(self, step: int, reading: Reading, masked: BoolArray) -> IntArray:
-        share, rest = divmod(self.stop - self.start, self.steps)
-        open_positions = self.start + np.flatnonzero(masked[self.start : self.stop])
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        return Choice(self.top(step, reading, masked), Origin.SCHEDULE)
+
+    def top(self, step: int, reading: Reading, masked: BoolArray) -> IntArray:
+        """The scheduled number of positions, most confident first."""
+        share, rest = divmod(self.block.stop - self.block.start, self.block.steps)
+        open_positions = self.block.open_positions(masked)
         return most_confident(open_positions, reading, share + (step <= rest))
 
 

@@ -5,7 +5,7 @@ the signals' (…, T), so the same object answers for one step of a live decode,
 or a recording under a grid of parameters at once.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.record import BoolArray, Cells
+from c4.record import BoolArray, Cells, Checked, parameter
 from c4.replay._signals import NONE, Floats, Ints, Signals
 
 Number = float | npt.NDArray[np.float64]
@@ -51,41 +51,6 @@ def wants_cells(gate: Gate) -> bool:
 def can_run_live(gate: Gate | type[Gate]) -> bool:
     """Whether a gate, or a kind of gate, decides from the past alone."""
     return not getattr(gate, "needs_future", False)
-
-
-def parameter(
-    default: float,
-    *,
-    low: float = 0.0,
-    high: float = np.inf,
-    meaning: str = "",
-    stricter: int = 1,
-) -> Any:
-    """A numeric field of a gate.
-
-    Args:
-        low: the least value that makes sense, as `high` is the greatest.
-        stricter: 1 if a higher value makes the gate exit later, -1 if a lower one does.
-    """
-    facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter}
-    return field(default=default, metadata=facts)
-
-
-class Checked:
-    """Refuses parameters that cannot be meant, on construction."""
-
-    def __post_init__(self) -> None:
-        for spec in fields(self):  # type: ignore[arg-type]  # every gate is a dataclass
-            if "low" not in spec.metadata:
-                continue
-            low, high = spec.metadata["low"], spec.metadata["high"]
-            values = np.asarray(getattr(self, spec.name), dtype=np.float64)
-            if not ((values >= low) & (values <= high)).all():
-                bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
-                raise ConfigError(
-                    f"{type(self).__name__} takes {spec.name} {bounds}, not "
-                    f"{getattr(self, spec.name)}"
-                )
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import StrEnum
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 from c4.errors import ConfigError, NotReplayable
+from c4.record import typed_parameters
 from c4.replay._gates import GATES, Gate
 from c4.tasks import Family
 
@@ -57,7 +55,7 @@ def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
             raise ConfigError(f"{name} is a ready-made gate and takes no parameters")
         return _checked(name, kind)
     settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
-    return _checked(name, kind(**_typed(name, kind, {**settings, **params})))
+    return _checked(name, kind(**typed_parameters(name, kind, {**settings, **params})))
 
 
 def _find(name: str) -> Any:
@@ -75,26 +73,6 @@ def _find(name: str) -> Any:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"cannot load the gate {name!r}: {error}") from error
-
-
-def _typed(name: str, kind: type[Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as the gate's fields want them; unknown names are refused."""
-    if not is_dataclass(kind):
-        return dict(params)
-    known = {spec.name: spec for spec in fields(kind)}
-    for param in params:
-        if param not in known:
-            near = difflib.get_close_matches(param, known, n=1) or sorted(known)
-            raise ConfigError(f"{name} has no parameter {param!r}; it has: {', '.join(near)}")
-    typed = {}
-    for param, value in params.items():
-        choices = known[param].type
-        if isinstance(choices, type) and issubclass(choices, StrEnum):
-            if value not in list(choices):
-                raise ConfigError(f"{name} takes {param} of {', '.join(choices)}, not {value!r}")
-            value = choices(value)
-        typed[param] = value
-    return typed
 
 
 def _checked(name: str, gate: Any) -> Gate:

@@ -99,7 +99,8 @@ def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalR
     by_trajectory = [read[firsts[i] : firsts[i + 1]] for i in range(n)]
     candidate, candidates = number([[f.value if f else None for f, _ in r] for r in by_trajectory])
     answer, answers = number([[value for _, value in r] for r in by_trajectory])
-    block_ends = (np.arange(steps) // shape.steps_per_block + 1) * shape.block
+    # A block is left when it is full, so the first masked position stands in the current one.
+    block_ends = (cells.masked.argmax(axis=-1) // shape.block + 1) * shape.block  # (n, T)
     spans = span_signals(cells, spans_of([found for found, _ in read])[which], block_ends)
     candidate = heard(candidate[which], spans["confidence"], reader)
     run, changes = stability(candidate)
@@ -123,7 +124,8 @@ class LiveSignals:
         self.shape = shape
         self.reader = reader
         self._columns: dict[str, npt.NDArray[Any]] = {
-            field.name: np.empty(shape.steps, np.int32 if field.type == Ints else np.float64)
+            # A sampler may run past the budget, but never past one step for every position.
+            field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
             for field in fields(Signals)
         }
         self._numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.models import Reading
-from c4.record import CellRecorder, Cells, Vocabulary, decode
+from c4.record import (
+    CCTC,
+    CellRecorder,
+    Cells,
+    Schedule,
+    SlowFast,
+    Threshold,
+    Vocabulary,
+    decode,
+)
 from c4.replay import (
     CVEE,
     GATES,
@@ -52,18 +61,21 @@ class Dreamer:
         return Reading(self.token.copy(), confidence, gap, 1 - confidence)
 
 
-def recorded(seed):
+RULES = [Schedule(), CCTC(tau=0.7), Threshold(tau=0.7), SlowFast(tau=0.9)]
+
+
+def recorded(seed, rule=None):
     recorder = CellRecorder()
-    decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, observer=recorder)
+    decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, rule=rule, observer=recorder)
     return recorder.cells(), decoded
 
 
 @pytest.mark.parametrize("task", FAMILIES)
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32))
-def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
+@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES))
+def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed, rule):
     reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
-    cells, _ = recorded(seed)
+    cells, _ = recorded(seed, rule)
     from_disk = read_signals(cells[None], SHAPE, reader).signals
     live = LiveSignals(SHAPE, reader)
     seen = []
@@ -72,7 +84,7 @@ def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
         def observe(self, view):
             seen.append(live.append(view))
 
-    decode(Dreamer(seed), np.array([1, 2]), SHAPE, observer=Watch())
+    decode(Dreamer(seed), np.array([1, 2]), SHAPE, rule=rule, observer=Watch())
     for spec in fields(Signals):
         expected, got = getattr(from_disk, spec.name)[0], getattr(seen[-1], spec.name)
         assert got.dtype == expected.dtype, spec.name
@@ -82,15 +94,16 @@ def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed):
 @pytest.mark.parametrize("task", FAMILIES)
 @pytest.mark.parametrize("name", [n for n, g in GATES.items() if not hasattr(g, "needs_future")])
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32))
-def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed):
+@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES))
+def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed, rule):
     gate = make_gate(name, TASKS[task].family)
     reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
-    cells, full = recorded(seed)
+    cells, full = recorded(seed, rule)
     step = int(exit_step(gate.fires(read_signals(cells[None], SHAPE, reader).signals))[0])
-    live = decode(Dreamer(seed), np.array([1, 2]), SHAPE, gate=LiveGate(gate, SHAPE, reader))
+    watch = LiveGate(gate, SHAPE, reader)
+    live = decode(Dreamer(seed), np.array([1, 2]), SHAPE, rule=rule, gate=watch)
     assert live.exited == (step > 0)
-    assert live.steps == (step or SHAPE.steps)
+    assert live.steps == (step or full.steps)
     after_fill = filled_predictions(cells.token, cells.masked)[live.steps - 1]
     assert live.ids.tolist() == after_fill.tolist()
     if not step:

@@ -1,0 +1,103 @@
+"""Commit-Core-Then-Confirm: commit what is confident from the left, hold back the rest a step."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from c4.errors import ConfigError
+from c4.models import Reading
+from c4.record._commit import NOWHERE, Block, Choice, Origin, ScheduledCommits
+from c4.record._parameters import Checked, parameter
+from c4.record._types import BoolArray, IntArray
+
+STALLED_STEPS = 3
+"""Steps in a row without a core after which everything confident commits."""
+
+
+@dataclass(frozen=True)
+class CCTC(Checked):
+    """Eqs. 5 and 6: the core, the confirmed deferrals and the scheduled top k commit together."""
+
+    tau: float = parameter(0.8, high=1.0, meaning="confidence that makes a position ready")
+    H: float = parameter(1, meaning="undecided positions the core may leave behind it; inf for any")
+    confirm: bool = True
+    """Whether a ready position that was held back commits when it predicts the same again."""
+    blocks: str = "all"
+    """`all`, `not-last`, or the numbers of the blocks to accelerate, as 0,2."""
+    last_step_valve: bool = True
+    """Whether everything ready commits at the last step of a block's budget."""
+    stall_valve: bool = True
+    """Whether everything ready commits once the core has been empty three steps running."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.blocks not in ("all", "not-last") and not re.fullmatch(r"\d+(,\d+)*", self.blocks):
+            raise ConfigError(
+                f"CCTC takes blocks all, not-last, or numbers as 0,2, not {self.blocks!r}"
+            )
+
+    def accelerates(self, block: Block) -> bool:
+        """Whether the rule is at work in a block; the schedule alone is, elsewhere."""
+        if self.blocks == "not-last":
+            return block.index < block.count - 1
+        return self.blocks == "all" or str(block.index) in self.blocks.split(",")
+
+    def start(self) -> "CCTCCommits":
+        return CCTCCommits(self)
+
+
+class CCTCCommits(ScheduledCommits):
+    """Remembers the tokens it held back at the step before."""
+
+    def __init__(self, rule: CCTC) -> None:
+        self.rule = rule
+
+    def enter(self, block: Block) -> None:
+        super().enter(block)
+        self._deferred = self._deferred_token = NOWHERE
+        self._stalled = 0
+
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        if not self.rule.accelerates(self.block):
+            return super().choose(step, reading, masked)
+        open_positions = self.block.open_positions(masked)
+        ready = reading.confidence[open_positions] >= self.rule.tau
+        holes = np.cumsum(~ready)  # at a ready position: holes to its left
+        in_core = ready & (holes <= self.rule.H)
+        confirmed = self._confirmed(open_positions[ready], reading)
+        core, late = open_positions[in_core], open_positions[ready & ~in_core]
+        if self.rule.confirm:
+            self._deferred, self._deferred_token = late, reading.token[late]
+        safe = bool(in_core.any()) or len(confirmed) > 0
+        opened = self._valve_opens(step, bool(ready.any()), safe)
+        return merge(
+            len(masked),
+            # What several branches commit is the first one's, in the order of Eq. 6.
+            (Origin.CORE, core),
+            (Origin.CONFIRMED, confirmed),
+            (Origin.ACCEPTED, late if opened else NOWHERE),
+            (Origin.SCHEDULE, self.top(step, reading, masked)),
+        )
+
+    def _confirmed(self, ready: IntArray, reading: Reading) -> IntArray:
+        """Positions held back a step ago that are still ready, with the same token."""
+        same = reading.token[self._deferred] == self._deferred_token
+        return np.intersect1d(self._deferred[same], ready, assume_unique=True)
+
+    def _valve_opens(self, step: int, any_ready: bool, any_safe: bool) -> bool:
+        self._stalled = self._stalled + 1 if any_ready and not any_safe else 0
+        if self.rule.stall_valve and self._stalled == STALLED_STEPS:
+            self._stalled = 0
+            return True
+        return self.rule.last_step_valve and step == self.block.steps
+
+
+def merge(length: int, *branches: tuple[Origin, IntArray]) -> Choice:
+    """Positions of all branches, each on the account of the first branch that has it."""
+    nobody = 255
+    origin = np.full(length, nobody, dtype=np.uint8)
+    for who, positions in reversed(branches):
+        origin[positions] = who
+    chosen = np.flatnonzero(origin != nobody)
+    return Choice(chosen, origin[chosen])

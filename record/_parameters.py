@@ -1,0 +1,76 @@
+"""Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import field, fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from c4.errors import ConfigError
+
+TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+
+
+def parameter(
+    default: float,
+    *,
+    low: float = 0.0,
+    high: float = np.inf,
+    meaning: str = "",
+    stricter: int = 1,
+) -> Any:
+    """A numeric field of a gate or a rule.
+
+    Args:
+        low: the least value that makes sense, as `high` is the greatest.
+        stricter: 1 if a higher value makes a gate exit later, -1 if a lower one does.
+    """
+    facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter}
+    return field(default=default, metadata=facts)
+
+
+class Checked:
+    """Refuses parameters that cannot be meant, on construction."""
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):  # type: ignore[arg-type]  # whatever is checked is a dataclass
+            if "low" not in spec.metadata:
+                continue
+            low, high = spec.metadata["low"], spec.metadata["high"]
+            value = getattr(self, spec.name)
+            try:
+                values = np.asarray(value, dtype=np.float64)
+                meant = bool(((values >= low) & (values <= high)).all())
+            except (TypeError, ValueError):
+                meant = False
+            if not meant:
+                bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
+                raise ConfigError(f"{type(self).__name__} takes {spec.name} {bounds}, not {value}")
+
+
+def typed_parameters(name: str, kind: type[Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as the fields of a gate or a rule want them; unknown names are refused."""
+    if not is_dataclass(kind):
+        return dict(params)
+    known = {spec.name: spec for spec in fields(kind)}
+    for param in params:
+        if param not in known:
+            near = difflib.get_close_matches(param, known, n=1) or sorted(known)
+            has = f"it has: {', '.join(near)}" if near else "it has none"
+            raise ConfigError(f"{name} has no parameter {param!r}; {has}")
+    return {param: _typed(name, known[param], value) for param, value in params.items()}
+
+
+def _typed(name: str, spec: Any, value: Any) -> Any:
+    wanted = spec.type
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        if value not in list(wanted):
+            raise ConfigError(f"{name} takes {spec.name} of {', '.join(wanted)}, not {value!r}")
+        return wanted(value)
+    if wanted is bool and not isinstance(value, bool):
+        if str(value).lower() not in TRUTHS:
+            raise ConfigError(f"{name} takes {spec.name} on or off, not {value!r}")
+        return TRUTHS[str(value).lower()]
+    return value
