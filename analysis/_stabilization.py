@@ -1,36 +1,129 @@
 """When answers stop changing."""
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
-from c4.record import Run
-from c4.replay import load_signals, stabilization_step
+from c4.analysis._bootstrap import Floats, bootstrap_interval
+from c4.analysis._names import family_of, in_order
+from c4.record import IntArray, Run
+from c4.replay import NONE, Signals, load_signals, stabilization_step
+
+SETTLING = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "trajectory": pl.Int32(),
+        "stabilization": pl.Float64(),  # s_j; null where the last step has no candidate
+        "first_appearance": pl.Float64(),  # when the final answer is first read; null likewise
+    }
+)
+"""One row per trajectory. Both are progress, a share of the budget."""
 
 
 def stabilization(run: Run) -> pl.DataFrame:
-    """s_j of every trajectory: the progress from which its candidate is the last one for good.
-
-    Columns: trajectory, stabilization (null where the last step has no candidate).
-    """
-    frames = []
+    """When every trajectory's answer settled for good, and when it first showed. See `SETTLING`."""
+    rows = [SETTLING.to_frame()]
     for part in load_signals(run):
-        steps = stabilization_step(part.signals)
-        progress = steps / run.shape.steps
-        frame = pl.DataFrame({"trajectory": part.trajectory, "stabilization": progress})
-        settled = pl.Series(steps <= part.signals.step.shape[-1])
-        frames.append(
-            frame.with_columns(
-                pl.when(settled).then(pl.col("stabilization")).alias("stabilization")
-            )
+        settled = stabilization_step(part.signals)
+        never = pl.Series(settled > part.signals.step.shape[-1])
+        shown = first_appearance_step(part.signals)
+        progress = {
+            name: pl.when(never).then(None).otherwise(pl.Series(steps / run.shape.steps))
+            for name, steps in (("stabilization", settled), ("first_appearance", shown))
+        }
+        frame = pl.DataFrame({"trajectory": part.trajectory}).with_columns(
+            model=pl.lit(run.model),
+            task=pl.lit(run.task),
+            family=pl.lit(family_of(run.task)),
+            **progress,
         )
-    return pl.concat(frames)
+        rows.append(frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items()))
+    return pl.concat(rows)
+
+
+def first_appearance_step(s: Signals) -> IntArray:
+    """The first step whose candidate is the last one; often reported as stabilization.
+
+    One more than the number of steps where the last step has no candidate. (…, T) -> (…)
+    """
+    last = s.candidate[..., -1:]
+    equal = (s.candidate == last) & (last != NONE)
+    steps = equal.shape[-1]
+    first = np.where(equal.any(axis=-1), equal.argmax(axis=-1), steps) + 1
+    return first.astype(np.int32)
 
 
 def settled_by(stabilization: pl.Series, share: float) -> float | None:
     """s_p: the smallest progress by which a share p of the cohort has settled; None if never."""
     reached = stabilization.drop_nulls().sort()
-    needed = math.ceil(share * len(stabilization) - 1e-9)
+    needed = _needed(share, len(stabilization))
     if needed == 0 or needed > len(reached):
         return None
     return float(reached[needed - 1])
+
+
+def settled_interval(stabilization: pl.Series, share: float) -> tuple[float | None, float | None]:
+    """The 95% bootstrap interval of s_p; an end is None where a resampled cohort never settles."""
+    progress = stabilization.fill_null(math.inf).to_numpy()
+    place = max(0, _needed(share, len(progress)) - 1)
+
+    def statistic(resampled: Floats) -> Floats:
+        return np.partition(resampled, place, axis=1)[:, place]
+
+    low, high = bootstrap_interval(progress, statistic)
+    return (low if math.isfinite(low) else None, high if math.isfinite(high) else None)
+
+
+def _needed(share: float, n: int) -> int:
+    """How many trajectories make up the share."""
+    return math.ceil(share * n - 1e-9)
+
+
+def stabilization_summary(
+    settling: pl.DataFrame, shares: Sequence[float] = (0.5, 0.9)
+) -> pl.DataFrame:
+    """s_p with its interval and the first appearance beside it, per model, task and share p.
+
+    Columns: model, task, family, n, never, share, s_p, low, high, appeared.
+    """
+    rows = []
+    for (model, task, family), cohort in settling.group_by(
+        "model", "task", "family", maintain_order=True
+    ):
+        for share in shares:
+            low, high = settled_interval(cohort["stabilization"], share)
+            rows.append(
+                {
+                    "model": model,
+                    "task": task,
+                    "family": family,
+                    "n": cohort.height,
+                    "never": cohort["stabilization"].null_count(),
+                    "share": share,
+                    "s_p": settled_by(cohort["stabilization"], share),
+                    "low": low,
+                    "high": high,
+                    "appeared": settled_by(cohort["first_appearance"], share),
+                }
+            )
+    return in_order(pl.DataFrame(rows, schema=SUMMARY), "share")
+
+
+SUMMARY = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "n": pl.Int64(),
+        "never": pl.Int64(),  # trajectories without a final candidate
+        "share": pl.Float64(),
+        "s_p": pl.Float64(),
+        "low": pl.Float64(),
+        "high": pl.Float64(),
+        "appeared": pl.Float64(),
+    }
+)

@@ -8,7 +8,7 @@ import typer
 from rich.logging import RichHandler
 from typer.core import TyperGroup
 
-from c4.cli import _calibrate, _grade, _models, _record, _replay, _runs, _tasks, _verify
+from c4.cli import _calibrate, _figures, _grade, _models, _record, _replay, _runs, _tasks, _verify
 from c4.cli._progress import console
 from c4.errors import C4Error
 
@@ -54,6 +54,7 @@ app.command("record", help=_record.HELP)(_record.record_command)
 app.command("replay", help=_replay.HELP)(_replay.replay_command)
 app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)
+app.command("figures", help=_figures.HELP)(_figures.figures_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs")(_runs.runs_command)
 app.command("tasks")(_tasks.tasks_command)

@@ -1,7 +1,7 @@
 """A progress bar on a terminal, a line now and then elsewhere; always on stderr."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -55,3 +55,13 @@ class _Lines:
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
             console.print(f"{self.description}: {self.done} of {self.total} {note}", markup=False)
+
+
+@contextmanager
+def status(text: str) -> Iterator[Callable[[str], None]]:
+    """Yields a function that says what is being done: a spinner, or lines where there is none."""
+    if console.is_terminal:
+        with console.status(text) as spinner:
+            yield spinner.update
+    else:
+        yield lambda text: console.print(text, markup=False, highlight=False)

@@ -1,0 +1,217 @@
+"""Where gates stop against where answers settle: the phase diagram, and what gates saw."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from c4.analysis._names import family_of
+from c4.errors import ConfigError
+from c4.record import Run
+from c4.replay import (
+    CandidateReader,
+    Gate,
+    RunSignals,
+    exit_step,
+    load_signals,
+    stabilization_step,
+)
+from c4.tasks import get_task
+
+PHASES = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "trajectory": pl.Int32(),
+        "gate": pl.String(),
+        "fired": pl.Boolean(),
+        "exit": pl.Float64(),  # progress; 1 where the gate never fires
+        "stabilization": pl.Float64(),  # s_j; null where the answer never settles
+        "premature": pl.Boolean(),  # fired before it
+        "early_by": pl.Float64(),  # how much before, in progress; null where not premature
+    }
+)
+"""One row per trajectory and gate."""
+
+SIGNALS = ("gap", "confidence", "entropy")
+GATE_SIGNALS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "kind": pl.String(),  # "course": the cohort's, per step; "trigger": one exit
+        "gate": pl.String(),  # null in a course
+        "trajectory": pl.Int32(),  # null in a course
+        "progress": pl.Float64(),
+        "signal": pl.String(),  # gap, confidence or entropy: mean over the task's region
+        "value": pl.Float64(),  # of a course: the median
+        "low": pl.Float64(),  # of a course: the quartiles
+        "high": pl.Float64(),
+    }
+)
+
+
+def phase_table(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+    """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
+
+    Needs the signals alone, so nothing is graded and no cells are read.
+    """
+    rows = [PHASES.to_frame()]
+    for part in load_signals(run):
+        for name, exits in gate_exits(part, gates).items():
+            rows.append(_phases(run, part, name, exits))
+    return pl.concat(rows)
+
+
+def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDArray[np.int32]]:
+    """The step at which each gate stops each trajectory; 0 where it never fires."""
+    for name, gate in gates.items():
+        if getattr(gate, "wants_cells", False):
+            raise ConfigError(
+                f"{name} reads single positions, and figures are drawn from the signals; ask it "
+                f"with: c4 replay --gate {name}"
+            )
+    return {name: exit_step(np.asarray(gate.fires(part.signals))) for name, gate in gates.items()}
+
+
+def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
+    budget = run.shape.steps
+    frame = pl.DataFrame(
+        {
+            "trajectory": part.trajectory,
+            "exit_step": exits,
+            "settled": stabilization_step(part.signals),
+            "last": part.signals.step.max(axis=-1),
+        }
+    )
+    fired = pl.col("exit_step") > 0
+    premature = fired & (pl.col("exit_step") < pl.col("settled"))
+    settles = pl.col("settled") <= pl.col("last")
+    frame = frame.with_columns(
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        family=pl.lit(family_of(run.task)),
+        gate=pl.lit(gate),
+        fired=fired,
+        exit=pl.when(fired).then(pl.col("exit_step") / budget).otherwise(1.0),
+        stabilization=pl.when(settles).then(pl.col("settled") / budget),
+        premature=premature,
+    ).with_columns(
+        early_by=pl.when(premature & settles).then(pl.col("stabilization") - pl.col("exit"))
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
+
+
+def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
+    """Per model, task and gate: what share fired, was premature, and by how much."""
+    return phases.group_by("model", "task", "family", "gate", maintain_order=True).agg(
+        n=pl.len(),
+        fired=pl.col("fired").mean(),
+        exit=pl.col("exit").mean(),
+        stabilization=pl.col("stabilization").mean(),
+        premature=pl.col("premature").mean(),
+        early_by=pl.col("early_by").mean(),
+    )
+
+
+class RegionSignals(NamedTuple):
+    """Gap, confidence and entropy averaged over the task's region. (n, T) each."""
+
+    trajectory: npt.NDArray[np.int32]
+    gap: npt.NDArray[np.float64]
+    confidence: npt.NDArray[np.float64]
+    entropy: npt.NDArray[np.float64]
+
+
+def region_signals(run: Run) -> Iterator[RegionSignals]:
+    """What stands where a margin gate looks, part by part; defined at every step."""
+    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length)
+    for part in run.parts:
+        for numbers, cells in run.read_batches(part):
+            means = (
+                getattr(cells, name)[..., reader.region].mean(axis=-1, dtype=np.float64)
+                for name in SIGNALS
+            )
+            yield RegionSignals(np.array(numbers, dtype=np.int32), *means)
+
+
+def gate_signals(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+    """The course of gap, confidence and entropy, and their values where gates trigger.
+
+    See `GATE_SIGNALS`. Holds a number per step and trajectory, never the cells of more than a part.
+    """
+    means = list(region_signals(run))
+    numbers = np.concatenate([m.trajectory for m in means])
+    exits = _exits_by_trajectory(run, gates)
+    rows = [GATE_SIGNALS.to_frame()]
+    for signal in SIGNALS:
+        course = _stack([getattr(m, signal) for m in means], run.shape.steps)  # (n, T)
+        rows.append(_course(run, signal, course))
+        rows += [_triggers(run, signal, course, numbers, gate, exits[gate]) for gate in gates]
+    return pl.concat(rows)
+
+
+def _stack(parts: list[npt.NDArray[np.float64]], steps: int) -> npt.NDArray[np.float64]:
+    """Trajectories of all parts; steps that one does not have are NaN."""
+    stacked = np.full((sum(map(len, parts)), steps), np.nan)
+    start = 0
+    for part in parts:
+        stacked[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return stacked
+
+
+def _exits_by_trajectory(run: Run, gates: Mapping[str, Gate]) -> dict[str, dict[int, int]]:
+    exits: dict[str, dict[int, int]] = {name: {} for name in gates}
+    for part in load_signals(run):
+        for name, steps in gate_exits(part, gates).items():
+            exits[name] |= dict(zip(part.trajectory.tolist(), steps.tolist(), strict=True))
+    return exits
+
+
+def _course(run: Run, signal: str, values: npt.NDArray[np.float64]) -> pl.DataFrame:
+    low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75], axis=0)
+    steps = np.arange(1, values.shape[1] + 1)
+    columns = {"progress": steps / run.shape.steps, "value": median, "low": low, "high": high}
+    return _labelled(run, pl.DataFrame(columns), signal, "course")
+
+
+def _triggers(
+    run: Run,
+    signal: str,
+    values: npt.NDArray[np.float64],
+    numbers: npt.NDArray[np.int32],
+    gate: str,
+    exits: Mapping[int, int],
+) -> pl.DataFrame:
+    fired = [(i, number) for i, number in enumerate(numbers.tolist()) if exits[number]]
+    frame = pl.DataFrame(
+        {
+            "trajectory": [number for _, number in fired],
+            "progress": [exits[number] / run.shape.steps for _, number in fired],
+            "value": [float(values[i, exits[number] - 1]) for i, number in fired],
+        },
+        schema_overrides={"trajectory": pl.Int32(), "progress": pl.Float64()},
+    )
+    return _labelled(run, frame, signal, "trigger", gate)
+
+
+def _labelled(
+    run: Run, frame: pl.DataFrame, signal: str, kind: str, gate: str | None = None
+) -> pl.DataFrame:
+    labels = {
+        "model": run.model,
+        "task": run.task,
+        "family": family_of(run.task),
+        "kind": kind,
+        "gate": gate,
+        "signal": signal,
+    }
+    frame = frame.with_columns(**{name: pl.lit(value) for name, value in labels.items()})
+    return frame.select(
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind_).alias(name)
+        for name, kind_ in GATE_SIGNALS.items()
+    )

@@ -1,0 +1,77 @@
+"""Names as the paper writes them, and the order in which tasks and methods are listed."""
+
+import polars as pl
+
+from c4.tasks import TASKS, get_task
+
+TASK_LABELS = {
+    "mmlu": "MMLU",
+    "arc_c": "ARC-C",
+    "hellaswag": "HellaSwag",
+    "winogrande": "WinoGrande",
+    "piqa": "PIQA",
+    "truthfulqa": "TruthfulQA",
+    "gsm8k": "GSM8K",
+    "math": "MATH",
+    "svamp": "SVAMP",
+    "asdiv": "ASDiv",
+    "gsmhard": "GSM-Hard",
+    "humaneval": "HumanEval",
+    "mbpp": "MBPP",
+}
+FAMILY_LABELS = {
+    "letters": "short answers",
+    "long_reasoning": "long reasoning",
+    "code": "code",
+}
+METHOD_LABELS = {
+    "baseline": "Baseline",
+    "prophet": "Prophet",
+    "sched": "SchED",
+    "slowfast": "SlowFast",
+    "klass": "KLASS",
+    "fast-dllm": "Fast-dLLM",
+    "wino": "WINO",
+    "wino+cvee": "WINO + CVEE",
+    "confidence": "confidence only",
+    "stability": "stability only",
+    "fixed-patience": "fixed patience",
+    "cvee": "CVEE",
+    "cctc-core": "CCTC, core only",
+    "cctc": "CCTC, core then confirm",
+    "c4": "C4",
+    "progress": "fixed progress",
+    "oracle": "oracle",
+}
+"""In the order in which methods are listed."""
+
+
+def task_label(task: str) -> str:
+    return TASK_LABELS.get(task, task)
+
+
+def model_label(model: str) -> str:
+    """A model's name without the organisation that a hub id brings."""
+    return model.rpartition("--")[2]
+
+
+def method_label(method: str) -> str:
+    """A method's name; settings of the user's own stay behind it: `c4,H=2` is `C4, H=2`."""
+    name, comma, settings = method.partition(",")
+    return METHOD_LABELS.get(name, name) + (f", {settings}" if comma else "")
+
+
+def family_of(task: str) -> str:
+    return str(get_task(task).family)
+
+
+def in_order(frame: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Sorted by model, then task and method in their listed order, then other columns."""
+    keys = [pl.col("model")] if "model" in frame.columns else []
+    for column, order in (("task", list(TASKS)), ("method", list(METHOD_LABELS))):
+        if column in frame.columns:
+            name = pl.col(column).str.split(",").list.first()
+            place = name.replace_strict(order, range(len(order)), default=len(order))
+            keys += [place, pl.col(column)]
+    keys += [pl.col(column) for column in more]
+    return frame.sort(keys, maintain_order=True)

@@ -1,0 +1,164 @@
+"""What every method did with every example: one frame for recordings, replays and live decodes."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from c4.analysis._names import family_of, in_order
+from c4.record import Run
+from c4.replay import Gate, replay
+from c4.tasks import Shape, get_task
+
+OUTCOMES = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "cohort": pl.String(),  # equal where examples, weights and shape are: only those pair
+        "method": pl.String(),
+        "how": pl.String(),  # recorded, replayed or live
+        "trajectory": pl.Int32(),
+        "length": pl.Int32(),
+        "budget": pl.Int32(),
+        "block": pl.Int32(),
+        "steps": pl.Int32(),  # forward passes spent
+        "fired": pl.Boolean(),  # an exit gate ended it
+        "answer": pl.String(),
+        "correct": pl.Boolean(),
+        "block_passes": pl.List(pl.Int32()),
+        "block_seconds": pl.List(pl.Float64()),  # null unless it was measured
+        "confirmed": pl.Float64(),  # share of tokens that CCTC confirmed; null likewise
+        "settings": pl.String(),  # JSON of the rule's and the gate's parameters
+    }
+)
+"""One row per example and method."""
+
+COHORT = (
+    "model",
+    "revision",
+    "weights_sha256",
+    "task",
+    "origin",
+    "shape",
+    "seed",
+    "device",
+    "dtype",
+    "resolution",
+)
+"""What two decodes must share to be compared example by example."""
+
+
+def cohort_key(identity: Mapping[str, Any]) -> str:
+    """A short name for the examples, weights and shape of a run."""
+    shared = json.dumps([identity.get(key) for key in COHORT], sort_keys=True)
+    return hashlib.sha256(shared.encode()).hexdigest()[:12]
+
+
+def recorded_outcomes(run: Run) -> pl.DataFrame:
+    """The full decodes of a recording: the baseline."""
+    rows = [
+        {
+            "trajectory": row.trajectory,
+            "steps": row.forward_passes,
+            "fired": False,
+            "answer": row.answer,
+            "correct": row.correct,
+        }
+        for row in run.rows()
+    ]
+    frame = pl.DataFrame(rows, schema_overrides={"answer": pl.String(), "correct": pl.Boolean()})
+    return _outcomes(run, frame, method=pl.lit("baseline"), how="recorded")
+
+
+def replayed_outcomes(
+    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+) -> pl.DataFrame:
+    """What the gates make of a recording. Texts are dropped part by part."""
+    wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")
+    parts = [frame.select(wanted) for frame in replay(run, gates, unsafe_code=unsafe_code)]
+    return _outcomes(run, pl.concat(parts), method=pl.col("gate"), how="replayed")
+
+
+def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl.DataFrame:
+    shape = run.shape
+    frame = frame.with_columns(
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        family=pl.lit(family_of(run.task)),
+        cohort=pl.lit(cohort_key(run.manifest.identity)),
+        method=method,
+        how=pl.lit(how),
+        length=pl.lit(shape.length),
+        budget=pl.lit(shape.steps),
+        block=pl.lit(shape.block),
+        block_passes=scheduled_passes(shape),
+        block_seconds=pl.lit(None),
+        confirmed=pl.lit(None),
+        settings=pl.lit("{}"),
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
+
+
+def scheduled_passes(shape: Shape) -> pl.Expr:
+    """Passes in every block when the schedule runs to a step and stops there."""
+    spent = [
+        (pl.col("steps") - n * shape.steps_per_block).clip(0, shape.steps_per_block)
+        for n in range(shape.blocks)
+    ]
+    return pl.concat_list(spent)
+
+
+def held_out(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without the examples that calibration may have seen, where a task has others."""
+    skips = {task: get_task(task).skip for task in frame["task"].unique()}
+    skip = pl.col("task").replace_strict(skips, default=0, return_dtype=pl.Int32)
+    seen = pl.col("trajectory") < skip
+    others = (~seen).any().over("model", "task")
+    return frame.filter(~(seen & others))
+
+
+def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """One source for every method: the one with most examples, live before replayed.
+
+    Replay and live decoding agree to the token, so either may stand for the method; mixing them
+    would only blur where numbers come from.
+    """
+    rank = pl.col("how").replace_strict({"live": 2, "replayed": 1, "recorded": 0})
+    counts = outcomes.group_by("cohort", "method", "how").agg(n=pl.len())
+    best = (
+        counts.with_columns(rank=rank)
+        .sort("n", "rank", descending=True)
+        .group_by("cohort", "method", maintain_order=True)
+        .first()
+        .select("cohort", "method", "how")
+    )
+    return in_order(outcomes.join(best, on=["cohort", "method", "how"]), "cohort", "trajectory")
+
+
+def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy, steps, saving and exits, per cohort and method.
+
+    The baseline's accuracy is taken over the same examples; null where none were decoded so.
+    """
+    baseline = outcomes.filter(pl.col("method") == "baseline").select(
+        "cohort", "trajectory", base_correct="correct", base_answer="answer"
+    )
+    joined = outcomes.join(baseline, on=["cohort", "trajectory"], how="left")
+    keys = ["model", "task", "family", "cohort", "length", "budget", "block", "method", "how"]
+    paired = pl.col("base_correct").is_not_null() & pl.col("correct").is_not_null()
+    totals = joined.group_by(keys, maintain_order=True).agg(
+        n=pl.len(),
+        accuracy=pl.col("correct").mean(),
+        steps=pl.col("steps").mean(),
+        saving=1 - (pl.col("steps") / pl.col("budget")).mean(),
+        fired=pl.col("fired").mean(),
+        paired=paired.sum(),
+        drop=(pl.col("base_correct").cast(pl.Float64) - pl.col("correct").cast(pl.Float64))
+        .filter(paired)
+        .mean(),
+        settings=pl.col("settings").first(),
+    )
+    return in_order(totals, "length", "block")

@@ -1,0 +1,81 @@
+"""`c4 figures`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._progress import status
+from c4.errors import RunError
+
+HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
+
+Names: stabilization, phase-diagram, gates, trace, text, blocks, totals, time-share, h-sweep,
+frontier; all of them if none is given. A figure whose data is missing is skipped, and the message
+says which command makes it.
+
+Examples:
+
+    c4 figures
+
+    c4 figures phase-diagram --runs runs --task mmlu --task math --out figures-out
+
+    c4 figures stabilization --format svg
+"""
+
+
+def figures_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; or all.")
+    ] = None,
+    runs: RunsOption = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Where figures go.")] = Path("figures-out"),
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format", help="pdf, png or svg; may be given several times. [default: pdf and png]"
+        ),
+    ] = None,
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: Annotated[
+        list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
+    ] = None,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    from c4.analysis import COMPARED_GATES, Evidence
+    from c4.figures import choose_exhibits, choose_formats, hang
+
+    exhibits = choose_exhibits(names or ["all"])
+    kinds = choose_formats(formats or ["pdf", "png"])
+    drawn, skipped = {}, {}
+    with status("looking for recordings") as note:
+        evidence = Evidence(
+            runs,
+            tasks=task,
+            model=model,
+            unsafe_code=unsafe_code,
+            note=note,
+            gates=gate or COMPARED_GATES,
+        )
+        for exhibit in exhibits:
+            note(f"drawing {exhibit.name}")
+            hung = hang(exhibit, evidence, out, kinds)
+            if hung is None:
+                skipped[exhibit.name] = exhibit.needs
+            else:
+                drawn[exhibit.name] = [str(path) for path in (*hung.files, hung.data)]
+    if as_json:
+        typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
+    else:
+        for name, files in drawn.items():
+            typer.echo(f"{name}: {', '.join(files)}")
+        for name, needs in skipped.items():
+            typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)
+    if not drawn:
+        raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")

@@ -1,0 +1,113 @@
+"""When answers settle: the cohort's curve, and s_p per task with its interval."""
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from c4.analysis import FAMILY_LABELS, model_label, stabilization_summary, task_label
+from c4.figures._style import (
+    FAMILY_COLOURS,
+    FAMILY_LINES,
+    INK,
+    PAGE,
+    QUIET,
+    TASK_MARKERS,
+    new_figure,
+    quiet_grid,
+    sample,
+    share_axis,
+    styled,
+)
+
+SHARE = 0.9
+
+
+@styled
+def stabilization_figure(settling: pl.DataFrame) -> Figure:
+    """The share of answers that have settled, by progress; beside it s_0.5 and s_0.9 per task.
+
+    Columns: model, task, family, trajectory, stabilization, first_appearance. One row of panels
+    per model.
+    """
+    models = settling["model"].unique(maintain_order=True).sort().to_list()
+    summary = stabilization_summary(settling)
+    most = max(summary.filter(pl.col("model") == m)["task"].n_unique() for m in models)
+    height = max(2.2, 0.9 + 0.2 * most)
+    figure = new_figure(PAGE, height * len(models) + 0.35)
+    grid = figure.subplots(len(models), 2, squeeze=False, width_ratios=[1.15, 1])
+    for (curves, dots), model in zip(grid, models, strict=True):
+        rows = summary.filter(pl.col("model") == model)
+        _draw_curves(curves, settling.filter(pl.col("model") == model), rows)
+        _draw_dots(dots, rows)
+        if len(models) > 1:
+            curves.set_title(model_label(model))
+    _legend(figure, summary["family"].unique().to_list())
+    return figure
+
+
+def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> None:
+    markers = _markers(summary)
+    ax.axhline(SHARE, color=QUIET, linewidth=0.6, linestyle=":")
+    ends = summary.filter(pl.col("share") == SHARE).iter_rows(named=True)
+    for row in ends:
+        cohort = settling.filter(pl.col("task") == row["task"])["stabilization"]
+        reached = np.sort(cohort.drop_nulls().to_numpy())
+        progress = np.concatenate([[0.0], reached, [1.0]])
+        share = np.concatenate([[0], np.arange(1, len(reached) + 1), [len(reached)]]) / len(cohort)
+        colour = FAMILY_COLOURS[row["family"]]
+        style = FAMILY_LINES[row["family"]]
+        ax.step(progress, share, where="post", color=colour, linestyle=style, label=row["task"])
+        if row["s_p"] is not None:
+            ax.plot(row["s_p"], SHARE, markers[row["task"]], color=colour, markersize=5, zorder=4)
+    ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="progress of the decode (share of steps)")
+    ax.set_ylabel("answers settled for good")
+    share_axis(ax, "x")
+    ax.set_yticks([0, 0.5, SHARE, 1.0], labels=["0", "50%", "90%", "100%"])
+    quiet_grid(ax, "x")
+
+
+def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
+    markers = _markers(summary)
+    tasks = list(markers)
+    for y, task in enumerate(tasks):
+        half, most = summary.filter(pl.col("task") == task).sort("share").to_dicts()
+        colour = FAMILY_COLOURS[most["family"]]
+        if most["low"] is not None:
+            high = 1.0 if most["high"] is None else most["high"]
+            ax.plot([most["low"], high], [y, y], color=colour, linewidth=2.2, alpha=0.35)
+        if most["appeared"] is not None:
+            ax.plot(most["appeared"], y, "|", color=INK, markersize=8, markeredgewidth=1)
+        if half["s_p"] is not None:
+            ax.plot(half["s_p"], y, markers[task], color=colour, markersize=5, fillstyle="none")
+        if most["s_p"] is not None:
+            ax.plot(most["s_p"], y, markers[task], color=colour, markersize=5.5)
+        note = "never" if most["s_p"] is None else f"{most['s_p']:.2f}"
+        ax.annotate(note, (1.05, y), color=colour, va="center", annotation_clip=False)
+    ax.text(1.05, 1.02, "$s_{0.9}$", transform=ax.get_xaxis_transform(), color=INK)
+    ax.set_yticks(range(len(tasks)), labels=[task_label(task) for task in tasks])
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlim=(0, 1.02), ylim=(len(tasks) - 0.5, -0.6), xlabel="progress of the decode")
+    share_axis(ax, "x")
+    quiet_grid(ax, "both")
+
+
+def _markers(summary: pl.DataFrame) -> dict[str, str]:
+    """A marker for every task, the same in both panels; families differ in colour."""
+    tasks = summary["task"].unique(maintain_order=True).to_list()
+    return {task: TASK_MARKERS[i % len(TASK_MARKERS)] for i, task in enumerate(tasks)}
+
+
+def _legend(figure: Figure, families: list[str]) -> None:
+    handles = [
+        sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
+        for f in FAMILY_COLOURS
+        if f in families
+    ]
+    grey = {"color": QUIET, "linestyle": ""}
+    handles += [
+        sample(marker="o", fillstyle="none", label="half settled", **grey),
+        sample(marker="o", label="90% settled, 95% interval", **grey),
+        sample(marker="|", markersize=8, label="90% first shown", **grey | {"color": INK}),
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.2)

@@ -1,0 +1,172 @@
+"""One look for every figure: sizes, colours, and the mark that a method keeps everywhere.
+
+Colours are Okabe and Ito's and Tol's, told apart by colour-blind readers; markers and line styles
+tell methods apart in grey. Settings are applied while a figure is made and never kept.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+
+COLUMN = 3.4
+PAGE = 7.0
+"""Widths in inches: one column, and the page of two."""
+
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,  # fonts embedded as TrueType: text stays text
+    "ps.fonttype": 42,
+    "svg.hashsalt": "c4",  # the same figure, the same bytes
+}
+styled = mpl.rc_context(STYLE)
+"""Decorates a figure function: its settings hold while it runs."""
+
+INK = "#222222"
+QUIET = "#8a8a8a"
+FAINT = "#e4e4e4"
+ALARM = "#b2182b"
+DANGER = "#fbe9e7"
+"""Behind what is premature."""
+
+FAMILY_COLOURS = {"letters": "#004488", "long_reasoning": "#BB5566", "code": "#B8860B"}
+FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
+TASK_MARKERS = "oDs^vPXhp<>d8"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+
+
+MARKS = {
+    "baseline": Mark("#7f7f7f", "s"),
+    "cvee": Mark("#0072B2", "o"),
+    "prophet": Mark("#D55E00", "^"),
+    "sched": Mark("#E69F00", "v"),
+    "c4": Mark("#000000", "*"),
+    "confidence": Mark("#56B4E9", "<"),
+    "stability": Mark("#009E73", ">"),
+    "fixed-patience": Mark("#6A51A3", "d"),
+    "progress": Mark("#999933", "s"),
+    "oracle": Mark("#4d4d4d", "D"),
+    "cctc-core": Mark("#44AA99", "P"),
+    "cctc": Mark("#117733", "X"),
+    "fast-dllm": Mark("#CC79A7", "D"),
+    "klass": Mark("#882255", "p"),
+    "slowfast": Mark("#AA4499", "h"),
+    "wino": Mark("#A58B00", "8"),
+    "wino+cvee": Mark("#661100", "H"),
+}
+SPARE = [Mark(c, m) for c in ("#6699CC", "#997700", "#994455") for m in ("X", "d", "p", "h")]
+"""For gates and labels of users' own."""
+
+
+def mark_of(method: str) -> Mark:
+    """A method's mark; settings of the user's own (`c4,H=2`) do not change it."""
+    name = method.partition(",")[0].partition(" ")[0]
+    return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure that can be drawn and saved without pyplot."""
+    figure = Figure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.04)
+    )
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def panel_grid(
+    panels: int, *, columns: int = 4, height: float = 1.85, head: float = 0.5
+) -> tuple[Figure, list[Axes]]:
+    """A figure at most a page wide with as many panels as asked for, row by row.
+
+    Args:
+        height: inches of one panel with its title.
+        head: inches above the panels, for a legend.
+    """
+    columns = min(columns, max(1, panels))
+    rows = ceil(panels / columns)
+    figure = new_figure(columns * panel_width(columns), rows * height + head)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for spare in axes[panels:]:
+        spare.remove()
+    return figure, axes[:panels]
+
+
+def panel_width(columns: int) -> float:
+    """Inches of one panel when so many share a row."""
+    return {1: COLUMN, 2: 2.6}.get(columns, PAGE / columns)
+
+
+def best_columns(panels: int, most: int = 4) -> int:
+    """Columns that leave the last row of panels fullest."""
+    return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
+
+
+def sample(**properties: Any) -> Line2D:
+    """A line that stands in a legend and nowhere else."""
+    return Line2D([], [], **properties)
+
+
+def method_legend(
+    figure: Figure, methods: Sequence[str], labels: Sequence[str], kind: Literal["mark", "bar"]
+) -> None:
+    """The methods above the panels, in as many columns as fit."""
+    handles = [
+        sample(
+            color=mark_of(method).colour,
+            marker=mark_of(method).marker if kind == "mark" else "s",
+            linestyle="",
+            markersize=5,
+        )
+        for method in methods
+    ]
+    fit = max(1, int(figure.get_figwidth() / (0.35 + 0.065 * max(map(len, labels), default=1))))
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        ncols=min(len(methods), fit),
+        handletextpad=0.3,
+        columnspacing=1.2,
+    )
+
+
+def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """Ticks of an axis that runs from 0 to 1."""
+    setter = ax.set_xticks if axis == "x" else ax.set_yticks
+    setter([0, 0.25, 0.5, 0.75, 1.0], labels=["0", "", ".5", "", "1"])
+
+
+def quiet_grid(ax: Axes, axis: Literal["x", "y", "both"] = "both") -> None:
+    ax.grid(True, axis=axis, color=FAINT, linewidth=0.5)
+    ax.set_axisbelow(True)
