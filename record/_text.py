@@ -39,6 +39,11 @@ class Vocabulary:
         self._tokenizer = Tokenizer.from_str(tokenizer_json)
         self._bytes = _token_bytes(self._tokenizer, json.loads(tokenizer_json))
 
+    @property
+    def by_bytes(self) -> bool:
+        """Whether tokens write bytes one after the other, so that any of them read alone."""
+        return self._bytes is not None
+
     def ending(self, ids: Sequence[int]) -> int:
         """How many tokens stand before the first end token."""
         return next((i for i, token in enumerate(ids) if token in self.end_ids), len(ids))

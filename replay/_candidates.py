@@ -1,24 +1,26 @@
 """The candidate: what the task's extractor reads in a prediction, and which tokens hold it.
 
-One reader serves recordings and live decodes, so the two cannot disagree. Adjacent steps mostly
-predict the same text; each distinct prediction is read once.
+One reader serves recordings and live decodes, so the two cannot disagree.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
 from c4.record import BoolArray, TokenArray, Vocabulary
 from c4.tasks import SearchMode, Task
 
+TOKEN = np.dtype(np.int32)
 FIRST_POSITIONS = 5
 """A letter has a span only if it starts within this many positions."""
 TAIL_FRAC = 0.3
 """Share of the generation, at its end, in which `last` looks."""
-
-
+FIRST_WINDOW, WINDOW_GROWTH = 8, 4
+"""Tokens read first, and how many times more where those were not enough."""
 MOST_REMEMBERED = 20_000
-"""Texts a reader keeps at one time, so that memory does not grow with the trajectories."""
+"""Windows a reader keeps at one time, so that memory does not grow with the trajectories."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,19 @@ class Found:
     """Its positions, as (first, one past the last); None where they cannot be located."""
 
 
+Window = tuple[int, int]
+"""Consecutive positions, as (first, one past the last)."""
+Look = tuple[Found | None, bool]
+"""What a window holds, and whether the tokens around it could not change that."""
+
+
 class CandidateReader:
-    """Reads candidates and answers off predictions of one task and one length."""
+    """Reads candidates and answers off predictions of one task and one length.
+
+    Most answers are known from a few tokens: the last number needs the end of a text, the first
+    letter its beginning. So a small window is read first, and a larger one only where the
+    extractor says that more text could change what it found. Each distinct window is read once.
+    """
 
     def __init__(
         self, task: Task, vocabulary: Vocabulary, length: int, tail_frac: float = TAIL_FRAC
@@ -40,9 +53,10 @@ class CandidateReader:
         self.vocabulary = vocabulary
         self.length = length
         self.tail_start = int(length * (1 - tail_frac))
-        self._ends = np.array(sorted(vocabulary.end_ids), dtype=np.int32)
-        self._candidates: dict[bytes, Found | None] = {}
-        self._answers: dict[bytes, str | None] = {}
+        self._ends = sorted(vocabulary.end_ids)
+        self._from = self.tail_start if task.search is SearchMode.LAST else 0
+        self._windows = [self._windows_before(stop) for stop in range(length + 1)]
+        self._looks: dict[tuple[int, bytes], Look] = {}
 
     @property
     def region(self) -> slice:
@@ -55,40 +69,74 @@ class CandidateReader:
 
     def read(self, rows: TokenArray) -> list[tuple[Found | None, str | None]]:
         """The candidate, and the answer that a grader would find, in filled predictions. (R, L)"""
-        is_end = np.isin(rows, self._ends)
-        stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
-        return [self._read(row[:stop]) for row, stop in zip(rows, stops.tolist(), strict=True)]
+        if len(self._looks) > MOST_REMEMBERED:
+            self._looks.clear()
+        stops = first_ends(rows, self._ends)
+        return [self._read(row.tobytes(), stop) for row, stop in zip(rows, stops, strict=True)]
 
-    def _read(self, visible: TokenArray) -> tuple[Found | None, str | None]:
-        """What a text says; `visible` are the tokens before the first end. Each is read once."""
-        if len(self._candidates) + len(self._answers) > MOST_REMEMBERED:
-            self._candidates.clear()
-            self._answers.clear()
-        start = self.tail_start if self.task.search is SearchMode.LAST else 0
-        key = visible[start:].tobytes()
-        if key not in self._candidates:
-            self._candidates[key] = self._find(visible[start:].tolist(), start)
-        found = self._candidates[key]
-        if start == 0:  # the candidate was looked for in the whole text
-            return found, found.value if found else None
-        whole = visible.tobytes()
-        if whole not in self._answers:
-            answer = self.task.extract(self.vocabulary.spell(visible.tolist()))
-            self._answers[whole] = answer.value if answer else None
-        return found, self._answers[whole]
+    def _read(self, row: bytes, stop: int) -> tuple[Found | None, str | None]:
+        """What the tokens before `stop` say."""
+        candidate = found = None
+        for window in self._windows[stop]:
+            found, settled = self._look(row, window)
+            if window[0] >= self._from:
+                candidate = found
+            if settled:
+                break
+        return candidate, found.value if found else None
 
-    def _find(self, tokens: list[int], start: int) -> Found | None:
+    def _windows_before(self, stop: int) -> list[Window]:
+        """What is read of the tokens before `stop`, one window after the other; the last is all.
+
+        The windows of a task that takes the last match end at `stop`, and the tail is one of
+        them; all others begin at 0.
+        """
+        sizes = [stop]
+        if self.vocabulary.by_bytes:  # else a part of the tokens may spell another text
+            grown = takewhile(lambda size: size < stop, _growing())
+            sizes = [*grown, stop]
+        if self.task.search is not SearchMode.LAST:
+            return [(0, size) for size in sizes]
+        starts = {stop - size for size in sizes} | {min(self.tail_start, stop)}
+        return [(start, stop) for start in sorted(starts, reverse=True)]
+
+    def _look(self, row: bytes, window: Window) -> Look:
+        start, stop = window
+        width = TOKEN.itemsize
+        tokens = row[start * width : stop * width]
+        known = self._looks.get((start, tokens))
+        if known is None:
+            known = self._extract(np.frombuffer(tokens, TOKEN).tolist(), start)
+            self._looks[start, tokens] = known
+        return known
+
+    def _extract(self, tokens: list[int], start: int) -> Look:
         traced = self.vocabulary.trace(tokens)
         found = self.task.extract(traced.text)
         if found is None:
-            return None
+            return None, False
         span = traced.token_span(found.start, found.end)
-        if span is None:
-            return Found(found.value, None)
-        first, last = span[0] + start, span[1] + start
-        if self.task.search is SearchMode.FIRST5 and first >= FIRST_POSITIONS:
-            return Found(found.value, None)
-        return Found(found.value, (first, last))
+        if span and self.task.search is SearchMode.FIRST5 and span[0] >= FIRST_POSITIONS:
+            span = None
+        if span:
+            span = (span[0] + start, span[1] + start)
+        return Found(found.value, span), found.settled
+
+
+def _growing() -> Iterator[int]:
+    size = FIRST_WINDOW
+    while True:
+        yield size
+        size *= WINDOW_GROWTH
+
+
+def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
+    """How many tokens of each row stand before the first end token. (R, L) -> (R,)"""
+    is_end = np.zeros(rows.shape, dtype=np.bool_)
+    for end in ends:
+        is_end |= rows == end
+    stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
+    return stops.tolist()
 
 
 def filled_predictions(token: TokenArray, masked: BoolArray) -> TokenArray:

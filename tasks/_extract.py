@@ -5,8 +5,12 @@ noise, so they must be total: any string gives a candidate or None, never an err
 """
 
 import re
+from dataclasses import replace
 
 from c4.tasks._task import Candidate
+
+BROKEN = "\N{REPLACEMENT CHARACTER}"
+"""What half a character decodes to. The rest of it may turn it into anything."""
 
 LETTER = re.compile(r"(?<![\w'’])[A-M](?![\w'’])")
 NUMBER = re.compile(r"-?[$0-9.,]*[0-9][$0-9.,]*")
@@ -23,7 +27,10 @@ LATEX_NOISE = re.compile(r"\\(?:left|right|q?quad)(?![a-zA-Z])|(?<!\\)\\[!,;: ]|
 def first_letter(text: str) -> Candidate | None:
     """The first capital A to M that stands alone."""
     match = LETTER.search(text)
-    return match and Candidate(match[0], match.start(), match.end())
+    if match is None:
+        return None
+    end = match.end()
+    return Candidate(match[0], match.start(), end, settled=text[end : end + 1] not in ("", BROKEN))
 
 
 def last_number(text: str) -> Candidate | None:
@@ -32,7 +39,8 @@ def last_number(text: str) -> Candidate | None:
     if not matches:
         return None
     last = matches[-1]
-    return Candidate(normal_number(last[0]), last.start(), last.end())
+    # At the very front, more of the number, or its sign, may come before it.
+    return Candidate(normal_number(last[0]), last.start(), last.end(), settled=last.start() > 0)
 
 
 def last_boxed(text: str) -> Candidate | None:
@@ -41,8 +49,9 @@ def last_boxed(text: str) -> Candidate | None:
         end = _closing_brace(text, match.end())
         value = "" if end is None else normal_latex(text[match.end() : end])
         if end is not None and value:  # an empty box holds no answer
-            return Candidate(value, match.end(), end)
-    return last_number(text)
+            return Candidate(value, match.end(), end, settled=True)
+    found = last_number(text)
+    return found and replace(found, settled=False)  # a box may come before it
 
 
 def first_function(text: str) -> Candidate | None:
@@ -50,12 +59,12 @@ def first_function(text: str) -> Candidate | None:
     head = FUNCTION.search(text)
     if head is None:
         return None
-    end = len(text)
+    end, settled = len(text), False
     line_end = text.find("\n", _signature_end(text, head.end()))
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
-        end = after.start()
+        end, settled = after.start(), after[0] != BROKEN
     end = len(text[:end].rstrip())
-    return Candidate(normal_code(text[:end]), 0, end)
+    return Candidate(normal_code(text[:end]), 0, end, settled)
 
 
 def normal_number(text: str) -> str:

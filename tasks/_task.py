@@ -85,6 +85,9 @@ class Candidate:
     start: int
     end: int
     """One past the last character."""
+    settled: bool = False
+    """Whether more text could not change it: in front of this one for an extractor that takes
+    the last match, behind it for one that takes the first. False is always safe."""
 
 
 Extractor = Callable[[str], Candidate | None]

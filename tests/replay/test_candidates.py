@@ -1,0 +1,71 @@
+"""The reader looks at small windows first; what it says is what the whole text says."""
+
+import numpy as np
+import pytest
+from conftest import byte_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c4.record import Vocabulary
+from c4.replay import CandidateReader
+from c4.tasks import TASKS
+
+LENGTH = 48
+PIECES = [
+    *("A", "B", " C.", "Answer", " a", "D's", "7", " 12", "1,", "234", "-", "$", ".", ",", "x"),
+    *("\\boxed{", "\\boxed {", "{", "}", "\\frac12", "def f(x):", "(", ")", "\n", "    return x"),
+    *("\n```\n", "async def g(", "漢", "\u00a0", " the"),
+]
+HALF_CHARACTERS = ["Ã", "æ", "©"]  # 0xC3 and 0xE6 begin a character, 0xA9 goes on with one
+TOKENIZER = byte_tokenizer(PIECES)
+END = TOKENIZER.token_to_id("<|end|>")
+VOCABULARY = Vocabulary(TOKENIZER.to_str(), [END])
+IDS = [TOKENIZER.token_to_id(text) for text in PIECES + HALF_CHARACTERS]
+
+rows = st.lists(st.sampled_from(IDS), min_size=LENGTH, max_size=LENGTH)
+
+
+def in_whole(task, ids, start):
+    """Value and span in the tokens from `start` up to the first end, read in one piece."""
+    traced = VOCABULARY.trace(ids[start:])
+    found = TASKS[task].extract(traced.text) if start < VOCABULARY.ending(ids) else None
+    if found is None:
+        return None, None
+    span = traced.token_span(found.start, found.end)
+    return found.value, span and (span[0] + start, span[1] + start)
+
+
+@pytest.mark.parametrize("task", ["mmlu", "gsm8k", "math", "humaneval"])
+@settings(max_examples=300)
+@given(ids=rows, end=st.integers(0, LENGTH), filler=st.sampled_from(IDS), kept=st.integers(0, 47))
+def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept):
+    # Long stretches of one token make the rare tokens, and with them large windows, matter.
+    ids = [*ids[:kept], *[filler] * (LENGTH - kept)]
+    ids = [*ids[:end], *[END] * (LENGTH - end)]
+    reader = CandidateReader(TASKS[task], VOCABULARY, LENGTH)
+    first = reader.tail_start if TASKS[task].search == "last" else 0
+    value, span = in_whole(task, ids, first)
+    if TASKS[task].search == "first5" and span and span[0] >= 5:
+        span = None
+    ((found, answer),) = reader.read(np.array([ids], dtype=np.int32))
+    assert (found.value, found.span) == (value, span) if found else (value, span) == (None, None)
+    assert answer == in_whole(task, ids, 0)[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "settled"),
+    [
+        ("mmlu", "B. the dog", True),
+        ("mmlu", "B", False),  # "Bee" may follow
+        ("mmlu", "B\N{REPLACEMENT CHARACTER}", False),  # so may half an é
+        ("gsm8k", "is 12", True),
+        ("gsm8k", "12", False),  # "312" may be cut
+        ("gsm8k", "-3", False),
+        ("math", r"so \boxed{4}", True),
+        ("math", "so 4", False),  # a box may come earlier
+        ("humaneval", "def f():\n    return 1\nx", True),
+        ("humaneval", "def f():\n    return 1\n", False),
+    ],
+)
+def test_extractors_say_whether_more_text_could_change_them(task, text, settled):
+    assert TASKS[task].extract(text).settled is settled
