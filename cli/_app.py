@@ -8,7 +8,18 @@ import typer
 from rich.logging import RichHandler
 from typer.core import TyperGroup
 
-from c4.cli import _calibrate, _figures, _grade, _models, _record, _replay, _runs, _tasks, _verify
+from c4.cli import (
+    _calibrate,
+    _figures,
+    _grade,
+    _models,
+    _record,
+    _replay,
+    _run,
+    _runs,
+    _tasks,
+    _verify,
+)
 from c4.cli._progress import console
 from c4.errors import C4Error
 
@@ -51,6 +62,7 @@ def configure(
 
 
 app.command("record", help=_record.HELP)(_record.record_command)
+app.command("run", help=_run.HELP)(_run.run_command)
 app.command("replay", help=_replay.HELP)(_replay.replay_command)
 app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)

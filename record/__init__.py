@@ -1,8 +1,9 @@
 """Record: decode a task at full budget and keep every step on disk; read it back.
 
 `plan_recording` resolves and checks a configuration, `start_recording` carries it out and
-gives each trajectory once it is safe. `open_run` reads a recording as arrays of (steps,
-positions). The decode loop takes a commit rule and an observer and knows no method by name.
+gives each trajectory once it is safe; `plan_live` does the same for a method of `METHODS`.
+`open_run` reads a recording as arrays of (steps, positions), `open_live` the results of a live
+run. The decode loop takes a commit rule, a gate and an observer and knows no method by name.
 """
 
 from c4.record._cctc import CCTC
@@ -10,27 +11,42 @@ from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Schedule
 from c4.record._decode import Decoded, ExitGate, Observer, StepView, decode
 from c4.record._format import (
+    BENCH,
     CELLS,
+    LIVE,
     TRAJECTORIES,
     Manifest,
     list_parts,
+    live_folder,
     open_part,
     run_folder,
     write_part,
 )
 from c4.record._klass import KLASS
+from c4.record._live import (
+    BASELINE,
+    LiveRun,
+    LiveSummary,
+    find_live,
+    open_live,
+    summarise_live,
+)
+from c4.record._methods import METHODS, RULES, LiveMethod, Method, make_rule, rule_settings
 from c4.record._parameters import Checked, parameter, typed_parameters
 from c4.record._record import (
     Plan,
     RecordConfig,
     Recording,
     RunSummary,
+    load_planned,
+    plan_decode,
+    plan_live,
     plan_recording,
     start_recording,
     summarise,
 )
 from c4.record._regrade import regrade
-from c4.record._rows import TrajectoryRow
+from c4.record._rows import LiveFacts, LiveRow, TrajectoryRow
 from c4.record._run import Run, RunPart, Trajectory, find_runs, open_run
 from c4.record._slowfast import SlowFast
 from c4.record._text import TokenText, Vocabulary
@@ -39,9 +55,14 @@ from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
 from c4.record._wino import WINO
 
 __all__ = [
+    "BASELINE",
+    "BENCH",
     "CCTC",
     "CELLS",
     "KLASS",
+    "LIVE",
+    "METHODS",
+    "RULES",
     "TRAJECTORIES",
     "WINO",
     "Block",
@@ -56,7 +77,13 @@ __all__ = [
     "ExitGate",
     "FloatArray",
     "IntArray",
+    "LiveFacts",
+    "LiveMethod",
+    "LiveRow",
+    "LiveRun",
+    "LiveSummary",
     "Manifest",
+    "Method",
     "Observer",
     "Origin",
     "Plan",
@@ -77,17 +104,26 @@ __all__ = [
     "Vocabulary",
     "decode",
     "encode_table",
+    "find_live",
     "find_runs",
     "list_parts",
+    "live_folder",
+    "load_planned",
+    "make_rule",
+    "open_live",
     "open_part",
     "open_run",
     "parameter",
+    "plan_decode",
+    "plan_live",
     "plan_recording",
     "regrade",
+    "rule_settings",
     "run_folder",
     "stack_views",
     "start_recording",
     "summarise",
+    "summarise_live",
     "typed_parameters",
     "write_part",
 ]

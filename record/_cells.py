@@ -78,8 +78,10 @@ def stack_views(views: Sequence[StepView]) -> Cells:
     return Cells(*(np.stack([getattr(view, name) for view in views]) for name in SIGNALS))
 
 
-def cells_to_table(trajectory: int, cells: Cells) -> pa.Table:
-    """One row per cell, all steps of a position together."""
+def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
+    """One row per cell, all steps of a position together; none where nothing was recorded."""
+    if cells is None:
+        return CELLS.empty_table()
     steps, positions = cells.shape
     columns = {
         "trajectory": np.full(steps * positions, trajectory, dtype=np.int32),

@@ -7,6 +7,9 @@
         trajectories/000000-000027.5e1d00c2.parquet
         pending/000028-000028.77aa01b9.parquet    finished, not yet sealed into a part
         grades/000000-000027.90b1c2d3.parquet     given later, if any
+    runs/live/model=tiny/task=math/method=c4/     a live run: the same, and
+        results/000000-000027.07c14a2b.parquet    one row per example; cells only with --record
+    runs/bench/model=tiny/task=math/20260101T120000Z.parquet
 
 A part's name holds the trajectories it covers and the CRC-32 of its bytes. It is written under
 a temporary name, flushed to the disk and renamed, so a name without `.tmp` is a whole file, and
@@ -77,10 +80,60 @@ GRADES = pa.schema(
 )
 """Grades given after the recording. They are added; what was recorded stays."""
 
+LIVE = pa.schema(
+    [
+        pa.field("trajectory", pa.int32(), nullable=False),
+        pa.field("source_row", pa.int32(), nullable=False),
+        pa.field("prompt", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("length", pa.int32(), nullable=False),  # L
+        pa.field("steps", pa.int32(), nullable=False),  # T, the budget
+        pa.field("block", pa.int32(), nullable=False),  # B
+        pa.field("forward_passes", pa.int32(), nullable=False),  # spent, the firing one included
+        pa.field("block_passes", pa.list_(pa.int32()), nullable=False),  # (N,); 0: never reached
+        pa.field("block_seconds", pa.list_(pa.float64()), nullable=False),  # (N,), wall clock
+        pa.field("exit_step", pa.int32()),  # null where no gate fired
+        pa.field("exit_reason", pa.string(), nullable=False),  # "full", or the gate's name
+        pa.field("committed_by", pa.list_(pa.uint8()), nullable=False),  # (L,), codes of Origin
+        pa.field("commit_step", pa.list_(pa.int32()), nullable=False),  # (L,), that stands
+        pa.field("revoked", pa.int32(), nullable=False),  # commits that were taken back
+        pa.field("final_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("answer", pa.string()),
+        pa.field("correct", pa.bool_()),
+        pa.field("tokens_before_end", pa.int32(), nullable=False),
+        pa.field("wall_seconds", pa.float64(), nullable=False),  # decode and gate
+    ]
+)
+"""What a live run keeps of every example."""
+
+BENCH = pa.schema(
+    [
+        pa.field("method", pa.string(), nullable=False),
+        pa.field("settings", pa.string(), nullable=False),  # JSON: rule and gate, every parameter
+        pa.field("n", pa.int32(), nullable=False),
+        pa.field("passes", pa.int32(), nullable=False),
+        pa.field("warmups", pa.int32(), nullable=False),
+        pa.field("device", pa.string(), nullable=False),
+        pa.field("threads", pa.int32(), nullable=False),
+        pa.field("mean_seconds", pa.float64(), nullable=False),  # per example, mean of pass means
+        pa.field("cv", pa.float64(), nullable=False),  # of the pass means, in percent
+        pa.field("tps", pa.float64(), nullable=False),  # L / mean_seconds
+        pa.field("tps_before_end", pa.float64(), nullable=False),
+        pa.field("tokens_per_forward", pa.float64(), nullable=False),
+        pa.field("mean_passes", pa.float64(), nullable=False),  # forward passes per example
+        pa.field("speedup", pa.float64()),  # over the baseline of the same call
+        pa.field("step_ratio", pa.float64()),  # the baseline's passes over these
+    ]
+)
+"""One row per method of a timed call."""
+
 PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
 TEMPORARY = ".tmp"
 ROW_KEY = b"c4.trajectory"
 """Where a pending file keeps its trajectory row, so that one rename finishes both."""
+LIVE_KEY = b"c4.live"
+"""Where it keeps what only a live run knows."""
 
 
 @dataclass(frozen=True, order=True)
@@ -113,6 +166,11 @@ class Manifest:
 def run_folder(root: Path, model: str, task: str) -> Path:
     """Where the run of a model on a task lives: hive-partitioned by both."""
     return root / f"model={model}" / f"task={task}"
+
+
+def live_folder(root: Path, model: str, task: str, label: str) -> Path:
+    """Where the live run of a method lives, apart from the recordings."""
+    return run_folder(root / "live", model, task) / f"method={label}"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

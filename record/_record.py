@@ -1,11 +1,11 @@
-"""Recording a task: plan it, decode what is missing, keep every trajectory as it finishes."""
+"""Recording a task, or running a method on it: decode what is missing, keep what finishes."""
 
 import errno
 import logging
 import platform
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -27,12 +27,21 @@ from c4.models import (
     resolve_device,
     resolve_dtype,
 )
-from c4.record._cells import CellRecorder, Cells
+from c4.record._cells import CellRecorder
 from c4.record._decode import RESOLUTION, Decoded, decode
-from c4.record._format import Manifest, read_manifest, run_folder, text_hash
-from c4.record._rows import TrajectoryRow
+from c4.record._format import Manifest, live_folder, read_manifest, run_folder, text_hash
+from c4.record._methods import LiveMethod
+from c4.record._rows import LiveFacts, TrajectoryRow
 from c4.record._run import open_run
-from c4.record._store import RunWriter, check_identity, plan_parts, read_pending
+from c4.record._store import (
+    RECORDED,
+    RESULTS,
+    Finished,
+    RunWriter,
+    check_identity,
+    plan_parts,
+    read_pending,
+)
 from c4.record._text import Vocabulary
 from c4.tasks import (
     EMBEDDED_SOURCE,
@@ -50,6 +59,8 @@ from c4.tasks import (
 
 log = logging.getLogger(__name__)
 
+FULL = "full"
+"""Why a decode ended that no gate ended."""
 LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
@@ -88,10 +99,23 @@ class Plan:
     device: str
     dtype: str
     folder: Path
+    method: LiveMethod | None = None
+    """What decodes in a live run; None is the recording of a full decode."""
+    recorded: bool = True
+    """Whether every step is kept."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """What the run is sealed into."""
+        results = RESULTS if self.method else ()
+        return (*results, *(RECORDED if self.recorded else ()))
 
     @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, as far as it is known without the weights."""
+        method: dict[str, Any] = {"rule": "schedule"}
+        if self.method is not None:
+            method = {**self.method.identity, "recorded": self.recorded}
         return {
             "task": self.task.name,
             "origin": self.sample_set.origin,
@@ -102,12 +126,29 @@ class Plan:
             "dtype": self.dtype,
             "shape": asdict(self.shape),
             "seed": self.config.seed,
-            "rule": "schedule",
             "resolution": RESOLUTION,
+            **method,
         }
 
 
 def plan_recording(config: RecordConfig) -> Plan:
+    """Plan the recording of a full decode, and check that its folder holds no other."""
+    plan = plan_decode(config)
+    if not config.fresh:
+        check_identity(plan.folder, plan.identity)
+    return plan
+
+
+def plan_live(plan: Plan, method: LiveMethod, *, recorded: bool = False) -> Plan:
+    """The same examples under a method, in a folder of its own."""
+    folder = live_folder(plan.config.out, plan.checkpoint.name, plan.task.name, method.label)
+    live = replace(plan, method=method, recorded=recorded, folder=folder)
+    if not plan.config.fresh:
+        check_identity(folder, live.identity)
+    return live
+
+
+def plan_decode(config: RecordConfig) -> Plan:
     """Resolve and check everything that can be without loading the model."""
     task = get_task(config.task)
     checkpoint = find_checkpoint(config.model, config.revision)
@@ -119,10 +160,7 @@ def plan_recording(config: RecordConfig) -> Plan:
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
     folder = run_folder(config.out, checkpoint.name, task.name)
     dtype = resolve_dtype(config.dtype, device)
-    plan = Plan(config, task, checkpoint, shape, samples, device, dtype, folder)
-    if not config.fresh:
-        check_identity(folder, plan.identity)
-    return plan
+    return Plan(config, task, checkpoint, shape, samples, device, dtype, folder)
 
 
 def resolve_shape(config: RecordConfig, task: Task, checkpoint: Checkpoint) -> Shape:
@@ -136,11 +174,16 @@ def resolve_shape(config: RecordConfig, task: Task, checkpoint: Checkpoint) -> S
     return Shape(**shape | {key: value for key, value in asked.items() if value is not None})
 
 
+def load_planned(plan: Plan) -> LoadedModel:
+    """The model that a plan needs."""
+    return load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)
+
+
 @contextmanager
-def start_recording(plan: Plan) -> Iterator["Recording"]:
-    """Load the model and take hold of the run's folder until the recording ends."""
-    with RunWriter(plan.folder) as writer:
-        model = load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)
+def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["Recording"]:
+    """Take hold of the run's folder until the recording ends; load the model if there is none."""
+    with RunWriter(plan.folder, plan.kinds) as writer:
+        model = model or load_planned(plan)
         with explained_disk_errors(plan.folder):
             writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
         _warn_of_other_versions(plan.folder)
@@ -227,50 +270,56 @@ class Recording:
         for part in parts:
             self._seal(part)
 
-    def _decode(self, sample: Sample) -> tuple[TrajectoryRow, Cells]:
+    def _decode(self, sample: Sample) -> Finished:
+        plan, method = self.plan, self.plan.method
         prompt_ids = self.model.encode_prompt(sample.example.prompt)
-        recorder = CellRecorder()
+        recorder = CellRecorder() if plan.recorded else None
         start = time.perf_counter()
         decoded = decode(
             self.model.denoiser,
             np.array(prompt_ids, dtype=np.int64),
-            self.plan.shape,
+            plan.shape,
+            rule=method.rule if method else None,
+            gate=method.new_gate(plan.task, self.vocabulary, plan.shape) if method else None,
             observer=recorder,
         )
         wall = time.perf_counter() - start
-        return self._row(sample, prompt_ids, decoded, wall), recorder.cells()
+        return Finished(
+            self._row(sample, prompt_ids, decoded, wall),
+            recorder.cells() if recorder else None,
+            live_facts(decoded, method) if method else None,
+        )
 
-    def _finish(self, decoded: tuple[TrajectoryRow, Cells], part: range) -> TrajectoryRow:
+    def _finish(self, finished: Finished, part: range) -> TrajectoryRow:
         """Make a decode safe, and seal its part if it was the last one missing."""
-        row, cells = decoded
         if self.plan.task.family is Family.CODE:
             # A program may take long to run, and the decode is done.
-            self.writer.add(row, cells)
-            row = self._graded(row)
-            self.writer.replace(row, cells)
+            self.writer.add(finished)
+            finished = self._graded(finished)
+            self.writer.replace(finished)
         else:
-            row = self._graded(row)
-            self.writer.add(row, cells)
-        if row.trajectory == part[-1]:
+            finished = self._graded(finished)
+            self.writer.add(finished)
+        if finished.row.trajectory == part[-1]:
             self._seal(part)
-        return row
+        return finished.row
 
     def _seal(self, part: range) -> None:
         """Seal a part if it is complete, grading first what a kill left ungraded."""
         for index in part:
             pending = self.writer.pending.get(index)
             if pending is not None and self.plan.config.graded:
-                row, cells = read_pending(pending)
-                if row.correct is None:
-                    self.writer.replace(self._graded(row), cells)
+                finished = read_pending(pending)
+                if finished.row.correct is None:
+                    self.writer.replace(self._graded(finished))
         self.writer.seal(part)
 
-    def _graded(self, row: TrajectoryRow) -> TrajectoryRow:
-        plan = self.plan
+    def _graded(self, finished: Finished) -> Finished:
+        plan, row = self.plan, finished.row
         if not plan.config.graded:
-            return row
+            return finished
         given = grade(plan.task, row.example, row.text, unsafe_code=plan.config.unsafe_code)
-        return replace(row, answer=given.answer, correct=given.correct)
+        return replace(finished, row=replace(row, answer=given.answer, correct=given.correct))
 
     def _row(
         self, sample: Sample, prompt_ids: list[int], decoded: Decoded, wall: float
@@ -305,6 +354,19 @@ class Recording:
                     f"example {sample.index} of {self.plan.task.name} takes {length} positions, "
                     f"prompt and generation together; {self.plan.checkpoint.name} has {limit}"
                 )
+
+
+def live_facts(decoded: Decoded, method: LiveMethod) -> LiveFacts:
+    """What a live run keeps of a decode beside its trajectory row."""
+    return LiveFacts(
+        block_passes=decoded.block_passes.tolist(),
+        block_seconds=decoded.block_seconds.tolist(),
+        exit_step=decoded.steps if decoded.exited else None,
+        exit_reason=str(method.gate_name) if decoded.exited else FULL,
+        committed_by=decoded.origin.tolist(),
+        commit_step=decoded.commit_step.tolist(),
+        revoked=decoded.revoked,
+    )
 
 
 @contextmanager

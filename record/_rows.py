@@ -1,8 +1,10 @@
-"""One row of the trajectories table."""
+"""Rows of the trajectories table and of the results of a live run."""
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
+from c4.record._format import LIVE
 from c4.tasks import Example
 
 
@@ -39,3 +41,49 @@ class TrajectoryRow:
     @classmethod
     def from_json(cls, data: bytes) -> "TrajectoryRow":
         return cls(**json.loads(data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveFacts:
+    """What only a live decode knows about itself."""
+
+    block_passes: list[int]
+    block_seconds: list[float]
+    exit_step: int | None
+    exit_reason: str
+    committed_by: list[int]
+    commit_step: list[int]
+    revoked: int
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "LiveFacts":
+        return cls(**json.loads(data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRow(LiveFacts):
+    """One example of a live run. Fields are the columns of `LIVE`."""
+
+    trajectory: int
+    source_row: int
+    prompt: str
+    target: str
+    length: int
+    steps: int
+    block: int
+    forward_passes: int
+    final_ids: list[int]
+    text: str
+    answer: str | None
+    correct: bool | None
+    tokens_before_end: int
+    wall_seconds: float
+
+
+def live_row(row: TrajectoryRow, facts: LiveFacts) -> dict[str, Any]:
+    """A row of `LIVE`."""
+    both = asdict(row) | asdict(facts)
+    return {name: both[name] for name in LIVE.names}

@@ -184,9 +184,14 @@ def open_run(path: str | Path) -> Run:
     folder = Path(path)
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder")
-    return Run(folder)
+    run = Run(folder)
+    if not run.manifest.identity.get("recorded", True):
+        raise RunError(f"{folder}: results of a live run without its cells; run it with --record")
+    return run
 
 
 def find_runs(root: str | Path) -> list[Path]:
-    """The folders of all recordings below a root, in order."""
+    """The folders of all recordings below a root, in order; or the root, if it is one itself."""
+    if (Path(root) / "manifest.json").exists():
+        return [Path(root)]
     return sorted(path.parent for path in Path(root).glob("**/model=*/task=*/manifest.json"))

@@ -8,14 +8,15 @@ be repeated, so recovery after a kill is: look which files exist.
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from c4.errors import RunError
 from c4.record._cells import (
@@ -28,6 +29,8 @@ from c4.record._cells import (
 )
 from c4.record._format import (
     GRADES,
+    LIVE,
+    LIVE_KEY,
     ROW_KEY,
     TEMPORARY,
     TRAJECTORIES,
@@ -42,11 +45,27 @@ from c4.record._format import (
     write_part,
     write_tokenizer,
 )
-from c4.record._rows import TrajectoryRow
+from c4.record._live import pending_facts, pending_result
+from c4.record._rows import LiveFacts, TrajectoryRow
 from c4.record._run import pending_row
 from c4.tasks import Grade, Shape
 
-DATA_FOLDERS = ("cells", "trajectories", "pending", "grades", "signals")
+RECORDED = ("cells", "trajectories")
+"""What a recording is sealed into, in the order of writing."""
+RESULTS = ("results",)
+"""What a live run is sealed into; one that records is sealed into all three."""
+DATA_FOLDERS = (*RESULTS, *RECORDED, "pending", "grades", "signals")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A decode, ready to be written."""
+
+    row: TrajectoryRow
+    cells: Cells | None
+    """None where only results are kept."""
+    live: LiveFacts | None = None
+    """None in a plain recording."""
 
 
 def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
@@ -79,18 +98,44 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
         )
 
 
-def read_pending(part: Part) -> tuple[TrajectoryRow, Cells]:
+def read_pending(part: Part) -> Finished:
     """The trajectory in a pending file."""
     file = open_part(part)
     row = pending_row(file)
-    return row, next(batch_cells(file, [(row.forward_passes, row.length)]))[0]
+    cells = None
+    if file.metadata.num_rows:
+        cells = next(batch_cells(file, [(row.forward_passes, row.length)]))[0]
+    return Finished(row, cells, pending_facts(file))
+
+
+def seal_cells(files: Sequence[pq.ParquetFile]) -> bytes:
+    """The cells of pending files as one part."""
+    cells = pa.concat_tables([file.read().replace_schema_metadata() for file in files])
+    return encode_table(cells, **WRITE_OPTIONS)
+
+
+def seal_trajectories(files: Sequence[pq.ParquetFile]) -> bytes:
+    """The rows of pending files as one part."""
+    rows = [asdict(pending_row(file)) for file in files]
+    table = pa.Table.from_pylist(rows, schema=TRAJECTORIES)
+    return encode_table(table, compression="zstd", write_page_checksum=True)
+
+
+def seal_results(files: Sequence[pq.ParquetFile]) -> bytes:
+    """The results in pending files as one part."""
+    table = pa.Table.from_pylist([pending_result(file) for file in files], schema=LIVE)
+    return encode_table(table, compression="zstd", write_page_checksum=True)
+
+
+SEALS = {"cells": seal_cells, "trajectories": seal_trajectories, "results": seal_results}
 
 
 class RunWriter:
     """The one process that may write a run. Use as a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kinds: Sequence[str] = RECORDED) -> None:
         self.folder = folder
+        self.kinds = kinds
         self._lock: int | None = None
 
     def __enter__(self) -> "RunWriter":
@@ -123,44 +168,44 @@ class RunWriter:
 
     @property
     def sealed(self) -> set[int]:
-        """Trajectories that are in their final part: their cells and their rows are there."""
-        cells = {part.first for part in list_parts(self.folder / "cells")}
-        rows = list_parts(self.folder / "trajectories")
-        return {i for part in rows if part.first in cells for i in part.trajectories}
+        """Trajectories that are in their final parts, one of every kind."""
+        *before, last = (list_parts(self.folder / kind) for kind in self.kinds)
+        firsts = [{part.first for part in parts} for parts in before]
+        whole = (part for part in last if all(part.first in first for first in firsts))
+        return {i for part in whole for i in part.trajectories}
 
     @property
     def pending(self) -> dict[int, Part]:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, row: TrajectoryRow, cells: Cells) -> Path:
+    def add(self, finished: Finished) -> Path:
         """Make one finished trajectory safe."""
-        table = cells_to_table(row.trajectory, cells)
-        table = table.replace_schema_metadata({ROW_KEY: row.to_json()})
+        row = finished.row
+        metadata = {ROW_KEY: row.to_json()}
+        if finished.live is not None:
+            metadata[LIVE_KEY] = finished.live.to_json()
+        table = cells_to_table(row.trajectory, finished.cells).replace_schema_metadata(metadata)
         data = encode_table(table, compression="zstd", compression_level=1)
         return write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
 
-    def replace(self, row: TrajectoryRow, cells: Cells) -> None:
+    def replace(self, finished: Finished) -> None:
         """Put a graded trajectory in the place of its ungraded copy."""
         parts = list_parts(self.folder / "pending")
-        written = self.add(row, cells)
-        ungraded = (part.path for part in parts if part.first == row.trajectory)
+        written = self.add(finished)
+        ungraded = (part.path for part in parts if part.first == finished.row.trajectory)
         self._remove(path for path in ungraded if path != written)
 
     def seal(self, indices: range) -> bool:
-        """Turn pending trajectories into a part, if all of them are there."""
+        """Turn pending trajectories into a part of every kind, if all of them are there."""
         pending = self.pending
         if not all(i in pending for i in indices):
             return False
         files = [open_part(pending[i]) for i in indices]
-        rows = [pending_row(file) for file in files]
-        cells = pa.concat_tables([file.read().replace_schema_metadata() for file in files])
-        first, last = indices[0], indices[-1]
-        write_part(self.folder / "cells", first, last, encode_table(cells, **WRITE_OPTIONS))
-        # The trajectories' part says that the cells are sealed too, so it comes second.
-        table = pa.Table.from_pylist([asdict(row) for row in rows], schema=TRAJECTORIES)
-        data = encode_table(table, compression="zstd", write_page_checksum=True)
-        write_part(self.folder / "trajectories", first, last, data)
+        # The last part says that the others are there too, so the order matters.
+        for kind in self.kinds:
+            data = SEALS[kind](files)
+            write_part(self.folder / kind, indices[0], indices[-1], data)
         self._drop_pending(set(indices))
         return True
 
@@ -184,8 +229,8 @@ class RunWriter:
         self._drop_pending(sealed)
         # Cells without rows: the kill came between the two, the pending files are still there,
         # and sealing them again writes both. Rows without cells: someone deleted damaged cells.
-        for name in ("cells", "trajectories"):
-            parts = list_parts(self.folder / name)
+        for kind in self.kinds:
+            parts = list_parts(self.folder / kind)
             self._remove(part.path for part in parts if part.first not in sealed)
 
     def _drop_pending(self, sealed: set[int]) -> None:

@@ -2,7 +2,8 @@
 
 Knows nothing of models; a run folder and a gate are enough. `load_signals` turns a recording
 into arrays that no threshold can change, a gate compares them, `replay` says what followed.
-`LiveGate` asks the same gate inside a decode.
+`LiveGate` asks the same gate inside a decode, and `plan_methods` joins gates and commit rules
+into methods that run live.
 """
 
 from c4.replay._cache import RunSignals, load_signals, stack_signals
@@ -34,6 +35,7 @@ from c4.replay._gates import (
 )
 from c4.replay._grid import Grid, grid_exits, make_grid
 from c4.replay._live import LiveGate
+from c4.replay._methods import MethodChoice, check_method, plan_methods, resolve_methods
 from c4.replay._pool import Cohort, split_cohorts
 from c4.replay._registry import make_gate
 from c4.replay._replay import DECISIONS, replay, summarise_decisions
@@ -59,6 +61,7 @@ __all__ = [
     "LiveGate",
     "LiveSignals",
     "Loss",
+    "MethodChoice",
     "Oracle",
     "Promise",
     "Prophet",
@@ -70,6 +73,7 @@ __all__ = [
     "calibrate",
     "can_run_live",
     "certify",
+    "check_method",
     "evaluate_setting",
     "exit_step",
     "filled_predictions",
@@ -78,8 +82,10 @@ __all__ = [
     "load_signals",
     "make_gate",
     "make_grid",
+    "plan_methods",
     "read_signals",
     "replay",
+    "resolve_methods",
     "save_calibration",
     "split_cohorts",
     "stabilization_step",

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from c4.errors import ConfigError, NotReplayable
-from c4.record import typed_parameters
+from c4.record import METHODS, typed_parameters
 from c4.replay._gates import GATES, Gate
 from c4.tasks import Family
 
@@ -28,7 +28,7 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 }
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
-SAMPLERS = ("cctc", "cctc-core", "c4", "fast-dllm", "klass", "slowfast", "wino", "wino+cvee")
+SAMPLERS = tuple(name for name, method in METHODS.items() if method.rule != "schedule")
 """Methods that change which steps exist."""
 
 
@@ -47,7 +47,8 @@ def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
     if name in SAMPLERS:
         raise NotReplayable(
             f"{name} changes which steps exist, so a recording cannot answer for it; "
-            f"only exit gates can be replayed: {', '.join(GATES)}"
+            f"decode live instead: c4 run --method {name}; exit gates can be replayed: "
+            f"{', '.join(GATES)}"
         )
     kind = _find(name)
     if not isinstance(kind, type):

@@ -15,7 +15,7 @@ from c4.record import _format as format_module
 from c4.record._cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.record._decode import RESOLUTION, fixed_point
 from c4.record._format import list_parts, open_part, read_manifest, text_hash
-from c4.record._store import RunWriter, plan_parts
+from c4.record._store import Finished, RunWriter, plan_parts
 from c4.tasks import Grade, Shape
 
 SHAPE = Shape(length=6, steps=6, block=3)
@@ -63,7 +63,7 @@ def write(folder, indices, parts, fresh=False):
         writer.start(MANIFEST, "{}", fresh=fresh)
         todo = set(indices) - writer.sealed - writer.pending.keys()
         for index in sorted(todo):
-            writer.add(make_row(index), make_cells(index))
+            writer.add(Finished(make_row(index), make_cells(index)))
         for part in parts:
             writer.seal(part)
     return todo
@@ -262,8 +262,8 @@ def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole):
 def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
     with RunWriter(tmp_path) as writer:
         writer.start(MANIFEST, "{}")
-        writer.add(replace(make_row(0), answer=None, correct=None), make_cells(0))
-        writer.replace(make_row(0), make_cells(0))
+        writer.add(Finished(replace(make_row(0), answer=None, correct=None), make_cells(0)))
+        writer.replace(Finished(make_row(0), make_cells(0)))
         assert len(list_parts(tmp_path / "pending")) == 1
     assert_same(open_run(tmp_path), 0)
 

@@ -1,0 +1,143 @@
+"""`c4 run`."""
+
+import json
+import logging
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli._decode import (
+    CalibrationOption,
+    LabelOption,
+    MethodOption,
+    SettingsOption,
+    TasksOption,
+    choose_methods,
+)
+from c4.cli._progress import console, progress
+from c4.cli._tables import new_table, show
+
+if TYPE_CHECKING:
+    from c4.record import LiveSummary
+
+log = logging.getLogger(__name__)
+
+HELP = """Decode live under any method, grade, and keep one row per example.
+
+All methods of a call share the model and the examples, so they can be compared pair by pair. The
+results go to OUT/live/model=MODEL/task=TASK/method=LABEL; what is there already is not decoded
+again. Parameters are the paper's for each task unless you set them.
+
+Examples:
+
+    c4 run --method c4 --method baseline --task gsm8k --task mmlu --n 40
+
+    c4 run --method c4 --task math --set H=2 --set cvee.tau=0.8
+
+    c4 run --method wino --task gsm8k --record
+"""
+
+
+def run_command(
+    method: MethodOption,
+    task: TasksOption,
+    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    n: Annotated[int | None, typer.Option(min=1, help="Examples of each task.")] = None,
+    skip: Annotated[int | None, typer.Option(min=0, help="Examples to pass over first.")] = None,
+    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
+    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
+    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
+    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
+    settings: SettingsOption = None,
+    config: CalibrationOption = None,
+    label: LabelOption = None,
+    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep every step of the live decodes too.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on with what is there, or redo it.")
+    ] = True,
+    graded: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    # Torch takes seconds to import; a command that does not decode should not wait for it.
+    from c4.record import RecordConfig, load_planned, start_recording, summarise_live
+    from c4.replay import plan_methods
+
+    choice = choose_methods(method, settings, config, label)
+    plans = [
+        plan
+        for name in dict.fromkeys(task)
+        for plan in plan_methods(
+            RecordConfig(
+                task=name,
+                model=model,
+                revision=revision,
+                source=source,
+                n=n,
+                skip=skip,
+                seed=seed,
+                length=gen_length,
+                steps=steps,
+                block=block_length,
+                device=device,
+                dtype=dtype,
+                out=out,
+                fresh=not resume,
+                graded=graded,
+                unsafe_code=unsafe_code,
+            ),
+            choice,
+            recorded=record,
+        )
+    ]
+    with console.status(f"loading {model}"):
+        loaded = load_planned(plans[0])
+    for plan in plans:
+        with ExitStack() as stack:
+            recording = stack.enter_context(start_recording(plan, loaded))
+            log.info("%s: %d examples to decode", plan.folder, len(recording))
+            title = f"{plan.task.name} {plan.folder.name}"
+            advance = stack.enter_context(progress(title, len(recording)))
+            for row in recording:
+                advance(f"{row.forward_passes} steps")
+    summaries = [
+        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        for plan in plans
+    ]
+    if as_json:
+        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
+    else:
+        show(render(summaries))
+
+
+def render(summaries: "list[LiveSummary]") -> Table:
+    """One line a method, beside the baseline where there is one."""
+    columns = ("task", "method", "n", "accuracy", "drop", "steps", "saving", "exits")
+    table = new_table(*columns, "identical", "tokens/forward")
+    for s in summaries:
+        table.add_row(
+            s.task,
+            s.method,
+            str(s.n),
+            "–" if s.accuracy is None else f"{s.accuracy:.1%}",
+            "–" if s.drop is None else f"{s.drop:+.1f}",
+            f"{s.steps:.1f} of {s.budget}",
+            f"{s.saving:.1%}",
+            f"{s.exits:.1%}",
+            "–" if s.identical is None else f"{s.identical:.1%}",
+            f"{s.tokens_per_forward:.2f}",
+        )
+    return table

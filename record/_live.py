@@ -1,0 +1,178 @@
+"""Reading live runs: one row per example, and what they come to beside the baseline."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from c4.errors import RunError
+from c4.record._format import LIVE, LIVE_KEY, Manifest, list_parts, open_part, read_manifest
+from c4.record._rows import LiveFacts, LiveRow, live_row
+from c4.record._run import pending_row
+from c4.tasks import Shape
+
+BASELINE = "baseline"
+OF_THE_METHOD = ("method", "rule", "gate", "recorded")
+"""What may differ between two live runs that are to be compared."""
+
+
+class LiveRun:
+    """The results of one method with one model on one task."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: Manifest = read_manifest(folder)
+        if "method" not in self.manifest.identity:
+            raise RunError(f"{folder}: a recording, not a live run; make one with: c4 run")
+
+    @property
+    def model(self) -> str:
+        return str(self.manifest.identity["model"])
+
+    @property
+    def task(self) -> str:
+        return str(self.manifest.identity["task"])
+
+    @property
+    def method(self) -> str:
+        """The method's label."""
+        return str(self.manifest.identity["method"])
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(**self.manifest.identity["shape"])
+
+    def rows(self) -> Iterator[LiveRow]:
+        """The examples, in order."""
+        for row in self.table().to_pylist():
+            yield LiveRow(**row)
+
+    def table(self) -> pa.Table:
+        """The same as a table, see `LIVE`; sealed or not."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        # Pending first: what is sealed while this looks is found at least once.
+        pending = _read_pending(self.folder)
+        parts = list_parts(self.folder / "results")
+        sealed = {index for part in parts for index in part.trajectories}
+        rows = [row for row in pending if row["trajectory"] not in sealed]
+        tables = [open_part(part).read() for part in parts]
+        tables.append(pa.Table.from_pylist(rows, schema=LIVE))
+        return pa.concat_tables(tables).sort_by("trajectory")
+
+
+def _read_pending(folder: Path) -> list[dict[str, Any]]:
+    rows = {}
+    for part in list_parts(folder / "pending"):
+        try:
+            rows[part.first] = pending_result(open_part(part))
+        except FileNotFoundError:
+            continue  # sealed away meanwhile
+    return list(rows.values())
+
+
+def pending_facts(file: pq.ParquetFile) -> LiveFacts | None:
+    """What a live decode put beside its row in a pending file; None in a recording."""
+    data = file.schema_arrow.metadata.get(LIVE_KEY)
+    return None if data is None else LiveFacts.from_json(data)
+
+
+def pending_result(file: pq.ParquetFile) -> dict[str, Any]:
+    """The row of `LIVE` that a pending file of a live run holds."""
+    facts = pending_facts(file)
+    if facts is None:
+        raise RunError("a recording's pending file in a live run; start over with --fresh")
+    return live_row(pending_row(file), facts)
+
+
+def open_live(path: str | Path) -> LiveRun:
+    """Open one live run, the folder that holds a manifest.json."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder")
+    return LiveRun(folder)
+
+
+def find_live(root: str | Path) -> list[Path]:
+    """The folders of all live runs below a root, in order."""
+    pattern = "**/live/model=*/task=*/method=*/manifest.json"
+    return sorted(path.parent for path in Path(root).glob(pattern))
+
+
+@dataclass(frozen=True)
+class LiveSummary:
+    """A live run in one line. What compares with the baseline is None where there is none."""
+
+    model: str
+    task: str
+    method: str
+    n: int
+    accuracy: float | None
+    """Share correct of the graded."""
+    steps: float
+    """Forward passes, on average."""
+    budget: int
+    saving: float
+    exits: float
+    """Share that a gate ended."""
+    tokens_per_forward: float
+    drop: float | None
+    """Points of accuracy below the baseline, on the examples both have."""
+    identical: float | None
+    """Share of them with the baseline's answer."""
+
+
+def summarise_live(folder: Path, indices: Collection[int] | None = None) -> LiveSummary:
+    """The examples of a live run, or some of them, beside the baseline of the same folder."""
+    run = open_live(folder)
+    rows = {row.trajectory: row for row in run.rows()}
+    rows = {i: row for i, row in rows.items() if indices is None or i in indices}
+    if not rows:
+        raise RunError(f"{folder}: none of the examples asked for is there")
+    steps = sum(row.forward_passes for row in rows.values()) / len(rows)
+    graded = [row.correct for row in rows.values() if row.correct is not None]
+    return LiveSummary(
+        model=run.model,
+        task=run.task,
+        method=run.method,
+        n=len(rows),
+        accuracy=sum(graded) / len(graded) if graded else None,
+        steps=steps,
+        budget=run.shape.steps,
+        saving=1 - steps / run.shape.steps,
+        exits=sum(row.exit_step is not None for row in rows.values()) / len(rows),
+        tokens_per_forward=run.shape.length / steps,
+        **_compare(rows, _baseline_of(run)),
+    )
+
+
+def _baseline_of(run: LiveRun) -> Mapping[int, LiveRow]:
+    """The baseline's examples, if it was run alike; empty otherwise."""
+    folder = run.folder.parent / f"method={BASELINE}"
+    if not (folder / "manifest.json").exists():
+        return {}
+    baseline = open_live(folder)
+    identities = [dict(r.manifest.identity) for r in (run, baseline)]
+    for identity in identities:
+        for key in OF_THE_METHOD:
+            identity.pop(key, None)
+    alike = identities[0] == identities[1]
+    return {row.trajectory: row for row in baseline.rows()} if alike else {}
+
+
+def _compare(
+    rows: Mapping[int, LiveRow], baseline: Mapping[int, LiveRow]
+) -> dict[str, float | None]:
+    pairs = [(rows[i], baseline[i]) for i in sorted(rows.keys() & baseline.keys())]
+    pairs = [(a, b) for a, b in pairs if a.correct is not None and b.correct is not None]
+    if not pairs:
+        return {"drop": None, "identical": None}
+    lost = sum(bool(b.correct) - bool(a.correct) for a, b in pairs)
+    same = sum(a.answer == b.answer for a, b in pairs)
+    return {"drop": 100 * lost / len(pairs), "identical": same / len(pairs)}

@@ -1,0 +1,224 @@
+"""Methods with their gates: names and settings become something that decodes.
+
+A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is
+a rule or a gate. `METHOD.NAME=VALUE` does where only one part of the method has that name.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from c4.errors import ConfigError
+from c4.record import (
+    METHODS,
+    RULES,
+    ExitGate,
+    LiveMethod,
+    Method,
+    Plan,
+    RecordConfig,
+    Vocabulary,
+    make_rule,
+    plan_decode,
+    plan_live,
+    rule_settings,
+)
+from c4.replay._calibrate import load_calibration
+from c4.replay._candidates import CandidateReader
+from c4.replay._gates import GATES, Gate
+from c4.replay._live import LiveGate
+from c4.replay._registry import make_gate
+from c4.tasks import Shape, Task
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """Methods as a user chooses them."""
+
+    methods: Sequence[str]
+    settings: Sequence[str] = ()
+    calibration: Path | None = None
+    """A file that `c4 calibrate` wrote, for the gate it is about."""
+    label: str | None = None
+    """What the results go by, of a single method."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter, as `--set` gives it."""
+
+    text: str
+    owners: tuple[str, ...]
+    name: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Setting":
+        target, equals, value = text.partition("=")
+        *owners, name = target.split(".")
+        if not equals or not value or not name or len(owners) > 2:
+            raise ConfigError(
+                f"--set {text}: write NAME=VALUE, PART.NAME=VALUE or METHOD.PART.NAME=VALUE, "
+                "as in --set cctc.tau=0.8"
+            )
+        return cls(text, tuple(owners), name, value)
+
+    def parts_of(self, name: str, method: Method) -> list[str]:
+        """The parts of a method that it speaks of and that have such a parameter."""
+        parts = [part for part in (method.rule, method.gate) if part is not None]
+        owners = list(self.owners)
+        if owners and owners[0] == name and (len(owners) == 2 or name not in parts):
+            owners.pop(0)
+        wanted = [part for part in parts if owners in ([], [part])]
+        return [part for part in wanted if self.name in parameters_of(part)]
+
+
+def plan_methods(
+    config: RecordConfig, choice: MethodChoice, *, recorded: bool = False
+) -> list[Plan]:
+    """A task under every chosen method: same examples, same model, a folder for each."""
+    for name in choice.methods:
+        check_method(name)
+    base = plan_decode(config)
+    dream = base.checkpoint.model_type.lower() == "dream"
+    methods = resolve_methods(choice, base.task, dream=dream)
+    return [plan_live(base, method, recorded=recorded) for method in methods]
+
+
+def check_method(name: str) -> None:
+    """Refuse a name that is none."""
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=3) or METHODS
+        raise ConfigError(f"no method named {name!r}; known here: {', '.join(near)}")
+
+
+def resolve_methods(choice: MethodChoice, task: Task, *, dream: bool = False) -> list[LiveMethod]:
+    """The chosen methods with every parameter: the paper's, the calibration's, the user's."""
+    if choice.label is not None and len(choice.methods) != 1:
+        raise ConfigError(f"--label {choice.label} names one method; {len(choice.methods)} chosen")
+    settings = [Setting.parse(text) for text in choice.settings]
+    _check_taken(choice.methods, settings)
+    frozen = _frozen(choice)
+    resolved = []
+    for name in choice.methods:
+        method = METHODS[name]
+        changes = _changes(name, settings)
+        if method.gate is not None:
+            changes[method.gate] = frozen.get(method.gate, {}) | changes.get(method.gate, {})
+        resolved.append(_resolve(name, changes, task, dream, choice.label))
+    return resolved
+
+
+def _resolve(
+    name: str, changes: Mapping[str, Mapping[str, Any]], task: Task, dream: bool, label: str | None
+) -> LiveMethod:
+    method = METHODS[name]
+    paper = rule_settings(method, task, dream=dream)
+    rule: Any = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
+    changed = _changed(method.rule, rule, make_rule(method.rule, paper))
+    if method.gate is None:
+        return LiveMethod(
+            label=label or _label(name, method, changed), rule_name=method.rule, rule=rule
+        )
+    gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
+    changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
+    return LiveMethod(
+        label=label or _label(name, method, changed),
+        rule_name=method.rule,
+        rule=rule,
+        gate_name=method.gate,
+        gate_settings=asdict(gate),
+        make_gate=LiveGates(gate),
+    )
+
+
+@dataclass(frozen=True)
+class LiveGates:
+    """Makes the same gate for each decode.
+
+    The reader is new every time too: what it remembers of one decode would make the next one of
+    the same example cheaper than it is.
+    """
+
+    gate: Gate
+
+    def __call__(self, task: Task, vocabulary: Vocabulary, shape: Shape) -> ExitGate:
+        return LiveGate(self.gate, shape, CandidateReader(task, vocabulary, shape.length))
+
+
+def parameters_of(part: str) -> dict[str, Any]:
+    """The fields of a rule or a gate, by name."""
+    kind = RULES.get(part) or GATES[part]
+    return {spec.name: spec for spec in fields(kind)} if is_dataclass(kind) else {}
+
+
+def _check_taken(methods: Sequence[str], settings: Sequence[Setting]) -> None:
+    """Every setting must reach some chosen method, and only one part of it."""
+    for setting in settings:
+        takers = {name: setting.parts_of(name, METHODS[name]) for name in methods}
+        for name, parts in takers.items():
+            if len(parts) > 1:
+                ways = " or ".join(f"{part}.{setting.name}={setting.value}" for part in parts)
+                raise ConfigError(
+                    f"--set {setting.text}: {name} has a {setting.name} in each of "
+                    f"{' and '.join(parts)}; write {ways}"
+                )
+        if not any(takers.values()):
+            have = ", ".join(_settable(methods)) or "nothing to set"
+            raise ConfigError(f"--set {setting.text}: no chosen method takes that; there is {have}")
+
+
+def _settable(methods: Sequence[str]) -> list[str]:
+    chosen = [METHODS[name] for name in methods]
+    parts = {method.rule for method in chosen} | {m.gate for m in chosen if m.gate is not None}
+    return [f"{part}.{name}" for part in sorted(parts) for name in parameters_of(part)]
+
+
+def _changes(name: str, settings: Sequence[Setting]) -> dict[str, dict[str, Any]]:
+    """What the user sets in a method, by part."""
+    changes: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        for part in setting.parts_of(name, METHODS[name]):
+            value = _value(parameters_of(part)[setting.name].type, setting)
+            changes.setdefault(part, {})[setting.name] = value
+    return changes
+
+
+def _value(wanted: Any, setting: Setting) -> Any:
+    """A number where the parameter is one; the other kinds are read from text elsewhere."""
+    if isinstance(wanted, type) and wanted is not float:
+        return setting.value
+    try:
+        return float(setting.value)
+    except ValueError:
+        raise ConfigError(f"--set {setting.text}: {setting.name} is a number") from None
+
+
+def _frozen(choice: MethodChoice) -> dict[str, dict[str, Any]]:
+    """The calibrated parameters, under the name of their gate."""
+    if choice.calibration is None:
+        return {}
+    gate, parameters = load_calibration(choice.calibration)
+    if not any(METHODS[name].gate == gate for name in choice.methods):
+        raise ConfigError(f"{choice.calibration} is about {gate}, and no chosen method has it")
+    return {gate: dict(parameters)}
+
+
+def _changed(part: str, now: Any, paper: Any) -> dict[tuple[str, str], Any]:
+    """The parameters that are not the paper's."""
+    return {
+        (part, name): value for name, value in asdict(now).items() if value != getattr(paper, name)
+    }
+
+
+def _label(name: str, method: Method, changed: Mapping[tuple[str, str], Any]) -> str:
+    """The method's name, and what was changed: `c4,H=2`."""
+    both = [part for part in (method.rule, method.gate) if part is not None]
+    words = [name]
+    for (part, parameter), value in changed.items():
+        alone = sum(parameter in parameters_of(p) for p in both) == 1
+        shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
+        words.append(f"{'' if alone else f'{part}.'}{parameter}={shown}")
+    return ",".join(words)

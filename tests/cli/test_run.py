@@ -1,0 +1,116 @@
+import json
+import random
+import time
+
+import pytest
+from test_cli import c4, start
+
+from c4.record import METHODS, find_live, open_live, open_run
+
+
+@pytest.fixture
+def run_args(random_llada, tmp_path):
+    options = {"--task": "svamp", "--model": random_llada, "--source": "embedded", "--n": 3}
+    return ["run", *(x for pair in options.items() for x in pair), "--out", tmp_path / "runs"]
+
+
+def test_methods_and_tasks_of_one_call_share_their_examples(run_args, tmp_path):
+    args = ("--method", "baseline", "--method", "c4", "--task", "mmlu", "--json")
+    result = c4(*run_args, *args)
+    assert result.exit_code == 0, result.output
+    summaries = json.loads(result.stdout)
+    pairs = [(s["task"], s["method"]) for s in summaries]
+    assert pairs == [(t, m) for t in ("svamp", "mmlu") for m in ("baseline", "c4")]
+    assert [s["saving"] for s in summaries[::2]] == [0, 0]
+    assert all(s["n"] == 3 and s["drop"] is not None for s in summaries)
+    runs = [open_live(folder) for folder in find_live(tmp_path / "runs")]
+    prompts = {(r.task, r.method): r.table()["prompt"].to_pylist() for r in runs}
+    for task in ("svamp", "mmlu"):
+        assert prompts[task, "baseline"] == prompts[task, "c4"]
+
+
+def test_a_table_says_how_a_method_did(run_args):
+    result = c4(*run_args, "--method", "baseline", "--method", "fast-dllm")
+    assert result.exit_code == 0, result.output
+    assert "24.0 of 24" in result.stdout
+    assert "fast-dllm" in result.stdout
+
+
+def test_the_baseline_on_disk_is_compared_with(run_args):
+    c4(*run_args, "--method", "baseline")
+    (summary,) = json.loads(c4(*run_args, "--method", "c4", "--json").stdout)
+    assert summary["drop"] == 0
+
+
+def test_a_recorded_run_can_be_replayed(run_args, tmp_path):
+    assert c4(*run_args, "--method", "wino", "--record").exit_code == 0
+    (folder,) = find_live(tmp_path / "runs")
+    assert len(open_run(folder)) == 3
+    result = c4("replay", "--runs", folder, "--gate", "cvee", "--json")
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)
+    assert summary["n"] == 3
+    refused = c4("replay", "--runs", folder, "--gate", "c4")
+    assert refused.exit_code == 2
+    assert "decode live instead: c4 run --method c4" in " ".join(refused.stderr.split())
+
+
+def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
+    c4(*run_args, "--method", "c4")
+    (folder,) = find_live(tmp_path / "runs")
+    result = c4("replay", "--runs", folder, "--gate", "cvee")
+    assert result.exit_code == 2
+    assert "run it with --record" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--method", "klas"], "no method named 'klas'; known here: klass"),
+        (["--method", "c4", "--task", "gsm9k"], "no task named 'gsm9k'"),
+        (["--method", "c4", "--set", "tau=0.5"], "write cctc.tau=0.5 or cvee.tau=0.5"),
+        (["--method", "c4", "--set", "H=-2"], "CCTC takes H at least 0"),
+        (["--method", "c4", "--method", "cvee", "--label", "x"], "names one method"),
+        (["--method", "c4", "--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_leaves_nothing(run_args, tmp_path, change, message):
+    result = c4(*run_args, *change)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_help_names_every_method(command):
+    text = "".join(c4(command, "--help").stdout.replace("│", " ").split())
+    for method in METHODS:
+        assert method in text
+
+
+def wait_for_results(root, count, process):
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if sum(1 for _ in root.rglob("pending/*.parquet")) >= count:
+            return
+        time.sleep(0.005)
+
+
+def contents(root):
+    (folder,) = find_live(root)
+    rows = open_live(folder).table().to_pylist()
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
+
+
+def test_a_process_killed_at_random_resumes_to_the_same_results(run_args, tmp_path):
+    args = [*run_args[:-1], tmp_path / "killed", "--n", 60, "--method", "c4"]
+    process = start(args)
+    wait_for_results(tmp_path / "killed", 5, process)
+    time.sleep(random.random() / 10)
+    process.kill()
+    process.communicate()
+    assert 5 <= len(contents(tmp_path / "killed")) < 60
+    assert c4(*args).exit_code == 0
+    c4(*run_args, "--n", 60, "--method", "c4")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "runs")

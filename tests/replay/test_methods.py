@@ -1,0 +1,144 @@
+"""Methods by name: the paper's settings, the user's, and a calibration's."""
+
+import json
+import math
+
+import pytest
+
+from c4.errors import ConfigError
+from c4.record import CCTC, KLASS, METHODS, WINO, Threshold
+from c4.replay import GATES, MethodChoice, resolve_methods
+from c4.replay._registry import SAMPLERS
+from c4.tasks import TASKS
+
+
+def resolve(method, *settings, task="gsm8k", dream=False, **options):
+    choice = MethodChoice([method], settings, **options)
+    return resolve_methods(choice, TASKS[task], dream=dream)[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "dream", "tau", "epsilon"),
+    [
+        ("mmlu", False, 0.7, 0.015),
+        ("truthfulqa", False, 0.7, 0.015),
+        ("gsm8k", False, 0.6, 0.015),
+        ("math", True, 0.6, 0.015),
+        ("humaneval", False, 0.9, 0.01),
+        ("mbpp", False, 0.7, 0.01),
+        ("humaneval", True, 0.8, 0.001),
+        ("mbpp", True, 0.9, 0.001),
+    ],
+)
+def test_klass_has_the_paper_s_settings(task, dream, tau, epsilon):
+    assert resolve("klass", task=task, dream=dream).rule == KLASS(tau=tau, epsilon=epsilon)
+
+
+@pytest.mark.parametrize(
+    ("task", "tau"),
+    [("mmlu", 0.5), ("gsm8k", 0.6), ("math", 0.7), ("humaneval", 0.7), ("mbpp", 0.8)],
+)
+def test_wino_has_the_paper_s_settings(task, tau):
+    for method in ("wino", "wino+cvee"):
+        assert resolve(method, task=task).rule == WINO(tau=tau, tau_back=0.9)
+
+
+def test_the_ladder_adds_one_thing_a_rung():
+    core, cctc, c4 = (resolve(name) for name in ("cctc-core", "cctc", "c4"))
+    assert core.rule == CCTC(confirm=False, blocks="not-last")
+    assert cctc.rule == CCTC(blocks="not-last")
+    assert c4.rule == CCTC()
+    for rung in (core, cctc, c4, resolve("cvee")):
+        assert rung.gate_name == "cvee"
+        assert rung.gate_settings == {"tau": 0.7, "gamma": 2.0, "p_min": 3}
+    assert resolve("fast-dllm").rule == Threshold(tau=0.9)
+    assert resolve("fast-dllm").gate_name is None
+
+
+def test_every_gate_of_the_table_exists_and_every_sampler_is_refused_on_replay():
+    assert {method.gate for method in METHODS.values()} - {None} <= GATES.keys()
+    assert set(SAMPLERS) == {
+        "cctc-core",
+        "cctc",
+        "c4",
+        "fast-dllm",
+        "klass",
+        "slowfast",
+        "wino",
+        "wino+cvee",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "label"),
+    [
+        ("c4", ["H=2"], "c4,H=2"),
+        ("c4", ["c4.H=inf"], "c4,H=inf"),
+        ("c4", ["cctc.tau=0.9"], "c4,cctc.tau=0.9"),
+        ("c4", ["cvee.tau=0.5", "c4.cctc.tau=0.6"], "c4,cctc.tau=0.6,cvee.tau=0.5"),
+        ("c4", ["confirm=off", "blocks=0,2"], "c4,confirm=false,blocks=0,2"),
+        ("c4", ["H=1", "cvee.tau=0.7"], "c4"),
+        ("sched", ["curve=linear", "patience=2"], "sched,patience=2"),
+        ("wino+cvee", ["p_min=8", "gamma=4"], "wino+cvee,gamma=4,p_min=8"),
+        ("fast-dllm", ["tau=0.8"], "fast-dllm,tau=0.8"),
+        ("slowfast", ["explore=3"], "slowfast,explore=3"),
+    ],
+)
+def test_a_label_says_what_is_not_the_paper_s(method, settings, label):
+    assert resolve(method, *settings).label == label
+
+
+def test_settings_reach_the_part_they_name():
+    c4 = resolve("c4", "cctc.tau=0.9", "cvee.tau=0.5", "H=inf", "stall_valve=off")
+    assert c4.rule == CCTC(tau=0.9, H=math.inf, stall_valve=False)
+    assert c4.gate_settings["tau"] == 0.5
+    assert c4.identity["rule"]["H"] == "inf"
+    assert json.loads(json.dumps(c4.identity)) == c4.identity
+
+
+def test_a_part_s_setting_reaches_every_method_that_has_it_and_a_method_s_only_one():
+    choice = MethodChoice(["cctc", "c4", "baseline"], ["cctc.tau=0.9", "c4.H=2"])
+    cctc, c4, baseline = resolve_methods(choice, TASKS["math"])
+    assert (cctc.rule.tau, cctc.rule.H) == (0.9, 1)
+    assert (c4.rule.tau, c4.rule.H) == (0.9, 2)
+    assert baseline.label == "baseline"
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "message"),
+    [
+        ("c4", "tau=0.5", "c4 has a tau in each of cctc and cvee; write cctc.tau=0.5 or cvee.tau"),
+        ("c4", "c4.tau=0.5", "write cctc.tau=0.5 or cvee.tau=0.5"),
+        ("c4", "holes=2", "no chosen method takes that; there is cctc.tau, cctc.H"),
+        ("c4", "wino.tau=0.5", "no chosen method takes that"),
+        ("baseline", "tau=1", "there is nothing to set"),
+        ("c4", "H", "write NAME=VALUE"),
+        ("c4", "H=", "write NAME=VALUE"),
+        ("c4", "H=many", "H is a number"),
+        ("c4", "H=-1", "CCTC takes H at least 0"),
+        ("c4", "confirm=maybe", "cctc takes confirm on or off, not 'maybe'"),
+        ("c4", "cvee.tau=2", "CVEE takes tau from 0 to 1"),
+        ("sched", "curve=round", "sched takes curve of linear, cosine, exponential"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, message):
+    with pytest.raises(ConfigError) as caught:
+        resolve(method, setting)
+    assert message in str(caught.value)
+
+
+def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
+    path = tmp_path / "cvee.json"
+    path.write_text(json.dumps({"gate": "cvee", "parameters": {"tau": 0.6, "gamma": 1.0}}))
+    c4 = resolve("c4", "gamma=3", calibration=path)
+    assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}
+    assert c4.rule == CCTC()
+    assert c4.label == "c4,cvee.tau=0.6,gamma=3"
+    with pytest.raises(ConfigError, match="is about cvee, and no chosen method has it"):
+        resolve("prophet", calibration=path)
+
+
+def test_a_label_of_one_s_own_is_for_one_method():
+    assert resolve("c4", "H=2", label="loose").label == "loose"
+    with pytest.raises(ConfigError, match="names one method; 2 chosen"):
+        resolve_methods(MethodChoice(["c4", "cvee"], label="x"), TASKS["math"])
