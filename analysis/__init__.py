@@ -1,5 +1,6 @@
 """Analysis: what recordings say, as frames and numbers. Draws nothing."""
 
+from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, main_cohort, time_shares
 from c4.analysis._evaluation import TaskEvaluation, evaluate_run
 from c4.analysis._evidence import COMPARED_GATES, Evidence
 from c4.analysis._exits import (
@@ -19,6 +20,7 @@ from c4.analysis._names import (
     task_label,
 )
 from c4.analysis._outcomes import OUTCOMES, best_source, held_out, method_totals
+from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table
 from c4.analysis._stabilization import (
     SETTLING,
     settled_by,
@@ -26,31 +28,51 @@ from c4.analysis._stabilization import (
     stabilization,
     stabilization_summary,
 )
+from c4.analysis._sweeps import H_SWEEP, h_sweep, scaling_table, wino_table
+from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 
 __all__ = [
+    "BLOCKS",
     "COMPARED_GATES",
     "FAMILY_LABELS",
     "GATE_SIGNALS",
+    "H_SWEEP",
     "METHOD_LABELS",
     "OUTCOMES",
+    "PAIRED",
     "PHASES",
     "SETTLING",
+    "TEXTS",
+    "TIME_SHARES",
+    "TOLERANCE",
+    "TRACE",
     "Evidence",
     "TaskEvaluation",
     "best_source",
+    "block_usage",
     "evaluate_run",
     "family_of",
     "gate_signals",
+    "h_sweep",
     "held_out",
     "in_order",
+    "main_cohort",
+    "mcnemar",
     "method_label",
     "method_totals",
     "model_label",
+    "paired_table",
     "phase_summary",
     "phase_table",
+    "scaling_table",
     "settled_by",
     "settled_interval",
     "stabilization",
     "stabilization_summary",
     "task_label",
+    "telling_trajectory",
+    "text_table",
+    "time_shares",
+    "trace_table",
+    "wino_table",
 ]

@@ -6,17 +6,22 @@ from pathlib import Path
 
 import polars as pl
 
+from c4.analysis._blocks import block_usage, main_cohort, plain_methods, time_shares
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis._names import in_order
 from c4.analysis._outcomes import (
     OUTCOMES,
     best_source,
     held_out,
+    live_outcomes,
+    method_totals,
     recorded_outcomes,
     replayed_outcomes,
 )
 from c4.analysis._stabilization import SETTLING, stabilization
-from c4.record import Run, find_runs, open_run
+from c4.analysis._sweeps import h_sweep
+from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
+from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run
 from c4.replay import Gate, make_gate
 from c4.tasks import get_task
 
@@ -37,6 +42,7 @@ class Evidence:
         tasks: Sequence[str] | None = None,
         model: str | None = None,
         gates: Sequence[str] = COMPARED_GATES,
+        trajectory: int | None = None,
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -44,12 +50,14 @@ class Evidence:
 
         Args:
             gates: what to replay over the recordings.
+            trajectory: which to show alone; the most telling one if None.
             note: told what is being read, for people who wait.
         """
         self.root = root
         self.tasks = tasks
         self.model = model
         self.gate_names = gates
+        self.trajectory = trajectory
         self.unsafe_code = unsafe_code
         self.note = note
 
@@ -61,6 +69,34 @@ class Evidence:
         """The recordings of full decodes."""
         runs = (open_run(folder) for folder in find_runs(self.root))
         return [run for run in runs if len(run) and self.wants(run.model, run.task)]
+
+    @cached_property
+    def live(self) -> list[LiveRun]:
+        """The results of methods that were run live."""
+        runs = (open_live(folder) for folder in find_live(self.root))
+        return [run for run in runs if self.wants(run.model, run.task)]
+
+    @cached_property
+    def bench(self) -> pl.DataFrame:
+        """The newest timing of every method."""
+        from c4 import record
+
+        if not hasattr(record, "read_bench"):
+            return pl.DataFrame(
+                schema={
+                    "model": pl.String,
+                    "task": pl.String,
+                    "method": pl.String,
+                    "tps": pl.Float64,
+                    "speedup": pl.Float64,
+                }
+            )
+        frame = pl.DataFrame(record.read_bench(self.root))
+        return frame.filter(
+            pl.struct("model", "task").map_elements(
+                lambda row: self.wants(row["model"], row["task"]), return_dtype=pl.Boolean
+            )
+        )
 
     def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
@@ -91,7 +127,61 @@ class Evidence:
         """Every method on every held-out example, from the best source. See `OUTCOMES`."""
         recorded = self._per_run(OUTCOMES, "reading", recorded_outcomes)
         replayed = self._per_run(OUTCOMES, "replaying and grading", self._replayed)
-        return best_source(held_out(pl.concat([recorded, replayed])))
+        live = [live_outcomes(run) for run in self.live]
+        return best_source(held_out(pl.concat([recorded, replayed, *live])))
+
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        """Every method and every shape in numbers."""
+        return method_totals(self.outcomes)
+
+    @cached_property
+    def main_outcomes(self) -> pl.DataFrame:
+        """The outcomes of plain methods in each task's main cohort."""
+        return plain_methods(main_cohort(self.outcomes))
+
+    @cached_property
+    def blocks(self) -> pl.DataFrame:
+        """Passes per block. See `BLOCKS`."""
+        return block_usage(self.main_outcomes, method_totals(self.main_outcomes))
+
+    @cached_property
+    def time_shares(self) -> pl.DataFrame:
+        """Seconds per block. See `TIME_SHARES`."""
+        return time_shares(self.main_outcomes, self.bench)
+
+    @cached_property
+    def h_sweep(self) -> pl.DataFrame:
+        """C⁴ under several H. See `H_SWEEP`."""
+        outcomes = main_cohort(self.outcomes)
+        return h_sweep(outcomes, method_totals(outcomes))
+
+    @cached_property
+    def trace(self) -> pl.DataFrame:
+        """The telling trajectory, step by step; empty where there is no recording."""
+        chosen = self._telling
+        return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
+
+    @cached_property
+    def texts(self) -> pl.DataFrame:
+        """Its buffer at every gate's exit; empty where there is no recording."""
+        chosen = self._telling
+        if chosen is None:
+            return TEXTS.to_frame()
+        gates = self.gates(chosen[0])
+        return text_table(*chosen, gates, unsafe_code=self.unsafe_code)
+
+    @cached_property
+    def _telling(self) -> tuple[Run, int] | None:
+        """The trajectory asked for, or the one on which gates disagree most."""
+        if self.trajectory is not None and self.runs:
+            return self.runs[0], self.trajectory
+        chosen = telling_trajectory(self.phases)
+        if chosen is None:
+            return None
+        model, task, index = chosen
+        run = next(run for run in self.runs if (run.model, run.task) == (model, task))
+        return run, index
 
     def _replayed(self, run: Run) -> pl.DataFrame:
         return replayed_outcomes(run, self.gates(run), unsafe_code=self.unsafe_code)

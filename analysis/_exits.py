@@ -42,8 +42,8 @@ GATE_SIGNALS = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
-        "kind": pl.String(),  # "course": the cohort's, per step; "trigger": one exit
-        "gate": pl.String(),  # null in a course
+        "kind": pl.String(),  # course: the cohort's, per step; trigger: an exit; settled: at s_j
+        "gate": pl.String(),  # of a trigger
         "trajectory": pl.Int32(),  # null in a course
         "progress": pl.Float64(),
         "signal": pl.String(),  # gap, confidence or entropy: mean over the task's region
@@ -145,12 +145,16 @@ def gate_signals(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
     """
     means = list(region_signals(run))
     numbers = np.concatenate([m.trajectory for m in means])
-    exits = _exits_by_trajectory(run, gates)
+    exits, settled = _moments(run, gates)
     rows = [GATE_SIGNALS.to_frame()]
     for signal in SIGNALS:
         course = _stack([getattr(m, signal) for m in means], run.shape.steps)  # (n, T)
         rows.append(_course(run, signal, course))
-        rows += [_triggers(run, signal, course, numbers, gate, exits[gate]) for gate in gates]
+        for gate in gates:
+            frame = _at_moments(run, course, numbers, exits[gate])
+            rows.append(_labelled(run, frame, signal, "trigger", gate))
+        frame = _at_moments(run, course, numbers, settled)
+        rows.append(_labelled(run, frame, signal, "settled"))
     return pl.concat(rows)
 
 
@@ -164,12 +168,20 @@ def _stack(parts: list[npt.NDArray[np.float64]], steps: int) -> npt.NDArray[np.f
     return stacked
 
 
-def _exits_by_trajectory(run: Run, gates: Mapping[str, Gate]) -> dict[str, dict[int, int]]:
+def _moments(
+    run: Run, gates: Mapping[str, Gate]
+) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
+    """By trajectory, the steps at which gates stop it, and at which it settles; 0 is never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}
+    settled: dict[int, int] = {}
     for part in load_signals(run):
+        numbers = part.trajectory.tolist()
         for name, steps in gate_exits(part, gates).items():
-            exits[name] |= dict(zip(part.trajectory.tolist(), steps.tolist(), strict=True))
-    return exits
+            exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
+        steps = stabilization_step(part.signals)
+        last = part.signals.step.max(axis=-1)
+        settled |= dict(zip(numbers, np.where(steps <= last, steps, 0).tolist(), strict=True))
+    return exits, settled
 
 
 def _course(run: Run, signal: str, values: npt.NDArray[np.float64]) -> pl.DataFrame:
@@ -179,24 +191,22 @@ def _course(run: Run, signal: str, values: npt.NDArray[np.float64]) -> pl.DataFr
     return _labelled(run, pl.DataFrame(columns), signal, "course")
 
 
-def _triggers(
+def _at_moments(
     run: Run,
-    signal: str,
     values: npt.NDArray[np.float64],
     numbers: npt.NDArray[np.int32],
-    gate: str,
-    exits: Mapping[int, int],
+    moments: Mapping[int, int],
 ) -> pl.DataFrame:
-    fired = [(i, number) for i, number in enumerate(numbers.tolist()) if exits[number]]
-    frame = pl.DataFrame(
+    """A signal where something happened to each trajectory, for those to which it did."""
+    happened = [(i, number) for i, number in enumerate(numbers.tolist()) if moments[number]]
+    return pl.DataFrame(
         {
-            "trajectory": [number for _, number in fired],
-            "progress": [exits[number] / run.shape.steps for _, number in fired],
-            "value": [float(values[i, exits[number] - 1]) for i, number in fired],
+            "trajectory": [number for _, number in happened],
+            "progress": [moments[number] / run.shape.steps for _, number in happened],
+            "value": [float(values[i, moments[number] - 1]) for i, number in happened],
         },
-        schema_overrides={"trajectory": pl.Int32(), "progress": pl.Float64()},
+        schema={"trajectory": pl.Int32(), "progress": pl.Float64(), "value": pl.Float64()},
     )
-    return _labelled(run, frame, signal, "trigger", gate)
 
 
 def _labelled(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis._names import family_of, in_order
-from c4.record import Run
+from c4.record import LiveRun, Origin, Run
 from c4.replay import Gate, replay
 from c4.tasks import Shape, get_task
 
@@ -35,6 +35,8 @@ OUTCOMES = pl.Schema(
     }
 )
 """One row per example and method."""
+
+CONFIRMED = int(Origin.CONFIRMED)
 
 COHORT = (
     "model",
@@ -98,6 +100,42 @@ def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl
         block_seconds=pl.lit(None),
         confirmed=pl.lit(None),
         settings=pl.lit("{}"),
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
+
+
+def live_outcomes(live: LiveRun) -> pl.DataFrame:
+    """What a method did live."""
+    identity = live.manifest.identity
+    wanted = [
+        "trajectory",
+        "forward_passes",
+        "exit_step",
+        "answer",
+        "correct",
+        "block_passes",
+        "block_seconds",
+        "committed_by",
+    ]
+    frame = pl.DataFrame(live.table().select(wanted))
+    settings = {key: identity.get(key) for key in ("rule", "gate")}
+    shape = live.shape
+    frame = frame.with_columns(
+        model=pl.lit(live.model),
+        task=pl.lit(live.task),
+        family=pl.lit(family_of(live.task)),
+        cohort=pl.lit(cohort_key(identity)),
+        method=pl.lit(live.method),
+        how=pl.lit("live"),
+        length=pl.lit(shape.length),
+        budget=pl.lit(shape.steps),
+        block=pl.lit(shape.block),
+        steps=pl.col("forward_passes"),
+        fired=pl.col("exit_step").is_not_null(),
+        confirmed=pl.col("committed_by")
+        .list.eval(pl.element() == int(Origin.CONFIRMED))
+        .list.mean(),
+        settings=pl.lit(json.dumps(settings)),
     )
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 

@@ -10,11 +10,16 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
 
-from c4.analysis import Evidence
+from c4.analysis import Evidence, method_totals
 from c4.errors import ConfigError
+from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
+from c4.figures._frontier import frontier_figure, h_sweep_figure
+from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
 from c4.figures._style import STYLE
+from c4.figures._text import text_figure
+from c4.figures._trace import trace_figure
 
 DPI = 200
 
@@ -60,6 +65,63 @@ EXHIBITS = {
             "so on long reasoning, CVEE hardly ever.",
             "c4 record --task math",
         ),
+        Exhibit(
+            "gates",
+            lambda evidence: evidence.gate_signals,
+            gates_figure,
+            "What stands where the answer is due when each gate stops, and where answers settle "
+            "(ticks): on long reasoning the margin gates stop left of them.",
+            "c4 record --task math",
+        ),
+        Exhibit(
+            "trace",
+            lambda evidence: evidence.trace,
+            trace_figure,
+            "One trajectory: which answer is read at each step, and what each gate waits for.",
+            "c4 record --task gsm8k",
+        ),
+        Exhibit(
+            "text",
+            lambda evidence: evidence.texts,
+            text_figure,
+            "The same trajectory as each gate would have handed it over; grey was filled by force.",
+            "c4 record --task gsm8k",
+        ),
+        Exhibit(
+            "blocks",
+            lambda evidence: evidence.blocks,
+            blocks_figure,
+            "A gate cuts off the last blocks, a sampler thins every one of them.",
+            "c4 run --method baseline --method c4 --task gsm8k",
+        ),
+        Exhibit(
+            "totals",
+            lambda evidence: evidence.blocks,
+            totals_figure,
+            "Steps saved against accuracy kept; a loss past two points is red.",
+            "c4 run --method baseline --method c4 --task gsm8k",
+        ),
+        Exhibit(
+            "time-share",
+            lambda evidence: evidence.time_shares,
+            time_share_figure,
+            "Which blocks the seconds go to, measured block by block.",
+            "c4 run --method baseline --method c4 --task gsm8k",
+        ),
+        Exhibit(
+            "h-sweep",
+            lambda evidence: evidence.h_sweep,
+            h_sweep_figure,
+            "More tolerated holes, fewer steps; accuracy does not follow in step.",
+            "c4 run --method c4 --set H=0 --task gsm8k, and so for other H",
+        ),
+        Exhibit(
+            "frontier",
+            lambda evidence: method_totals(evidence.main_outcomes),
+            frontier_figure,
+            "Up and to the left is better; the band is two points below full decoding.",
+            "c4 run --method baseline --method c4 --task gsm8k",
+        ),
     )
 }
 
@@ -86,6 +148,7 @@ class Hung:
     """A figure that has been drawn and written."""
 
     exhibit: Exhibit
+    frame: pl.DataFrame
     files: list[Path]
     data: Path
 
@@ -102,7 +165,7 @@ def hang(exhibit: Exhibit, evidence: Evidence, folder: Path, formats: list[Forma
         save_figure(figure, file)
     data = folder / f"{exhibit.name}.csv"
     frame.write_csv(data)
-    return Hung(exhibit, files, data)
+    return Hung(exhibit, frame, files, data)
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -161,6 +161,12 @@ def method_legend(
     )
 
 
+def shorten(text: str, most: int) -> str:
+    """A text on one line, cut to what fits beside an axis."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:
     """Ticks of an axis that runs from 0 to 1."""
     setter = ax.set_xticks if axis == "x" else ax.set_yticks

@@ -62,10 +62,14 @@ class CVEE(Checked):
     p_min: Number = parameter(3, meaning="stable steps in any case")
     threshold: ClassVar = "tau"
 
+    def patience(self, s: Signals) -> Floats:
+        """Stable steps that the answer must have behind it."""
+        return np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
+
     def level(self, s: Signals) -> Floats:
         """The confidence of a stable answer; NaN where it is not stable yet, and never fires."""
-        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
-        return np.where((s.candidate != NONE) & (s.run >= patience), s.confidence, np.nan)
+        stable = (s.candidate != NONE) & (s.run >= self.patience(s))
+        return np.where(stable, s.confidence, np.nan)
 
     def fires(self, s: Signals) -> BoolArray:
         return self.level(s) >= self.tau
@@ -120,9 +124,13 @@ class Prophet(Checked):
     mid: Number = parameter(5.0, low=-np.inf, meaning="threshold in the second")
     low: Number = parameter(2.5, low=-np.inf, meaning="threshold in the last")
 
-    def fires(self, s: Signals) -> BoolArray:
+    def demand(self, s: Signals) -> Floats:
+        """What the gap must reach at each step."""
         late = np.where(s.progress < 0.67, self.mid, self.low)
-        return s.region_gap >= np.where(s.progress < 0.33, self.high, late)
+        return np.where(s.progress < 0.33, self.high, late)
+
+    def fires(self, s: Signals) -> BoolArray:
+        return s.region_gap >= self.demand(s)
 
 
 class Curve(StrEnum):

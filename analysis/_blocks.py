@@ -1,0 +1,94 @@
+"""Where steps and seconds go, block by block."""
+
+import polars as pl
+
+from c4.analysis._names import in_order
+
+BLOCKS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "method": pl.String(),
+        "n": pl.UInt32(),
+        "block": pl.Int64(),  # 0…N−1
+        "passes": pl.Float64(),  # spent in it, on average
+        "share": pl.Float64(),  # of the block's budget; above 1 where a method may exceed it
+        "steps": pl.Float64(),  # in all blocks together
+        "budget": pl.Int32(),
+        "accuracy": pl.Float64(),
+        "drop": pl.Float64(),  # accuracy lost to the baseline on the same examples; null: unknown
+    }
+)
+TIME_SHARES = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "method": pl.String(),
+        "n": pl.UInt32(),
+        "block": pl.Int64(),
+        "seconds": pl.Float64(),  # measured in it, on average
+        "share": pl.Float64(),  # of the whole decode
+        "tps": pl.Float64(),  # from `c4 bench`; null where there is none
+    }
+)
+
+
+def main_cohort(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The cohort of each model and task that most methods share, without sweeps over shapes."""
+    counts = outcomes.group_by("model", "task", "cohort").agg(
+        methods=pl.col("method").n_unique(), n=pl.col("trajectory").n_unique()
+    )
+    best = (
+        counts.sort("methods", "n", "cohort", descending=True)
+        .group_by("model", "task", maintain_order=True)
+        .first()
+        .select("cohort")
+    )
+    return outcomes.join(best, on="cohort", how="semi")
+
+
+def plain_methods(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without variants such as `c4,H=2`, which belong to sweeps."""
+    return frame.filter(~pl.col("method").str.contains(",", literal=True))
+
+
+def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
+    """Passes that each method spends in each block. See `BLOCKS`."""
+    spent = outcomes.select(
+        "cohort",
+        "method",
+        "block_passes",
+        per_block=pl.col("budget") * pl.col("block") / pl.col("length"),
+    )
+    spent = (
+        _explode(spent, "block_passes")
+        .group_by("cohort", "method", "block")
+        .agg(
+            passes=pl.col("block_passes").mean(),
+            share=(pl.col("block_passes") / pl.col("per_block")).mean(),
+        )
+    )
+    joined = totals.drop("block").join(spent, on=["cohort", "method"])
+    return in_order(joined.select(pl.col(n).cast(k) for n, k in BLOCKS.items()), "block")
+
+
+def time_shares(outcomes: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
+    """Seconds that each method spends in each block, as measured. See `TIME_SHARES`."""
+    timed = outcomes.filter(pl.col("block_seconds").is_not_null())
+    keys = ["model", "task", "family", "method"]
+    counts = timed.group_by(keys).agg(n=pl.len())
+    blocks = _explode(timed.select(*keys, "block_seconds"), "block_seconds")
+    means = blocks.group_by(*keys, "block").agg(seconds=pl.col("block_seconds").mean())
+    whole = pl.col("seconds").sum().over(keys)
+    frame = means.with_columns(share=pl.col("seconds") / whole).join(counts, on=keys)
+    speeds = bench.select("model", "task", "method", "tps")
+    frame = frame.join(speeds, on=["model", "task", "method"], how="left")
+    return in_order(frame.select(pl.col(n).cast(k) for n, k in TIME_SHARES.items()), "block")
+
+
+def _explode(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """A row for every block, numbered from 0."""
+    numbered = frame.with_columns(block=pl.int_ranges(pl.col(column).list.len()))
+    return numbered.explode(column, "block")

@@ -1,0 +1,67 @@
+"""Paired statistics: a method against full decoding on the same examples."""
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from c4.analysis._bootstrap import bootstrap_interval
+from c4.analysis._names import in_order
+
+TOLERANCE = 2.0
+"""Points of accuracy that may be lost."""
+
+PAIRED = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "cohort": pl.String(),
+        "method": pl.String(),
+        "how": pl.String(),
+        "n": pl.Int64(),  # examples that both have, graded
+        "b": pl.Int64(),  # only the baseline is right
+        "c": pl.Int64(),  # only the method is
+        "p": pl.Float64(),  # McNemar's exact test
+        "difference": pl.Float64(),  # method minus baseline, in points
+        "low": pl.Float64(),
+        "high": pl.Float64(),  # 95% paired bootstrap
+        "identical": pl.Float64(),  # share with the baseline's answer
+    }
+)
+
+
+def mcnemar(b: int, c: int) -> float:
+    """The exact two-sided p-value of b against c discordant pairs."""
+    return 1.0 if b + c == 0 else float(stats.binomtest(b, b + c).pvalue)
+
+
+def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Every method against the baseline of its cohort. See `PAIRED`."""
+    baseline = outcomes.filter(pl.col("method") == "baseline").select(
+        "cohort", "trajectory", full="correct", full_answer="answer"
+    )
+    pairs = outcomes.filter(pl.col("method") != "baseline").join(
+        baseline, on=["cohort", "trajectory"]
+    )
+    pairs = pairs.filter(pl.col("correct").is_not_null() & pl.col("full").is_not_null())
+    rows = []
+    keys = ["model", "task", "family", "cohort", "method", "how"]
+    for key, group in pairs.group_by(keys, maintain_order=True):
+        full, given = group["full"].to_numpy(), group["correct"].to_numpy()
+        points = 100.0 * (given.astype(np.float64) - full)
+        low, high = bootstrap_interval(points, lambda resampled: resampled.mean(axis=1))
+        b, c = int((full & ~given).sum()), int((~full & given).sum())
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | {
+                "n": group.height,
+                "b": b,
+                "c": c,
+                "p": mcnemar(b, c),
+                "difference": float(points.mean()),
+                "low": low,
+                "high": high,
+                "identical": group["answer"].eq_missing(group["full_answer"]).mean(),
+            }
+        )
+    return in_order(pl.DataFrame(rows, schema=PAIRED))

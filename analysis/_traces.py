@@ -1,0 +1,212 @@
+"""Single trajectories, step by step and token by token."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from c4.analysis._exits import gate_exits
+from c4.errors import RunError, SandboxError
+from c4.record import Run, TokenArray, Trajectory
+from c4.replay import (
+    CVEE,
+    NONE,
+    Gate,
+    RunSignals,
+    filled_predictions,
+    load_signals,
+    make_gate,
+    stabilization_step,
+)
+from c4.tasks import get_task, grade
+
+TRACE = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "trajectory": pl.Int32(),
+        "step": pl.Int32(),
+        "budget": pl.Int32(),
+        "block": pl.Int32(),  # the one being decoded
+        "candidate": pl.String(),  # null where none is read
+        "final": pl.Boolean(),  # it is the full decode's
+        "settled": pl.Boolean(),  # and stays so
+        "confidence": pl.Float64(),  # of its span; null where undefined
+        "tau": pl.Float64(),
+        "run": pl.Int32(),
+        "patience": pl.Float64(),  # what `run` must reach
+        "gap": pl.Float64(),  # mean over the task's region
+        "threshold": pl.Float64(),  # what it must reach for Prophet
+        "exits": pl.String(),  # gates that stop here, comma-separated
+        "correct": pl.Boolean(),  # whether the full decode is right; null if not graded
+    }
+)
+TEXTS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "trajectory": pl.Int32(),
+        "method": pl.String(),  # a gate, or "baseline" for the full decode
+        "step": pl.Int32(),  # at which it ended
+        "budget": pl.Int32(),
+        "fired": pl.Boolean(),
+        "position": pl.Int32(),
+        "piece": pl.String(),  # what the token writes
+        "filled": pl.Boolean(),  # still masked when decoding ended, so filled by force
+        "in_answer": pl.Boolean(),
+        "answer": pl.String(),  # null where a grader finds none
+        "correct": pl.Boolean(),  # null where it cannot be graded here
+        "target": pl.String(),
+    }
+)
+"""Tokens up to the first end token."""
+
+
+def telling_trajectory(phases: pl.DataFrame) -> tuple[str, str, int] | None:
+    """Model, task and number of the trajectory on which gates disagree most; None if there is none.
+
+    Long reasoning before code before letters: there, stopping early has something to get wrong.
+    """
+    if phases.is_empty():
+        return None
+    order = {"long_reasoning": 0, "code": 1, "letters": 2}
+    spread = (
+        phases.group_by("model", "task", "family", "trajectory")
+        .agg(
+            sound=pl.col("fired").any() & (pl.col("fired") & ~pl.col("premature")).any(),
+            spread=pl.col("exit").max() - pl.col("exit").min(),
+        )
+        .with_columns(rank=pl.col("family").replace_strict(order, default=3))
+        .sort(
+            ["rank", "sound", "spread", "model", "task", "trajectory"],
+            descending=[False, True, True, False, False, False],
+        )
+    )
+    first = spread.row(0, named=True)
+    return first["model"], first["task"], first["trajectory"]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One trajectory of a run, with its signals."""
+
+    trajectory: Trajectory
+    part: RunSignals
+    place: int
+    """Its row in the part."""
+
+
+def _find(run: Run, index: int) -> _Found:
+    for part in load_signals(run):
+        places = np.flatnonzero(part.trajectory == index)
+        if len(places):
+            return _Found(run.trajectory(index), part, int(places[0]))
+    raise RunError(
+        f"{run.folder} has no trajectory {index}; there are {run.indices[0]} to {run.indices[-1]}"
+    )
+
+
+def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame:
+    """What CVEE and Prophet see of one trajectory at every step, and where gates stop it."""
+    found = _find(run, index)
+    family = get_task(run.task).family
+    cvee = CVEE()
+    prophet: Any = make_gate("prophet", family)
+    s, i = found.part.signals, found.place
+    steps = len(found.trajectory.cells.token)
+    candidate = s.candidate[i, :steps]
+    values = found.part.candidates[i]
+    settled_at = int(stabilization_step(s)[i])
+    stops = _stops(found, gates)
+    frame = pl.DataFrame(
+        {
+            "step": s.step[i, :steps],
+            "budget": s.budget[i, :steps],
+            "block": (s.step[i, :steps] - 1) // run.shape.steps_per_block,
+            "candidate": [None if c == NONE else values[c] for c in candidate.tolist()],
+            "final": (candidate == candidate[-1]) & (candidate[-1] != NONE),
+            "settled": s.step[i, :steps] >= settled_at,
+            "confidence": s.confidence[i, :steps],
+            "tau": np.full(steps, cvee.tau),
+            "run": s.run[i, :steps],
+            "patience": cvee.patience(s)[i, :steps],
+            "gap": s.region_gap[i, :steps],
+            "threshold": prophet.demand(s)[i, :steps],
+            "exits": [",".join(stops.get(step, [])) for step in range(1, steps + 1)],
+        },
+        schema_overrides={"candidate": pl.String()},
+    )
+    frame = frame.with_columns(
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        trajectory=pl.lit(index),
+        confidence=pl.col("confidence").fill_nan(None),
+        correct=pl.lit(found.trajectory.row.correct),
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in TRACE.items())
+
+
+def _stops(found: _Found, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
+    """Which gates stop the trajectory, by step."""
+    stops: dict[int, list[str]] = {}
+    for name, exits in gate_exits(found.part, gates).items():
+        stops.setdefault(int(exits[found.place]), []).append(name)
+    return stops
+
+
+def text_table(
+    run: Run, index: int, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+) -> pl.DataFrame:
+    """The buffer as each gate leaves it, token by token. See `TEXTS`."""
+    found = _find(run, index)
+    cells = found.trajectory.cells
+    filled = filled_predictions(cells.token, cells.masked)
+    last = len(filled)
+    exits = {name: int(e[found.place]) for name, e in gate_exits(found.part, gates).items()}
+    rows = [TEXTS.to_frame()]
+    for method, exit_at in {"baseline": 0, **exits}.items():
+        step = exit_at or last
+        # Where nothing fires, the last step commits what is still masked as scheduled.
+        forced = cells.masked[step - 1] & (exit_at > 0)
+        frame = _buffer(run, found.trajectory, filled[step - 1], forced, unsafe_code)
+        rows.append(
+            frame.with_columns(
+                method=pl.lit(method), step=pl.lit(step), fired=pl.lit(exit_at > 0)
+            ).select(pl.col(name).cast(kind) for name, kind in TEXTS.items())
+        )
+    return pl.concat(rows)
+
+
+def _buffer(
+    run: Run, trajectory: Trajectory, ids: TokenArray, forced: np.ndarray, unsafe_code: bool
+) -> pl.DataFrame:
+    row = trajectory.row
+    task = get_task(run.task)
+    traced = run.vocabulary.trace(ids.tolist())
+    found = task.extract(traced.text)
+    first, last = (found and traced.token_span(found.start, found.end)) or (0, 0)
+    n = max(1, len(traced.token_starts))  # an empty text still has a row to say so
+    starts = [*traced.token_starts, len(traced.text)] if traced.token_starts else [0, 0]
+    try:
+        correct = grade(task, row.example, traced.text, unsafe_code=unsafe_code).correct
+    except SandboxError:
+        correct = None
+    return pl.DataFrame(
+        {
+            "position": range(n),
+            "piece": [traced.text[starts[i] : starts[i + 1]] for i in range(n)],
+            "filled": forced[:n],
+            "in_answer": [first <= i < last for i in range(n)],
+        },
+        schema_overrides={"position": pl.Int32(), "piece": pl.String()},
+    ).with_columns(
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        trajectory=pl.lit(row.trajectory),
+        budget=pl.lit(row.steps),
+        answer=pl.lit(found.value if found else None),
+        correct=pl.lit(correct),
+        target=pl.lit(row.target),
+    )

@@ -1,0 +1,195 @@
+"""Where steps and time go: per block, in total with accuracy, and by the clock."""
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from c4.analysis import TOLERANCE, in_order, method_label, model_label, task_label
+from c4.figures._style import (
+    ALARM,
+    FAMILY_COLOURS,
+    INK,
+    QUIET,
+    best_columns,
+    mark_of,
+    method_legend,
+    panel_grid,
+    quiet_grid,
+    shorten,
+    styled,
+)
+
+
+@styled
+def blocks_figure(blocks: pl.DataFrame) -> Figure:
+    """The share of its budget that each block uses, per method.
+
+    Columns: model, task, family, method, block, share.
+    """
+    blocks = in_order(blocks, "block")
+    keys = _keys(blocks)
+    methods = in_order(blocks.select("method").unique())["method"].to_list()
+    figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.65)
+    for ax, key in zip(axes, keys, strict=True):
+        panel = _panel(blocks, key)
+        for method in methods:
+            rows = panel.filter(pl.col("method") == method)
+            mark = mark_of(method)
+            ax.plot(
+                rows["block"] + 1,
+                100 * rows["share"],
+                color=mark.colour,
+                marker=mark.marker,
+                markersize=3.5,
+                linewidth=1,
+                label=method,
+            )
+        _title(ax, key, blocks)
+        count = int(panel["block"].max()) + 1  # type: ignore[arg-type]
+        ax.set_xticks(range(1, count + 1, 1 + count // 9))
+        ax.set_ylim(bottom=0)
+        quiet_grid(ax, "y")
+    figure.supxlabel("block", fontsize=7.5)
+    figure.supylabel("steps used (% of budget)", fontsize=7.5)
+    method_legend(figure, methods, [method_label(m) for m in methods], "mark")
+    return figure
+
+
+@styled
+def totals_figure(blocks: pl.DataFrame) -> Figure:
+    """Steps of each method laid end to end over the blocks, its accuracy as a thin bar beneath.
+
+    Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop. A drop past
+    the tolerance is marked.
+    """
+    blocks = in_order(blocks, "block")
+    keys = _keys(blocks)
+    most = max(_panel(blocks, key)["method"].n_unique() for key in keys)
+    figure, axes = panel_grid(
+        len(keys), columns=min(2, len(keys)), height=0.55 + 0.3 * most, head=0.15
+    )
+    figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
+    for ax, key in zip(axes, keys, strict=True):
+        panel = _panel(blocks, key)
+        methods = panel["method"].unique(maintain_order=True).to_list()
+        for y, method in enumerate(methods):
+            rows = panel.filter(pl.col("method") == method)
+            _draw_total(ax, y, rows, method)
+        _method_axis(ax, methods)
+        ax.set(xlim=(0, 100))
+        ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])
+        _title(ax, key, blocks)
+    figure.supxlabel(
+        "thick: steps, % of the budget, block by block;  thin: accuracy, %", fontsize=7.5
+    )
+    return figure
+
+
+def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
+    first = rows.row(0, named=True)
+    parts = 100 * rows["passes"].to_numpy() / first["budget"]
+    _stack(ax, y - 0.08, parts.tolist(), mark_of(method).colour, height=0.5)
+    dropped = first["drop"] is not None and 100 * first["drop"] > TOLERANCE + 1e-9
+    note = f"{first['steps']:.1f} steps"
+    if first["accuracy"] is not None:
+        accuracy = 100 * first["accuracy"]
+        ax.barh(y + 0.3, accuracy, height=0.14, color=ALARM if dropped else INK)
+        note += f", {accuracy:.1f}%"
+    if dropped:
+        note += f" (−{100 * first['drop']:.1f})"
+    ax.annotate(
+        note,
+        (1.02, y),
+        xycoords=ax.get_yaxis_transform(),
+        va="center",
+        fontsize=6.5,
+        color=ALARM if dropped else INK,
+        annotation_clip=False,
+    )
+
+
+@styled
+def time_share_figure(shares: pl.DataFrame) -> Figure:
+    """Which block the time of a decode goes to, as measured; seconds and speed at the right.
+
+    Columns: model, task, family, method, block, seconds, share, tps.
+    """
+    shares = in_order(shares, "block")
+    keys = _keys(shares)
+    most = max(_panel(shares, key)["method"].n_unique() for key in keys)
+    figure, axes = panel_grid(
+        len(keys), columns=min(2, len(keys)), height=0.55 + 0.24 * most, head=0.15
+    )
+    figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
+    for ax, key in zip(axes, keys, strict=True):
+        panel = _panel(shares, key)
+        methods = panel["method"].unique(maintain_order=True).to_list()
+        for y, method in enumerate(methods):
+            rows = panel.filter(pl.col("method") == method)
+            parts = (100 * rows["share"]).to_list()
+            _stack(ax, y, parts, mark_of(method).colour, height=0.6, numbered=True)
+            seconds, tps = rows["seconds"].sum(), rows["tps"][0]
+            note = f"{seconds:.2f} s" + ("" if tps is None else f", {tps:.0f} tok/s")
+            ax.annotate(
+                note,
+                (1.02, y),
+                xycoords=ax.get_yaxis_transform(),
+                va="center",
+                fontsize=6.5,
+                annotation_clip=False,
+            )
+        _method_axis(ax, methods)
+        ax.set(xlim=(0, 100))
+        ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])
+        _title(ax, key, shares)
+    figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
+    return figure
+
+
+def _stack(
+    ax: Axes, y: float, parts: list[float], colour: str, *, height: float, numbered: bool = False
+) -> None:
+    """Bars end to end, every other one paler, so that blocks are told apart in grey too."""
+    left = 0.0
+    for i, part in enumerate(parts):
+        shade = _paler(colour, 0.35) if i % 2 else colour
+        ax.barh(y, part, left=left, height=height, color=shade, edgecolor="white", linewidth=0.4)
+        if numbered and part > 6:
+            ax.text(
+                left + part / 2,
+                y,
+                str(i + 1),
+                ha="center",
+                va="center",
+                fontsize=5.5,
+                color="white",
+            )
+        left += part
+
+
+def _paler(colour: str, by: float) -> tuple[float, float, float]:
+    r, g, b = to_rgb(colour)
+    return (r + (1 - r) * by, g + (1 - g) * by, b + (1 - b) * by)
+
+
+def _method_axis(ax: Axes, methods: list[str]) -> None:
+    ax.set_yticks(range(len(methods)), labels=[shorten(method_label(m), 19) for m in methods])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(methods) - 0.4, -0.6)
+    ax.axvline(100, color=QUIET, linewidth=0.5, linestyle=":")
+
+
+def _keys(frame: pl.DataFrame) -> list[tuple[str, str, str]]:
+    return frame.select("model", "task", "family").unique(maintain_order=True).rows()
+
+
+def _panel(frame: pl.DataFrame, key: tuple[str, str, str]) -> pl.DataFrame:
+    return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
+
+
+def _title(ax: Axes, key: tuple[str, str, str], frame: pl.DataFrame) -> None:
+    model, task, family = key
+    several = frame["model"].n_unique() > 1
+    title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
+    ax.set_title(title, color=FAMILY_COLOURS[family])

@@ -1,0 +1,128 @@
+"""Accuracy against steps, and how both answer to CCTC's tolerance of holes."""
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from c4.analysis import TOLERANCE, in_order, method_label, model_label, task_label
+from c4.figures._style import (
+    FAINT,
+    FAMILY_COLOURS,
+    PAGE,
+    QUIET,
+    TASK_MARKERS,
+    best_columns,
+    mark_of,
+    method_legend,
+    new_figure,
+    panel_grid,
+    quiet_grid,
+    styled,
+)
+
+
+@styled
+def frontier_figure(totals: pl.DataFrame) -> Figure:
+    """Accuracy against steps, a panel per task; the line joins what no method beats in both.
+
+    Columns: model, task, family, method, steps, budget, accuracy. The band is the baseline's
+    accuracy less the tolerance.
+    """
+    totals = in_order(totals)
+    keys = totals.select("model", "task", "family").unique(maintain_order=True).rows()
+    methods = in_order(totals.select("method").unique())["method"].to_list()
+    several = totals["model"].n_unique() > 1
+    figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.75)
+    for ax, (model, task, family) in zip(axes, keys, strict=True):
+        panel = totals.filter((pl.col("model") == model) & (pl.col("task") == task))
+        _draw_frontier(ax, panel)
+        title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
+        ax.set_title(title, color=FAMILY_COLOURS[family])
+    figure.supxlabel("steps (% of the budget)", fontsize=7.5)
+    figure.supylabel("accuracy (%)", fontsize=7.5)
+    method_legend(figure, methods, [method_label(m) for m in methods], "mark")
+    return figure
+
+
+def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
+    points = panel.filter(pl.col("accuracy").is_not_null()).with_columns(
+        x=100 * pl.col("steps") / pl.col("budget"), y=100 * pl.col("accuracy")
+    )
+    baseline = points.filter(pl.col("method") == "baseline")["y"]
+    if len(baseline):
+        ax.axhspan(baseline[0] - TOLERANCE, baseline[0], color=FAINT, linewidth=0, zorder=0)
+    front = points.sort("x", pl.col("y").neg())
+    front = front.filter(pl.col("y") > pl.col("y").cum_max().shift(fill_value=-np.inf))
+    ax.step(front["x"], front["y"], where="post", color=QUIET, linewidth=0.8, zorder=1)
+    for method, x, y in points.select("method", "x", "y").iter_rows():
+        mark = mark_of(method)
+        ax.plot(x, y, mark.marker, color=mark.colour, markersize=5.5, zorder=3, label=method)
+    ax.set_xlim(0, 104)
+    ax.margins(y=0.2)
+    low, high = ax.get_ylim()
+    if high - low < 2 * TOLERANCE:
+        middle = (low + high) / 2
+        ax.set_ylim(middle - 2 * TOLERANCE, middle + 2 * TOLERANCE)
+    ax.set_ylim(bottom=max(ax.get_ylim()[0], -TOLERANCE))
+    quiet_grid(ax)
+
+
+PANELS = {
+    "accuracy": "accuracy, points from H=1",
+    "steps": "steps, % of those at H=1",
+    "confirmed": "tokens confirmed (%)",
+}
+
+
+@styled
+def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
+    """Accuracy, steps and confirmed tokens against H, relative to H = 1 of the same sweep.
+
+    Columns: model, task, family, H (null: unlimited), accuracy, steps, confirmed.
+    """
+    sweep = in_order(sweep)
+    holes = sorted(sweep["H"].drop_nulls().unique().to_list())
+    places = {hole: i for i, hole in enumerate(holes)} | {None: len(holes)}
+    labels = [str(hole) for hole in holes] + (["∞"] if sweep["H"].null_count() else [])
+    figure = new_figure(PAGE, 2.4)
+    axes = figure.subplots(1, len(PANELS))
+    keys = sweep.select("model", "task", "family").unique(maintain_order=True).rows()
+    several = sweep["model"].n_unique() > 1
+    for i, (model, task, family) in enumerate(keys):
+        rows = sweep.filter((pl.col("model") == model) & (pl.col("task") == task))
+        rows = rows.with_columns(place=pl.col("H").replace_strict(places, return_dtype=pl.Int64))
+        name = f"{task_label(task)}, {model_label(model)}" if several else task_label(task)
+        for ax, column in zip(axes, PANELS, strict=True):
+            values = _relative(rows, column)
+            ax.plot(
+                rows.sort("place")["place"],
+                values,
+                color=FAMILY_COLOURS[family],
+                marker=TASK_MARKERS[i % len(TASK_MARKERS)],
+                markersize=4.5,
+                label=name,
+            )
+    for ax, column in zip(axes, PANELS, strict=True):
+        ax.set_title(PANELS[column], fontsize=7.5)
+        ax.set_xticks(range(len(labels)), labels=labels)
+        ax.set_xlabel("holes the core may cross, H")
+        if 1 in places:
+            ax.axvspan(places[1] - 0.3, places[1] + 0.3, color=FAINT, linewidth=0, zorder=0)
+        quiet_grid(ax, "y")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=min(6, len(names)))
+    return figure
+
+
+def _relative(rows: pl.DataFrame, column: str) -> list[float | None]:
+    """A column in the order of H, compared with its value at H = 1."""
+    values = rows.sort("place")[column]
+    at_one = rows.filter(pl.col("H") == 1)[column]
+    if column == "confirmed":
+        return (100 * values).to_list()
+    if not len(at_one) or at_one[0] is None:
+        return [None] * len(values)
+    if column == "steps":
+        return (100 * values / at_one[0]).to_list()
+    return (100 * (values - at_one[0])).to_list()

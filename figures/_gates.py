@@ -1,0 +1,94 @@
+"""What gates see: the course of gap, confidence and entropy, and their values at the triggers."""
+
+from math import ceil
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from c4.analysis import in_order, method_label, model_label, task_label
+from c4.figures._style import (
+    FAMILY_COLOURS,
+    INK,
+    QUIET,
+    mark_of,
+    method_legend,
+    new_figure,
+    panel_width,
+    share_axis,
+    styled,
+)
+
+SIGNALS = {"gap": "gap (logits)", "confidence": "confidence", "entropy": "entropy (nats)"}
+MOST_COLUMNS = 4
+
+
+@styled
+def gates_figure(signals: pl.DataFrame) -> Figure:
+    """Gap, confidence and entropy over progress, with the triggers of each gate.
+
+    Columns: model, task, family, kind, gate, trajectory, progress, signal, value, low, high. A
+    column of three panels for each model and task; ticks at the bottom are the s_j.
+    """
+    signals = in_order(signals.rename({"gate": "method"}))
+    gates = signals["method"].drop_nulls().unique(maintain_order=True).to_list()
+    keys = signals.select("model", "task", "family").unique(maintain_order=True).rows()
+    several = signals["model"].n_unique() > 1
+    columns = min(MOST_COLUMNS, len(keys))
+    bands = ceil(len(keys) / columns)
+    figure = new_figure(columns * panel_width(columns), bands * 3.6 + 0.5)
+    grid = figure.subplots(3 * bands, columns, squeeze=False)
+    for i, (model, task, family) in enumerate(keys):
+        panel = signals.filter((pl.col("model") == model) & (pl.col("task") == task))
+        axes = grid[3 * (i // columns) : 3 * (i // columns) + 3, i % columns]
+        title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
+        axes[0].set_title(title, color=FAMILY_COLOURS[family])
+        for ax, signal in zip(axes, SIGNALS, strict=True):
+            _draw_panel(ax, panel.filter(pl.col("signal") == signal), gates)
+            if i % columns == 0:
+                ax.set_ylabel(SIGNALS[signal])
+            if signal != "entropy":
+                ax.tick_params(labelbottom=False)
+    for spare in grid.flat:
+        if not spare.has_data():
+            spare.remove()
+    figure.supxlabel("progress of the decode; ticks: where answers settle", fontsize=7.5)
+    method_legend(figure, gates, [f"{method_label(gate)} stops" for gate in gates], "mark")
+    return figure
+
+
+def _draw_panel(ax: Axes, rows: pl.DataFrame, gates: list[str]) -> None:
+    course = rows.filter(pl.col("kind") == "course")
+    ax.fill_between(
+        course["progress"], course["low"], course["high"], color=QUIET, alpha=0.25, linewidth=0
+    )
+    ax.plot(course["progress"], course["value"], color=INK, linewidth=1)
+    settled = rows.filter(pl.col("kind") == "settled")["progress"]
+    ax.plot(
+        settled,
+        [0.03] * len(settled),
+        "|",
+        transform=ax.get_xaxis_transform(),
+        color=INK,
+        markersize=6,
+        markeredgewidth=0.6,
+        label="settled",
+    )
+    for gate in gates:
+        triggers = rows.filter((pl.col("kind") == "trigger") & (pl.col("method") == gate))
+        mark = mark_of(gate)
+        ax.scatter(
+            triggers["progress"],
+            triggers["value"],
+            s=13,
+            marker=mark.marker,
+            color=mark.colour,
+            edgecolor="white",
+            linewidth=0.25,
+            alpha=0.8,
+            zorder=3,
+            label=gate,
+        )
+    ax.set_xlim(0, 1.03)
+    ax.margins(y=0.12)
+    share_axis(ax, "x")

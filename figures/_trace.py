@@ -1,0 +1,129 @@
+"""One trajectory, four panels: its answers, their confidence and patience, and the margin."""
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from c4.analysis import method_label, model_label, task_label
+from c4.figures._style import (
+    FAINT,
+    INK,
+    PAGE,
+    QUIET,
+    mark_of,
+    method_legend,
+    new_figure,
+    shorten,
+    styled,
+)
+
+MOST_VALUES = 8
+"""Distinct answers that get a line of their own; older ones share the lowest."""
+MOST_LETTERS = 16
+
+
+@styled
+def trace_figure(trace: pl.DataFrame) -> Figure:
+    """Candidate, confidence, patience and gap of one trajectory, and where gates stop it.
+
+    Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
+    tau, run, patience, gap, threshold, exits, correct.
+    """
+    figure = new_figure(PAGE, 5.0)
+    answers, confidence, patience, gap = figure.subplots(
+        4, 1, sharex=True, height_ratios=[5, 3, 3, 3]
+    )
+    _draw_answers(answers, trace)
+    _draw_signal(confidence, trace, "confidence", "tau", "cvee")
+    confidence.set(ylabel="confidence", ylim=(0, 1.05))
+    _draw_signal(patience, trace, "run", "patience", "cvee")
+    patience.set_ylabel("steps unchanged")
+    _draw_signal(gap, trace, "gap", "threshold", "prophet")
+    gap.set(ylabel="gap (logits)", xlabel="step", xlim=(0.5, trace.height + 0.5))
+    gates = _draw_moments([answers, confidence, patience, gap], trace)
+    first = trace.row(0, named=True)
+    right = {True: "right", False: "wrong", None: "not graded"}[first["correct"]]
+    answers.set_title(
+        f"{task_label(first['task'])} on {model_label(first['model'])}, trajectory "
+        f"{first['trajectory']}; the full decode's answer is {right}"
+    )
+    labels = [f"{method_label(gate)} stops" for gate in gates]
+    method_legend(figure, gates, labels, "mark")
+    return figure
+
+
+def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
+    values = trace["candidate"].drop_nulls().unique(maintain_order=True).to_list()
+    final = trace["candidate"][-1]
+    others = [value for value in values if value != final][-(MOST_VALUES - 1) :]
+    lines = ([final] if final is not None else []) + others[::-1]
+    place = {value: y for y, value in enumerate(lines)}
+    runs = trace.group_by(pl.col("candidate").rle_id().alias("run"), maintain_order=True).agg(
+        pl.col("candidate").first(), first=pl.col("step").min(), last=pl.col("step").max()
+    )
+    for _, value, start, end in runs.drop_nulls("candidate").iter_rows():
+        y = place.get(value, len(lines))
+        colour = mark_of("cvee").colour if value == final else QUIET
+        ax.barh(y, end - start + 1, left=start - 0.5, height=0.55, color=colour)
+    labels = [shorten(value, MOST_LETTERS).replace("$", r"\$") for value in lines]
+    if len(values) > len(lines):
+        labels.append(f"{len(values) - len(lines)} earlier")
+    ax.set_yticks(range(len(labels)), labels=labels)
+    ax.set(ylim=(max(len(labels), 1) - 0.5, -0.7), ylabel="answer read")
+
+
+def _draw_signal(ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str) -> None:
+    ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
+    ax.step(
+        trace["step"],
+        trace[bar],
+        where="mid",
+        color=mark_of(gate).colour,
+        linewidth=0.9,
+        linestyle="--",
+    )
+    ax.annotate(
+        f"{method_label(gate)} asks for this",
+        (1.005, trace[bar][-1]),
+        xycoords=ax.get_yaxis_transform(),
+        color=mark_of(gate).colour,
+        fontsize=6.3,
+        va="center",
+        annotation_clip=False,
+    )
+
+
+def _draw_moments(axes: list[Axes], trace: pl.DataFrame) -> list[str]:
+    """Block edges, the step from which the answer stays, and the exits; the gates that fire."""
+    edges = trace.filter(pl.col("block") != pl.col("block").shift())["step"].to_list()
+    stays = trace.filter("settled")["step"].to_list() if trace["final"].any() else []
+    gates = []
+    for ax in axes:
+        for edge in edges:
+            ax.axvline(edge - 0.5, color=FAINT, linewidth=0.7, zorder=0)
+        if stays:
+            ax.axvspan(stays[0] - 0.5, trace.height + 0.5, color="#eef5ea", linewidth=0, zorder=0)
+    if stays:
+        axes[0].text(
+            0.995,
+            0.04,
+            "settled",
+            transform=axes[0].transAxes,
+            ha="right",
+            color="#3f7d2c",
+        )
+    for step, exits in trace.select("step", "exits").filter(pl.col("exits") != "").iter_rows():
+        for gate in exits.split(","):
+            gates.append(gate)
+            for ax in axes:
+                ax.axvline(step, color=mark_of(gate).colour, linewidth=1, zorder=2)
+            axes[0].plot(
+                step,
+                1.0,
+                mark_of(gate).marker,
+                color=mark_of(gate).colour,
+                transform=axes[0].get_xaxis_transform(),
+                clip_on=False,
+                markersize=6,
+            )
+    return gates

@@ -1,0 +1,102 @@
+"""Frames of every kind a figure may meet, hard ones among them, and what holds for all figures."""
+
+import numpy as np
+import polars as pl
+
+from c4.analysis import OUTCOMES, PHASES, family_of
+from c4.tasks import TASKS
+
+CASES = {
+    "plain": {"models": ["tiny"], "tasks": ["mmlu", "gsm8k", "humaneval"], "n": 12},
+    "one trajectory": {"models": ["tiny"], "tasks": ["math"], "n": 1},
+    "none fires": {"models": ["tiny"], "tasks": ["math", "mmlu"], "n": 5, "fires": 0.0},
+    "never settles": {"models": ["tiny"], "tasks": ["math"], "n": 6, "never": 1.0},
+    "thirteen tasks": {"models": ["tiny"], "tasks": list(TASKS), "n": 4},
+    "two models, long names": {
+        "models": ["GSAI-ML--LLaDA-8B-Instruct", "Dream-org--Dream-v0-Instruct-7B"],
+        "tasks": ["truthfulqa", "winogrande", "gsmhard"],
+        "n": 4,
+        "never": 0.3,
+    },
+}
+SETTLES = {"letters": (1, 15), "long_reasoning": (9, 2), "code": (3, 4)}
+
+
+def make_phases(models, tasks, n, *, fires=1.0, never=0.0, gates=("prophet", "cvee")):
+    """Exits and stabilizations that look like the real ones."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for model in models:
+        for task in tasks:
+            for trajectory in range(n):
+                settled = float(np.clip(rng.beta(*SETTLES[family_of(task)]), 0.02, 1))
+                settled = None if rng.random() < never else settled
+                for gate in gates:
+                    fired = bool(rng.random() < fires)
+                    exit_at = float(rng.uniform(0.02, 1)) if fired else 1.0
+                    premature = fired and (settled is None or exit_at < settled)
+                    early = settled - exit_at if premature and settled else None
+                    key = (model, task, family_of(task), trajectory, gate)
+                    rows.append((*key, fired, exit_at, settled, premature, early))
+    return pl.DataFrame(rows, schema=PHASES, orient="row")
+
+
+def make_settling(phases):
+    one = phases.filter(pl.col("gate") == phases["gate"][0])
+    shown = pl.col("stabilization") * 0.5
+    return one.select(
+        "model", "task", "family", "trajectory", "stabilization", first_appearance=shown
+    )
+
+
+def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
+    """Steps, blocks and grades of several methods; C4 thins blocks, CVEE cuts them off."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for model in models:
+        for task in tasks:
+            blocks = 4 if family_of(task) == "letters" else 8
+            for method in methods:
+                for trajectory in range(40, 40 + n):
+                    spent = [8] * blocks
+                    if method.startswith("c4"):
+                        spent = rng.integers(1, 5, size=blocks).tolist()
+                    if method == "cvee":
+                        spent = [8] * (blocks - 1) + [0]
+                    shape = (8 * blocks, 8 * blocks, 8)
+                    key = (model, task, family_of(task), model + task, method, "live", trajectory)
+                    answer = "a" if method == "baseline" else str(rng.choice(["a", "b"]))
+                    result = (sum(spent), method == "cvee", answer, bool(rng.random() < 0.6))
+                    rest = (spent, [0.01 * s for s in spent], 0.1, settings_of(method))
+                    rows.append((*key, *shape, *result, *rest))
+    return pl.DataFrame(rows, schema=OUTCOMES, orient="row")
+
+
+def settings_of(method):
+    hole = method.partition("H=")[2] or "1"
+    return '{"rule": {"name": "cctc", "H": %s}}' % ('"inf"' if hole == "inf" else hole)
+
+
+def check_figure(figure):
+    """Nothing overlaps among tick labels, nothing that is written leaves the page."""
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            labels = [t for t in axis.get_ticklabels() if t.get_text() and t.get_visible()]
+            low, high = sorted(axis.get_view_interval())
+            ticks = axis.get_ticklocs()
+            boxes = [
+                label.get_window_extent()
+                for label, tick in zip(axis.get_ticklabels(), ticks, strict=False)
+                if label in labels and low <= tick <= high
+            ]
+            for i, box in enumerate(boxes):
+                assert not any(box.overlaps(other) for other in boxes[i + 1 :]), axis.get_label()
+        for text in (ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label):
+            if text.get_text().strip():
+                box = text.get_window_extent()
+                assert min(box.x0, box.y0) >= -1, text.get_text()
+                assert box.x1 <= width + 1, text.get_text()
+                assert box.y1 <= height + 1, text.get_text()
+    return figure
