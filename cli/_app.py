@@ -9,6 +9,7 @@ from rich.logging import RichHandler
 from typer.core import TyperGroup
 
 from c4.cli import (
+    _bench,
     _calibrate,
     _figures,
     _grade,
@@ -63,6 +64,7 @@ def configure(
 
 app.command("record", help=_record.HELP)(_record.record_command)
 app.command("run", help=_run.HELP)(_run.run_command)
+app.command("bench", help=_bench.HELP)(_bench.bench_command)
 app.command("replay", help=_replay.HELP)(_replay.replay_command)
 app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)

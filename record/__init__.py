@@ -6,6 +6,7 @@ gives each trajectory once it is safe; `plan_live` does the same for a method of
 run. The decode loop takes a commit rule, a gate and an observer and knows no method by name.
 """
 
+from c4.record._bench import Bench, Protocol, read_bench, write_bench
 from c4.record._cctc import CCTC
 from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Schedule
@@ -65,6 +66,7 @@ __all__ = [
     "RULES",
     "TRAJECTORIES",
     "WINO",
+    "Bench",
     "Block",
     "BoolArray",
     "CellRecorder",
@@ -88,6 +90,7 @@ __all__ = [
     "Origin",
     "Plan",
     "Predictor",
+    "Protocol",
     "RecordConfig",
     "Recording",
     "Run",
@@ -117,6 +120,7 @@ __all__ = [
     "plan_decode",
     "plan_live",
     "plan_recording",
+    "read_bench",
     "regrade",
     "rule_settings",
     "run_folder",
@@ -125,5 +129,6 @@ __all__ = [
     "summarise",
     "summarise_live",
     "typed_parameters",
+    "write_bench",
     "write_part",
 ]

@@ -35,7 +35,7 @@ from c4.replay._gates import (
 )
 from c4.replay._grid import Grid, grid_exits, make_grid
 from c4.replay._live import LiveGate
-from c4.replay._methods import MethodChoice, check_method, plan_methods, resolve_methods
+from c4.replay._methods import MethodChoice, choose_live, plan_methods, resolve_methods
 from c4.replay._pool import Cohort, split_cohorts
 from c4.replay._registry import make_gate
 from c4.replay._replay import DECISIONS, replay, summarise_decisions
@@ -73,7 +73,7 @@ __all__ = [
     "calibrate",
     "can_run_live",
     "certify",
-    "check_method",
+    "choose_live",
     "evaluate_setting",
     "exit_step",
     "filled_predictions",

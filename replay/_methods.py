@@ -79,12 +79,17 @@ def plan_methods(
     config: RecordConfig, choice: MethodChoice, *, recorded: bool = False
 ) -> list[Plan]:
     """A task under every chosen method: same examples, same model, a folder for each."""
+    base, methods = choose_live(config, choice)
+    return [plan_live(base, method, recorded=recorded) for method in methods]
+
+
+def choose_live(config: RecordConfig, choice: MethodChoice) -> tuple[Plan, list[LiveMethod]]:
+    """A task's examples and model, and the chosen methods with their settings for both."""
     for name in choice.methods:
         check_method(name)
     base = plan_decode(config)
     dream = base.checkpoint.model_type.lower() == "dream"
-    methods = resolve_methods(choice, base.task, dream=dream)
-    return [plan_live(base, method, recorded=recorded) for method in methods]
+    return base, resolve_methods(choice, base.task, dream=dream)
 
 
 def check_method(name: str) -> None:

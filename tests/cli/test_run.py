@@ -5,7 +5,7 @@ import time
 import pytest
 from test_cli import c4, start
 
-from c4.record import METHODS, find_live, open_live, open_run
+from c4.record import METHODS, find_live, open_live, open_run, read_bench
 
 
 @pytest.fixture
@@ -114,3 +114,20 @@ def test_a_process_killed_at_random_resumes_to_the_same_results(run_args, tmp_pa
     assert c4(*args).exit_code == 0
     c4(*run_args, "--n", 60, "--method", "c4")
     assert contents(tmp_path / "killed") == contents(tmp_path / "runs")
+
+
+def test_timing_prints_a_table_and_keeps_it(run_args, tmp_path):
+    args = ["bench", *run_args[1:], "--n", 2, "--passes", 2, "--warmups", 1]
+    result = c4(*args, "--method", "baseline", "--method", "c4")
+    assert result.exit_code == 0, result.output
+    assert "1.00×" in result.stdout
+    kept = read_bench(tmp_path / "runs").to_pylist()
+    assert [row["method"] for row in kept] == ["baseline", "c4"]
+
+
+def test_timing_without_a_baseline_shows_no_speedup_and_says_why(run_args):
+    args = ["bench", *run_args[1:], "--n", 1, "--passes", 1, "--warmups", 0, "--json"]
+    result = c4(*args, "--method", "c4")
+    (row,) = json.loads(result.stdout)
+    assert row["speedup"] is None
+    assert "no --method baseline in this call" in result.stderr

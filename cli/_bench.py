@@ -1,0 +1,124 @@
+"""`c4 bench`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from c4.cli._decode import (
+    CalibrationOption,
+    LabelOption,
+    MethodOption,
+    SettingsOption,
+    TasksOption,
+    choose_methods,
+)
+from c4.cli._progress import console, progress
+from c4.cli._tables import new_table, show
+
+HELP = """Time methods by the paper's protocol.
+
+20 fixed examples after 2 warm-ups, 3 passes; mean of the pass means and their coefficient of
+variation. The clock runs around each whole decode, gate included, and waits for the device.
+Methods take turns from pass to pass. A speedup is over the baseline of the same call; without
+one there is none. The numbers are kept in OUT/bench.
+
+Examples:
+
+    c4 bench --method baseline --method c4 --task mmlu
+
+    c4 bench --method baseline --method c4 --method wino --task gsm8k --n 10 --json
+"""
+
+
+def bench_command(
+    method: MethodOption,
+    task: TasksOption,
+    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    n: Annotated[int, typer.Option(min=1, help="Timed examples.")] = 20,
+    warmups: Annotated[int, typer.Option(min=0, help="Examples decoded before them.")] = 2,
+    passes: Annotated[int, typer.Option(min=1, help="Passes over the examples.")] = 3,
+    skip: Annotated[int, typer.Option(min=0, help="Examples to pass over first.")] = 40,
+    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
+    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
+    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
+    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
+    settings: SettingsOption = None,
+    config: CalibrationOption = None,
+    label: LabelOption = None,
+    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    from c4.record import BASELINE, Bench, Protocol, RecordConfig, load_planned, write_bench
+    from c4.replay import choose_live
+
+    protocol = Protocol(n=n, warmups=warmups, passes=passes)
+    choice = choose_methods(method, settings, config, label)
+    chosen = [
+        choose_live(
+            RecordConfig(
+                task=name,
+                model=model,
+                revision=revision,
+                source=source,
+                n=protocol.examples,
+                skip=skip,
+                seed=seed,
+                length=gen_length,
+                steps=steps,
+                block=block_length,
+                device=device,
+                dtype=dtype,
+                out=out,
+                graded=False,
+            ),
+            choice,
+        )
+        for name in dict.fromkeys(task)
+    ]
+    with console.status(f"loading {model}"):
+        loaded = load_planned(chosen[0][0])
+    rows: list[dict[str, Any]] = []
+    for plan, methods in chosen:
+        bench = Bench(plan, methods, loaded, protocol)
+        with progress(f"timing {plan.task.name}", len(bench)) as advance:
+            for timed in bench:
+                advance(timed)
+        table = bench.table()
+        write_bench(plan, table)
+        rows += [
+            {"model": plan.checkpoint.name, "task": plan.task.name, **row}
+            for row in table.to_pylist()
+        ]
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        show(render(rows))
+    if BASELINE not in choice.methods:
+        typer.echo("no speedup: there is no --method baseline in this call", err=True)
+
+
+def render(rows: list[dict[str, Any]]) -> Table:
+    """One line a method."""
+    columns = ("task", "method", "s each", "CV", "TPS", "TPS before end", "tokens/forward")
+    table = new_table(*columns, "steps", "speedup", "step ratio")
+    for row in rows:
+        ratios = ("–" if row[k] is None else f"{row[k]:.2f}×" for k in ("speedup", "step_ratio"))
+        table.add_row(
+            row["task"],
+            row["method"],
+            f"{row['mean_seconds']:.4f}",
+            f"{row['cv']:.1f}%",
+            f"{row['tps']:.1f}",
+            f"{row['tps_before_end']:.1f}",
+            f"{row['tokens_per_forward']:.2f}",
+            f"{row['mean_passes']:.1f}",
+            *ratios,
+        )
+    return table
