@@ -357,11 +357,10 @@ def number_of(value: Any) -> int:
 class Names(dict[str, Any]):
     """The tests' globals: their own and the preamble's, builtins, then the program's."""
 
-    def __init__(self, candidate: Candidate, preamble: str, program: str, tests: str) -> None:
+    def __init__(self, candidate: Candidate, preamble: str, tests: str) -> None:
         super().__init__()
         self._candidate, self._hides_builtins = candidate, False
-        if not program[:1].isspace():  # else it goes on where the preamble stops
-            exec(compile(preamble, "<preamble>", "exec", dont_inherit=True), self)
+        exec(compile(preamble, "<preamble>", "exec", dont_inherit=True), self)
         # A program may not redefine abs() for the tests, unless all they name is built in, as
         # where the function asked for is called sum.
         symbols = symtable.symtable(tests, "<tests>", "exec").get_symbols()
@@ -404,7 +403,7 @@ def examine(job: dict[str, Any]) -> tuple[str, str]:
     tests = json.loads(os.pread(0, os.fstat(0).st_size, job["split"]))
     try:
         candidate.ask("run")
-        names = Names(candidate, preamble, program, tests)
+        names = Names(candidate, preamble, tests)
         exec(compile(tests, "<tests>", "exec", dont_inherit=True), names)
     except Gone:
         return why_gone(pid)

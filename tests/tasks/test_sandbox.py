@@ -161,12 +161,6 @@ def test_tests_see_what_the_program_answers(program, tests):
 
 
 @isolated
-def test_a_program_may_continue_its_preamble():
-    preamble = 'def double(n):\n    """Twice n."""\n'
-    assert run("    return 2 * n\n", preamble=preamble).verdict is Verdict.PASSED
-
-
-@isolated
 @pytest.mark.parametrize(
     ("lie", "tests"),
     [
