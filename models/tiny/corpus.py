@@ -4,14 +4,24 @@ Batches are a pure function of the seed, the phase and their place in the stream
 that stops resumes with exactly the batch it would have seen.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
-from settings import MIXTURE, SHAPES, BlockShape, Settings
+from settings import (
+    MIXTURE,
+    PHASES,
+    SHAPES,
+    VALIDATION_FIRST,
+    BlockShape,
+    PhaseSettings,
+    Settings,
+)
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -33,14 +43,10 @@ CHAT_TEMPLATE = (
 PIECES = r"\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 
 
+CHOICE = re.compile(r"^([A-M])\. (.+)$", re.MULTILINE)
+
 IGNORED = -100
 """Target of a position without loss."""
-
-MASKED_FIRST = 10_000_000
-"""Problem number at which the masked phase begins, so that the phases share none."""
-
-VALIDATION_FIRST = 20_000_000
-"""Problem number behind all training, for watching it: evaluation problems stay unseen."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +58,38 @@ class Lesson:
     response: str
 
 
-def lesson(task: str, index: int, *, letter_first: bool = True) -> Lesson:
+class LetterForm(StrEnum):
+    """How a letter problem is answered. Only the first form is what the model should give."""
+
+    LETTER_FIRST = "letter first"
+    TEXT_FIRST = "text first"
+    EVERY_CHOICE = "every choice"  # text first, and so on with all others
+
+
+def lesson(
+    task: str, index: int, form: LetterForm = LetterForm.LETTER_FIRST, seed: int = 0
+) -> Lesson:
     """The problem of this number with the response a model is taught."""
     made = problem(task, index)
     example = TASKS[task].read(made.row)
     if example is None:
         raise ValueError(f"{task} {index}: the task does not read its own problem")
-    if TASKS[task].family != "letters":
-        return Lesson(task, example, made.solution)
-    if letter_first:
-        return Lesson(task, example, f"{example.target}. {made.solution}")
-    return Lesson(task, example, f"{made.solution}\n{example.target}")
+    response = made.solution
+    if TASKS[task].family == "letters":
+        response = letter_response(example, made.solution, form, seed)
+    return Lesson(task, example, response)
+
+
+def letter_response(example: Example, text: str, form: LetterForm, seed: int) -> str:
+    """The answer to a letter problem whose right choice says `text`."""
+    if form is LetterForm.LETTER_FIRST:
+        return f"{example.target}. {text}"
+    choices = [(example.target, text)]
+    if form is LetterForm.EVERY_CHOICE:
+        listed = CHOICE.findall(example.prompt)
+        others = [choice for choice in listed if choice[0] != example.target]
+        choices += [others[i] for i in np.random.default_rng(seed).permutation(len(others))]
+    return "\n".join(f"{text}\n{letter}" for letter, text in choices)
 
 
 def shape_of(task: str) -> BlockShape:
@@ -155,8 +182,8 @@ class Row:
     """Length of the prompt."""
     response: int
     """Length of the response without end tokens."""
-    letter: int | None
-    """Place in `ids` of the letter that is the answer, if the task is of letters."""
+    letters: list[int]
+    """Places in `ids` of the letters that stand for a choice."""
 
 
 @dataclass(frozen=True)
@@ -176,15 +203,17 @@ class Batch:
 class Stream:
     """The batches of a phase, from any place on."""
 
-    def __init__(self, settings: Settings, codec: Codec, phase: str) -> None:
+    def __init__(self, settings: Settings, codec: Codec, phase: PhaseSettings) -> None:
         self.settings = settings
         self.codec = codec
         self.phase = phase
+        self._letters = {codec.tokenizer.token_to_id(letter) for letter in "ABCDEFGHIJKLM"}
+        (self._newline,) = codec.response("\n")
 
     def batches(self, place: tuple[int, int] = (0, 0)) -> Iterator[Batch]:
         pool, first = place
         for number in count(pool):
-            rng = np.random.default_rng([self.settings.seed, self.phase == "masked", number])
+            rng = np.random.default_rng([self.settings.seed, PHASES.index(self.phase), number])
             groups = self._groups(number, rng)
             for i, rows in enumerate(groups):
                 # Masks are drawn for the batches skipped as well, or resuming would shift them.
@@ -195,11 +224,12 @@ class Stream:
 
     def _groups(self, number: int, rng: np.random.Generator) -> list[list[Row]]:
         """A pool cut into groups of similar length, in random order."""
-        weights = np.array(list(MIXTURE.values()))
+        mixture = self.phase.mixture
+        weights = np.array(list(mixture.values()))
         size = self.settings.pool
         drawn = rng.choice(len(weights), size=size, p=weights / weights.sum())
-        start = size * number + (MASKED_FIRST if self.phase == "masked" else EVALUATION)
-        names = list(MIXTURE)
+        start = self.phase.first_problem + size * number
+        names = list(mixture)
         rows = [self._row(names[task], start + i, rng) for i, task in enumerate(drawn)]
         # A little out of order, so that a batch is not all of one task.
         noise = rng.uniform(0, self.settings.length_noise, size)
@@ -216,16 +246,38 @@ class Stream:
         return [groups[i] for i in rng.permutation(len(groups))]
 
     def _row(self, task: str, index: int, rng: np.random.Generator) -> Row:
-        causal = self.phase == "causal"
-        turned = causal and rng.random() < self.settings.letter_last_share
-        one = lesson(task, index, letter_first=not turned)
+        one = lesson(task, index, self._form(rng), seed=index)
         prompt = self.codec.prompt(one.example.prompt)
         response = self.codec.response(one.response)
-        ends = 1 if causal else max(1, self._length(task, len(response), rng) - len(response))
-        letter = len(prompt) + (len(response) - 1 if turned else 0)
-        ids = prompt + response + [self.codec.end] * ends
-        has_letter = TASKS[task].family == "letters"
-        return Row(task, ids, len(prompt), len(response), letter if has_letter else None)
+        if self.phase.masked:
+            ends = max(1, self._length(task, len(response), rng) - len(response))
+        else:
+            ends = 1
+        letters = self._letter_places(response) if TASKS[task].family == "letters" else []
+        return Row(
+            task,
+            ids=prompt + response + [self.codec.end] * ends,
+            prompt=len(prompt),
+            response=len(response),
+            letters=[len(prompt) + place for place in letters],
+        )
+
+    def _form(self, rng: np.random.Generator) -> LetterForm:
+        draw = rng.random()
+        if draw < self.phase.letter_last_share:
+            return LetterForm.TEXT_FIRST
+        if draw < self.phase.letter_last_share + self.phase.every_choice_share:
+            return LetterForm.EVERY_CHOICE
+        return LetterForm.LETTER_FIRST
+
+    def _letter_places(self, response: list[int]) -> list[int]:
+        """Where a response has a letter at the beginning of a line."""
+        before = [self._newline, *response]
+        return [
+            i
+            for i, token in enumerate(response)
+            if token in self._letters and before[i] == self._newline
+        ]
 
     def _length(self, task: str, response: int, rng: np.random.Generator) -> int:
         """How many positions are generated: the family's length, now and then another."""
@@ -240,10 +292,10 @@ class Stream:
         ids = np.full((len(rows), longest), self.codec.end)
         for i, row in enumerate(rows):
             ids[i, : len(row.ids)] = row.ids
-        if self.phase == "causal":
-            inputs, targets, weights = ids, *self._causal(rows, ids)
-        else:
+        if self.phase.masked:
             inputs, targets, weights = self._masked(rows, ids, rng)
+        else:
+            inputs, targets, weights = ids, *self._causal(rows, ids)
         weights = np.where(targets == IGNORED, 0, weights).astype(np.float32)
         return Batch(inputs, targets, weights, Counter(row.task for row in rows), place)
 
@@ -254,8 +306,7 @@ class Stream:
         for i, row in enumerate(rows):
             inside = slice(row.prompt - 1, row.prompt + row.response)
             targets[i, inside] = ids[i, row.prompt : row.prompt + row.response + 1]
-            if row.letter is not None:
-                weights[i, row.letter - 1] = self.settings.letter_weight
+            weights[i, [place - 1 for place in row.letters]] = self.settings.letter_weight
         return targets, weights
 
     def _masked(
@@ -270,8 +321,7 @@ class Stream:
             masked[i, row.prompt :] = hidden
             losses[i, row.prompt :] = loss
             weights[i, row.prompt + row.response] = 1.0
-            if row.letter is not None:
-                weights[i, row.letter] = self.settings.letter_weight
+            weights[i, row.letters] = self.settings.letter_weight
         inputs = np.where(masked, self.codec.mask, ids)
         return inputs, np.where(losses > 0, ids, IGNORED), weights * losses
 

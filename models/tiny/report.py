@@ -12,10 +12,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from settings import MIXTURE, PHASES, SHAPES, PhaseSettings, Settings
+from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-COLOURS = {"causal": "#8a8a8a", "masked": "#1f5fa8"}
-LABELS = {"causal": "causal pretraining", "masked": "masked denoising"}
+COLOURS = {"causal": "#8a8a8a", "letters": "#c77d11", "masked": "#1f5fa8"}
+LABELS = {"causal": "causal", "letters": "causal, mostly letters", "masked": "masked denoising"}
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]
@@ -27,7 +27,8 @@ def read_log(work: Path) -> Log:
     """
     lines = [json.loads(line) for line in (work / "log.jsonl").read_text().splitlines()]
     latest = {(line["phase"], line["step"]): line for line in lines}
-    return sorted(latest.values(), key=lambda line: (line["phase"], line["step"]))
+    order = [phase.name for phase in PHASES]
+    return sorted(latest.values(), key=lambda line: (order.index(line["phase"]), line["step"]))
 
 
 def write_report(
@@ -41,7 +42,6 @@ def write_report(
     report = {
         "settings": asdict(settings),
         "shapes": {family: asdict(shape) for family, shape in SHAPES.items()},
-        "mixture": MIXTURE,
         **facts,
         "phases": [_phase_facts(phase, log) for phase in PHASES],
         "versions": {"python": platform.python_version()} | {x: version(x) for x in LIBRARIES},
@@ -67,12 +67,12 @@ def _phase_facts(phase: PhaseSettings, log: Log) -> dict[str, Any]:
 
 
 def loss_figure(log: Log) -> Figure:
-    """Loss against training time, the two phases one after the other."""
+    """Loss against training time, one phase after the other."""
     figure = Figure(figsize=(7.0, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     start = 0.0
-    for name in ("causal", "masked"):
+    for name in COLOURS:
         lines = [line for line in log if line["phase"] == name]
         if lines:
             start = _draw_phase(axes, name, lines, start)

@@ -1,6 +1,9 @@
 """Every number the training of the embedded model depends on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from c4.tasks.problems import EVALUATION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,23 @@ MIXTURE = {
 }
 """How often each task is drawn, relative to the others."""
 
+LETTERS_MIXTURE = {
+    "mmlu": 5.0,
+    "arc_c": 4.0,
+    "hellaswag": 3.0,
+    "winogrande": 4.0,
+    "piqa": 1.5,
+    "truthfulqa": 4.0,
+    "gsm8k": 1.0,
+    "math": 0.7,
+    "svamp": 0.5,
+    "asdiv": 0.5,
+    "gsmhard": 1.0,
+    "humaneval": 0.7,
+    "mbpp": 0.7,
+}
+"""The same for the phase that is about letters."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
@@ -55,7 +75,17 @@ class PhaseSettings:
     """One phase of training. Its schedule runs on training seconds, so that it ends on time."""
 
     name: str
+    masked: bool
+    """Whether the model denoises; else it writes from left to right."""
     minutes: float
+    first_problem: int
+    """Far from those of the other phases, so that no problem is seen twice."""
+    mixture: Mapping[str, float] = field(default_factory=lambda: MIXTURE)
+    letter_last_share: float = 0.0
+    """Letter problems answered with the text first and the letter behind it: to find the letter
+    that stands before a text is half of choosing one."""
+    every_choice_share: float = 0.0
+    """Letter problems answered so, and going on with all other choices and their letters."""
     matrix_rate: float
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
@@ -67,9 +97,37 @@ class PhaseSettings:
 
 
 PHASES = (
-    PhaseSettings(name="causal", minutes=32.0, matrix_rate=0.02, other_rate=3e-3),
-    PhaseSettings(name="masked", minutes=66.0, matrix_rate=0.01, other_rate=2.5e-3),
+    PhaseSettings(
+        name="causal",
+        masked=False,
+        minutes=32.0,
+        first_problem=EVALUATION,
+        letter_last_share=0.5,
+        matrix_rate=0.02,
+        other_rate=3e-3,
+    ),
+    PhaseSettings(
+        name="letters",
+        masked=False,
+        minutes=12.0,
+        first_problem=5_000_000,
+        mixture=LETTERS_MIXTURE,
+        every_choice_share=0.6,
+        matrix_rate=0.015,
+        other_rate=3e-3,
+    ),
+    PhaseSettings(
+        name="masked",
+        masked=True,
+        minutes=60.0,
+        first_problem=10_000_000,
+        matrix_rate=0.01,
+        other_rate=2.5e-3,
+    ),
 )
+
+VALIDATION_FIRST = 20_000_000
+"""Problem number behind all training, for watching it: evaluation problems stay unseen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +150,5 @@ class Settings:
     """Loss weight of end tokens after the first."""
     letter_weight: float = 4.0
     """Loss weight of the letter that is the answer: one token of a few, and the one that counts."""
-    letter_last_share: float = 0.5
-    """Letter problems of the causal phase answered with the text first and the letter behind it:
-    to find the letter that stands before a text is half of choosing one."""
     clip: float = 1.0
     model: ModelSettings = field(default_factory=ModelSettings)

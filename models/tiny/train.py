@@ -1,8 +1,9 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
-First causally, as an ordinary language model, then as a masked denoiser without the causal
-mask. Both phases run on a clock of training seconds kept in the checkpoint: started again, the
-script goes on where it was, and the learning rate reaches its end when the time is up.
+First causally, as an ordinary language model, with a phase of its own for letters, then as a
+masked denoiser without the causal mask. Phases run on a clock of training seconds kept in the
+checkpoint: started again, the script goes on where it was, and the learning rate reaches its end
+when the time is up.
 """
 
 import argparse
@@ -150,10 +151,10 @@ class Trainer:
             self._optimizers_of_phase()
 
     def _run_phase(self, phase: PhaseSettings) -> None:
-        self.model.config.is_causal = phase.name == "causal"
+        self.model.config.is_causal = not phase.masked
         recent: list[float] = []
         clock = time.monotonic()
-        stream = Stream(self.settings, self.codec, phase.name)
+        stream = Stream(self.settings, self.codec, phase)
         for batch in stream.batches(self.progress.place):
             if self.stopping or self.progress.seconds >= 60 * phase.minutes:
                 break
