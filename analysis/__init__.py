@@ -1,6 +1,7 @@
 """Analysis: what recordings say, as frames and numbers. Draws nothing."""
 
 from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, main_cohort, time_shares
+from c4.analysis._calibrations import CALIBRATIONS, calibration_table, find_calibrations
 from c4.analysis._evaluation import TaskEvaluation, evaluate_run
 from c4.analysis._evidence import COMPARED_GATES, Evidence
 from c4.analysis._exits import (
@@ -21,6 +22,9 @@ from c4.analysis._names import (
 )
 from c4.analysis._outcomes import OUTCOMES, best_source, held_out, method_totals
 from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table
+from c4.analysis._published import published
+from c4.analysis._render import ReportTable, TableFormat, render_tables
+from c4.analysis._report import REPLAYED, REPORTS, make_report
 from c4.analysis._stabilization import (
     SETTLING,
     settled_by,
@@ -33,6 +37,7 @@ from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, tr
 
 __all__ = [
     "BLOCKS",
+    "CALIBRATIONS",
     "COMPARED_GATES",
     "FAMILY_LABELS",
     "GATE_SIGNALS",
@@ -41,22 +46,29 @@ __all__ = [
     "OUTCOMES",
     "PAIRED",
     "PHASES",
+    "REPLAYED",
+    "REPORTS",
     "SETTLING",
     "TEXTS",
     "TIME_SHARES",
     "TOLERANCE",
     "TRACE",
     "Evidence",
+    "ReportTable",
+    "TableFormat",
     "TaskEvaluation",
     "best_source",
     "block_usage",
+    "calibration_table",
     "evaluate_run",
     "family_of",
+    "find_calibrations",
     "gate_signals",
     "h_sweep",
     "held_out",
     "in_order",
     "main_cohort",
+    "make_report",
     "mcnemar",
     "method_label",
     "method_totals",
@@ -64,6 +76,8 @@ __all__ = [
     "paired_table",
     "phase_summary",
     "phase_table",
+    "published",
+    "render_tables",
     "scaling_table",
     "settled_by",
     "settled_interval",

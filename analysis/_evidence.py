@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from c4.analysis._blocks import block_usage, main_cohort, plain_methods, time_shares
+from c4.analysis._calibrations import calibration_table, find_calibrations
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis._names import in_order
 from c4.analysis._outcomes import (
@@ -21,7 +22,7 @@ from c4.analysis._outcomes import (
 from c4.analysis._stabilization import SETTLING, stabilization
 from c4.analysis._sweeps import h_sweep
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
-from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run
+from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_bench
 from c4.replay import Gate, make_gate
 from c4.tasks import get_task
 
@@ -43,6 +44,7 @@ class Evidence:
         model: str | None = None,
         gates: Sequence[str] = COMPARED_GATES,
         trajectory: int | None = None,
+        calibrations: Sequence[Path] | None = None,
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -51,6 +53,7 @@ class Evidence:
         Args:
             gates: what to replay over the recordings.
             trajectory: which to show alone; the most telling one if None.
+            calibrations: files of `c4 calibrate`; those in this folder and the root if None.
             note: told what is being read, for people who wait.
         """
         self.root = root
@@ -58,6 +61,7 @@ class Evidence:
         self.model = model
         self.gate_names = gates
         self.trajectory = trajectory
+        self._calibrations = calibrations
         self.unsafe_code = unsafe_code
         self.note = note
 
@@ -79,24 +83,9 @@ class Evidence:
     @cached_property
     def bench(self) -> pl.DataFrame:
         """The newest timing of every method."""
-        from c4 import record
-
-        if not hasattr(record, "read_bench"):
-            return pl.DataFrame(
-                schema={
-                    "model": pl.String,
-                    "task": pl.String,
-                    "method": pl.String,
-                    "tps": pl.Float64,
-                    "speedup": pl.Float64,
-                }
-            )
-        frame = pl.DataFrame(record.read_bench(self.root))
-        return frame.filter(
-            pl.struct("model", "task").map_elements(
-                lambda row: self.wants(row["model"], row["task"]), return_dtype=pl.Boolean
-            )
-        )
+        frame = pl.DataFrame(read_bench(self.root))
+        asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
+        return frame.filter(pl.Series(asked, dtype=pl.Boolean))
 
     def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
@@ -155,6 +144,15 @@ class Evidence:
         """C⁴ under several H. See `H_SWEEP`."""
         outcomes = main_cohort(self.outcomes)
         return h_sweep(outcomes, method_totals(outcomes))
+
+    @cached_property
+    def calibrations(self) -> pl.DataFrame:
+        """What calibrations cost. See `CALIBRATIONS`."""
+        paths = self._calibrations
+        if paths is None:
+            folders = {Path.cwd(), self.root.resolve()}
+            paths = [path for folder in sorted(folders) for path in find_calibrations(folder)]
+        return calibration_table(paths, self.runs)
 
     @cached_property
     def trace(self) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from c4.cli import (
     _models,
     _record,
     _replay,
+    _report,
     _run,
     _runs,
     _tasks,
@@ -68,6 +69,7 @@ app.command("bench", help=_bench.HELP)(_bench.bench_command)
 app.command("replay", help=_replay.HELP)(_replay.replay_command)
 app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)
+app.command("report", help=_report.HELP)(_report.report_command)
 app.command("figures", help=_figures.HELP)(_figures.figures_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs")(_runs.runs_command)

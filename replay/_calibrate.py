@@ -1,6 +1,7 @@
 """Calibration: the cheapest setting of a gate that keeps its promise on the pool."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -60,6 +61,8 @@ class Calibration:
     """The row that keeps the promise with the fewest steps; None if none does."""
     n: int
     """Trajectories in the pool."""
+    seconds: float = 0.0
+    """That the search took."""
 
     @property
     def parameters(self) -> dict[str, Value] | None:
@@ -90,6 +93,7 @@ class Calibration:
 
 def calibrate(grid: Grid, pool: Sequence[Cohort], promise: Promise) -> Calibration:
     """Try every setting on the pool."""
+    start = time.perf_counter()
     exits = [grid_exits(grid, cohort.signals.signals) for cohort in pool]
     n = sum(map(len, pool))
     columns: dict[str, Any] = {
@@ -110,7 +114,8 @@ def calibrate(grid: Grid, pool: Sequence[Cohort], promise: Promise) -> Calibrati
         columns["p_value"] = p_values(losses, n, promise.risk)
     columns |= {"keeps": keeps, "pareto": pareto_front(steps, worst)}
     chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
-    return Calibration(grid, promise, pl.DataFrame(columns), chosen, n)
+    seconds = time.perf_counter() - start
+    return Calibration(grid, promise, pl.DataFrame(columns), chosen, n, seconds)
 
 
 def evaluate_setting(calibration: Calibration, cohorts: Sequence[Cohort]) -> pl.DataFrame:
@@ -221,6 +226,7 @@ def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort
             }
             for cohort in pool
         ],
+        "seconds": round(calibration.seconds, 3),
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }

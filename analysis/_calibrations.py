@@ -1,0 +1,83 @@
+"""What calibration costs, from the files it leaves behind."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from c4.record import Run
+
+CALIBRATIONS = pl.Schema(
+    {
+        "file": pl.String(),
+        "model": pl.String(),
+        "gate": pl.String(),
+        "pool": pl.String(),  # tasks
+        "trajectories": pl.Int64(),
+        "forward_passes": pl.Int64(),  # null where the pool's recordings are gone
+        "decode_seconds": pl.Float64(),  # likewise
+        "settings": pl.Int64(),  # tried
+        "search_seconds": pl.Float64(),  # null in files of older versions
+        "chosen": pl.String(),
+        "worst_drop": pl.Float64(),  # on the pool, in points
+    }
+)
+
+
+def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFrame:
+    """One row for every file that `c4 calibrate` wrote. See `CALIBRATIONS`."""
+    rows = [_row(path, json.loads(path.read_text(encoding="utf-8")), runs) for path in paths]
+    return pl.DataFrame(rows, schema=CALIBRATIONS)
+
+
+def find_calibrations(folder: Path) -> list[Path]:
+    """The calibration files in a folder."""
+    return [path for path in sorted(folder.glob("*.json")) if _is_calibration(path)]
+
+
+def _is_calibration(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and {"gate", "parameters", "pool", "table"} <= content.keys()
+
+
+def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
+    pool = frozen["pool"]
+    passes, seconds = 0, 0.0
+    whole = True
+    for cohort in pool:
+        run = next((r for r in runs if dict(r.manifest.identity) == cohort["identity"]), None)
+        wanted = set(cohort["trajectories"])
+        rows = [row for row in run.rows() if row.trajectory in wanted] if run else []
+        whole &= len(rows) == len(wanted)
+        passes += sum(row.forward_passes for row in rows)
+        seconds += sum(row.wall_seconds for row in rows)
+    parameters = frozen["parameters"]
+    drops = [
+        row["worst_drop"]
+        for row in frozen["table"]
+        if parameters and all(row[name] == value for name, value in parameters.items())
+    ]
+    return {
+        "file": path.name,
+        "model": ", ".join(sorted({cohort["identity"]["model"] for cohort in pool})),
+        "gate": frozen["gate"],
+        "pool": ", ".join(cohort["identity"]["task"] for cohort in pool),
+        "trajectories": sum(len(cohort["trajectories"]) for cohort in pool),
+        "forward_passes": passes if whole else None,
+        "decode_seconds": seconds if whole else None,
+        "settings": len(frozen["table"]),
+        "search_seconds": frozen.get("seconds"),
+        "chosen": _spell(parameters) if parameters else None,
+        "worst_drop": drops[0] if drops else None,
+    }
+
+
+def _spell(parameters: dict[str, Any]) -> str:
+    """A setting in a line."""
+    values = {k: f"{v:g}" if isinstance(v, float) else str(v) for k, v in parameters.items()}
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -1,0 +1,153 @@
+"""Tables as text: Markdown, LaTeX, CSV or JSON. A missing number is a dash, never a guess."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+DASH = "–"
+
+
+class TableFormat(StrEnum):
+    """How a table is written."""
+
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: where its values are, and how they are shown."""
+
+    key: str
+    heading: str
+    decimals: int | None = None
+    """None for text and counts."""
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table with everything that its readers must know."""
+
+    name: str
+    caption: str
+    columns: Sequence[Column]
+    rows: pl.DataFrame
+    missing: Sequence[str] = field(default=())
+    """What could not be filled in, and the command that would."""
+    marked: str | None = None
+    """A column of booleans: where it is true, the accuracy fell past the tolerance."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.rows.is_empty()
+
+
+def without_unpublished(table: ReportTable) -> ReportTable:
+    """Without the published numbers where not one of them matches, and a note instead."""
+    theirs = [column.key for column in table.columns if column.key.startswith("paper_")]
+    if not theirs or any(table.rows[key].is_not_null().any() for key in theirs):
+        return table
+    columns = [column for column in table.columns if column.key not in theirs]
+    note = "published numbers: the paper has none for these models and tasks"
+    missing = [*table.missing, note] if table.rows.height else table.missing
+    return replace(table, columns=columns, rows=table.rows.drop(theirs), missing=missing)
+
+
+def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
+    """All tables in one text."""
+    if kind is TableFormat.JSON:
+        return json.dumps([_as_dict(table) for table in tables], ensure_ascii=False)
+    write = {
+        TableFormat.MARKDOWN: _markdown,
+        TableFormat.LATEX: _latex,
+        TableFormat.CSV: _csv,
+    }[kind]
+    return "\n\n".join(write(table) for table in tables)
+
+
+def _as_dict(table: ReportTable) -> dict[str, Any]:
+    facts = {"name": table.name, "caption": table.caption, "missing": list(table.missing)}
+    return facts | {"rows": table.rows.to_dicts()}
+
+
+def _csv(table: ReportTable) -> str:
+    notes = [table.caption, *table.missing]
+    return "\n".join(f"# {note}" for note in notes) + "\n" + table.rows.write_csv().rstrip()
+
+
+def _markdown(table: ReportTable) -> str:
+    head = [column.heading for column in table.columns]
+    rule = ["---" if _is_text(table, column) else "---:" for column in table.columns]
+    lines = [f"**{table.caption}**", ""]
+    lines += [f"| {' | '.join(cells)} |" for cells in (head, rule)]
+    for row in table.rows.iter_rows(named=True):
+        cells = [_cell(row, column).replace("|", r"\|") for column in table.columns]
+        if table.marked and row[table.marked]:
+            place = [column.key for column in table.columns].index("accuracy")
+            cells[place] = f"**{cells[place]} ▼**"
+        lines.append(f"| {' | '.join(cells)} |")
+    if table.marked and table.rows[table.marked].any():
+        lines += ["", "▼ a drop past 2.0 points."]
+    if table.missing:
+        lines += ["", "Missing:", *(f"- {note}" for note in table.missing)]
+    return "\n".join(lines)
+
+
+def _latex(table: ReportTable) -> str:
+    places = "".join("l" if _is_text(table, column) else "r" for column in table.columns)
+    head = " & ".join(_escape(column.heading) for column in table.columns)
+    body = []
+    for row in table.rows.iter_rows(named=True):
+        cells = [_escape(_cell(row, column)) for column in table.columns]
+        if table.marked and row[table.marked]:
+            place = [column.key for column in table.columns].index("accuracy")
+            cells[place] = rf"\textcolor{{red}}{{{cells[place]}}}"
+        body.append(" & ".join(cells) + r" \\")
+    notes = [table.caption]
+    marks = table.marked and table.rows[table.marked].any()
+    notes += ["Red: a drop past 2.0 points."] if marks else []
+    notes += [f"Missing: {'; '.join(table.missing)}."] if table.missing else []
+    return "\n".join(
+        [
+            r"\begin{table}[ht]",
+            r"\centering",
+            rf"\begin{{tabular}}{{{places}}}",
+            r"\toprule",
+            rf"{head} \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{_escape(' '.join(notes))}}}",
+            rf"\label{{tab:{table.name}}}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _cell(row: dict[str, Any], column: Column) -> str:
+    value = row[column.key]
+    if value is None:
+        return DASH
+    if column.decimals is None:
+        return str(value)
+    return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
+
+
+def _is_text(table: ReportTable, column: Column) -> bool:
+    return table.rows.schema[column.key] == pl.String()
+
+
+def _escape(text: str) -> str:
+    """Text as LaTeX wants it."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {char: f"\\{char}" for char in "&%$#_{}"}
+    special |= {DASH: "--", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "Δ": r"$\Delta$"}
+    return "".join(special.get(char, char) for char in text)

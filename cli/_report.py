@@ -1,0 +1,66 @@
+"""`c4 report`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._progress import status
+from c4.errors import RunError
+
+HELP = """Print the paper's tables from what is on disk.
+
+Names: main, ablation, paired, stabilization, scaling, calibration; all of them if none is given.
+Gates are replayed over recordings; samplers appear once `c4 run` has run them, and speeds once
+`c4 bench` has measured them. What is missing is a dash, and the caption says so.
+
+Examples:
+
+    c4 report main
+
+    c4 report main paired --against paper --format latex
+
+    c4 report --runs runs --task gsm8k --format json
+"""
+
+
+def report_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; or all.")
+    ] = None,
+    runs: RunsOption = Path("runs"),
+    form: Annotated[
+        Literal["markdown", "latex", "csv", "json"], typer.Option("--format", help="How.")
+    ] = "markdown",
+    against: Annotated[
+        Literal["paper"] | None,
+        typer.Option(help="Put the published numbers beside, where model and task match."),
+    ] = None,
+    task: TaskOption = None,
+    model: ModelOption = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files of `c4 calibrate`. [default: those here and in --runs]"),
+    ] = None,
+    unsafe_code: Annotated[
+        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+) -> None:
+    from c4.analysis import REPLAYED, Evidence, TableFormat, make_report, render_tables
+
+    with status("looking for recordings") as note:
+        evidence = Evidence(
+            runs,
+            tasks=task,
+            model=model,
+            gates=REPLAYED,
+            calibrations=calibration,
+            unsafe_code=unsafe_code,
+            note=note,
+        )
+        if not evidence.runs and not evidence.live:
+            raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
+        tables = make_report(names or ["all"], evidence, paper=against == "paper")
+    typer.echo(render_tables(tables, TableFormat("json" if as_json else form)))
