@@ -65,7 +65,7 @@ class CCTCCommits(ScheduledCommits):
         ready = reading.confidence[open_positions] >= self.rule.tau
         holes = np.cumsum(~ready)  # at a ready position: holes to its left
         in_core = ready & (holes <= self.rule.H)
-        confirmed = self._confirmed(open_positions[ready], reading)
+        confirmed = self._confirmed(reading, masked)
         core, late = open_positions[in_core], open_positions[ready & ~in_core]
         if self.rule.confirm:
             self._deferred, self._deferred_token = late, reading.token[late]
@@ -80,10 +80,11 @@ class CCTCCommits(ScheduledCommits):
             (Origin.SCHEDULE, self.top(step, reading, masked)),
         )
 
-    def _confirmed(self, ready: IntArray, reading: Reading) -> IntArray:
+    def _confirmed(self, reading: Reading, masked: BoolArray) -> IntArray:
         """Positions held back a step ago that are still ready, with the same token."""
-        same = reading.token[self._deferred] == self._deferred_token
-        return np.intersect1d(self._deferred[same], ready, assume_unique=True)
+        held = self._deferred
+        same = reading.token[held] == self._deferred_token
+        return held[same & masked[held] & (reading.confidence[held] >= self.rule.tau)]
 
     def _valve_opens(self, step: int, any_ready: bool, any_safe: bool) -> bool:
         self._stalled = self._stalled + 1 if any_ready and not any_safe else 0

@@ -75,6 +75,9 @@ class Signals:
         return self.step / self.budget
 
 
+SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
+
+
 @dataclass(frozen=True)
 class SignalReading:
     """Signals of some trajectories, and what their candidate and answer numbers stand for."""
@@ -118,7 +121,11 @@ def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalR
 
 
 class LiveSignals:
-    """The same signals inside a decode, one step at a time."""
+    """The same signals inside a decode, one step at a time.
+
+    What a gate does not ask for costs a decode nothing: the margins, half of the work, are
+    computed for all steps that lack them when one of them is looked at.
+    """
 
     def __init__(self, shape: Shape, reader: CandidateReader) -> None:
         self.shape = shape
@@ -129,38 +136,95 @@ class LiveSignals:
             for field in fields(Signals)
         }
         self._numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._before: StepView | None = None
+        self._views: list[StepView] = []
+        self._margins = 0
+        self._last, self._run, self._changes = NONE, 0, 0
         self._filled: TokenArray | None = None
 
     def append(self, view: StepView) -> Signals:
         """The signals of all steps so far, the present one last."""
         t = view.step - 1
+        self._views.append(view)
         kept = view.token if self._filled is None else self._filled
-        filled = np.where(view.masked, view.token, kept)
-        ((found, answer),) = self.reader.read(filled[None])
-        now = stack_views([view])
-        block_end = np.array([(view.block + 1) * self.shape.block])
-        spans = span_signals(now, spans_of([found]), block_end)
-        candidate = np.array([self._number(0, found.value if found else None)], dtype=np.int32)
-        both = now if self._before is None else stack_views([self._before, view])
+        self._filled = np.where(view.masked, view.token, kept)
+        ((found, answer),) = self.reader.read(self._filled[None])
+        span = _defined_span(found, (view.block + 1) * self.shape.block)
+        start, end = found.span if found and found.span else (NONE, NONE)
+        confidence = _mean(view.confidence, span)
+        candidate = self._number(0, found.value if found else None)
+        if span is None and self.reader.task.search is SearchMode.CODE:
+            candidate = NONE  # see `heard`
+        self._count(candidate)
         row = {
             "step": view.step,
             "budget": self.shape.steps,
-            "candidate": heard(candidate, spans["confidence"], self.reader)[0],
+            "candidate": candidate,
+            "span_start": start,
+            "span_end": end,
+            "confidence": confidence,
+            "entropy": _mean(view.entropy, span),
+            "run": self._run,
+            "changes": self._changes,
             "answer": self._number(1, answer),
-            **{name: column[0] for name, column in spans.items()},
-            **{name: column[-1] for name, column in margin_signals(both, self.reader).items()},
         }
         for name, value in row.items():
             self._columns[name][t] = value
-        run, changes = stability(self._columns["candidate"][: t + 1])
-        self._columns["run"][t], self._columns["changes"][t] = run[-1], changes[-1]
-        self._before, self._filled = view, filled
-        return Signals(**{name: column[: t + 1] for name, column in self._columns.items()})
+        return SignalsSoFar(self, t + 1)
+
+    def column(self, name: str, steps: int) -> npt.NDArray[Any]:
+        """A signal of the first steps."""
+        if name in MARGINS and self._margins < steps:
+            # One step back, for what has changed since.
+            first = max(0, self._margins - 1)
+            margins = margin_signals(stack_views(self._views[first:steps]), self.reader)
+            for margin, column in margins.items():
+                self._columns[margin][self._margins : steps] = column[self._margins - first :]
+            self._margins = steps
+        return self._columns[name][:steps]
+
+    def _count(self, candidate: int) -> None:
+        """`run` and `changes` after one more step, as `stability` has them for all at once."""
+        if candidate == NONE:
+            return
+        if self._last not in (NONE, candidate):
+            self._changes += 1
+            self._run = 0
+        self._run += 1
+        self._last = candidate
 
     def _number(self, kind: int, value: str | None) -> int:
         known = self._numbers[kind]
         return NONE if value is None else known.setdefault(value, len(known))
+
+
+class SignalsSoFar(Signals):
+    """Signals of a decode that goes on, each looked up when it is asked for."""
+
+    _live: LiveSignals
+    _steps: int
+
+    def __init__(self, live: LiveSignals, steps: int) -> None:
+        object.__setattr__(self, "_live", live)  # the fields are frozen
+        object.__setattr__(self, "_steps", steps)
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        if name not in SIGNAL_NAMES:
+            raise AttributeError(name=name, obj=self)
+        return self._live.column(name, self._steps)
+
+
+def _defined_span(found: Found | None, block_end: int) -> tuple[int, int] | None:
+    """The candidate's span, unless it cannot be located or reaches beyond the current block."""
+    if found is None or found.span is None or found.span[1] > block_end:
+        return None
+    return found.span
+
+
+def _mean(signal: FloatArray, span: tuple[int, int] | None) -> float:
+    """Mean over a span. The sum is exact, so it is the one that running sums give."""
+    if span is None:
+        return np.nan
+    return float(signal[span[0] : span[1]].sum(dtype=np.float64)) / (span[1] - span[0])
 
 
 def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
@@ -226,6 +290,23 @@ def stability(candidate: Ints) -> tuple[Ints, Ints]:
     at_change = np.maximum.accumulate(np.where(is_change, extractions - 1, 0), axis=-1)
     run = (extractions - at_change).astype(np.int32)
     return run, np.cumsum(is_change, axis=-1).astype(np.int32)
+
+
+MARGINS = frozenset(
+    {"region_gap", "length", "tail_length"}
+    | {
+        prefix + name
+        for prefix in ("", "tail_")
+        for name in (
+            "masked",
+            "masked_gap",
+            "masked_gap_median",
+            "masked_gap_quantile",
+            "changed",
+        )
+    }
+)
+"""The signals that `margin_signals` makes."""
 
 
 def margin_signals(cells: Cells, reader: CandidateReader) -> dict[str, npt.NDArray[Any]]:
