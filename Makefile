@@ -9,9 +9,7 @@ SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 .PHONY: demo test lint types unit benchmarks clean
 
 demo: $(VENV)/.installed
-	$(BIN)/c4 record --task math --out demo-out/runs
-	$(BIN)/c4 runs --runs demo-out/runs
-	@echo "The recording is in demo-out/runs; read it with polars.scan_parquet('demo-out/runs/**/cells/*.parquet')."
+	$(BIN)/c4 demo --out demo-out
 
 test: lint types unit
 

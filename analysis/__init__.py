@@ -23,7 +23,7 @@ from c4.analysis._names import (
 from c4.analysis._outcomes import OUTCOMES, best_source, held_out, method_totals
 from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table
 from c4.analysis._published import published
-from c4.analysis._render import ReportTable, TableFormat, render_tables
+from c4.analysis._render import Column, ReportTable, TableFormat, render_tables, show_cell
 from c4.analysis._report import REPLAYED, REPORTS, make_report
 from c4.analysis._stabilization import (
     SETTLING,
@@ -53,6 +53,7 @@ __all__ = [
     "TIME_SHARES",
     "TOLERANCE",
     "TRACE",
+    "Column",
     "Evidence",
     "ReportTable",
     "TableFormat",
@@ -81,6 +82,7 @@ __all__ = [
     "scaling_table",
     "settled_by",
     "settled_interval",
+    "show_cell",
     "stabilization",
     "stabilization_summary",
     "task_label",

@@ -88,7 +88,7 @@ def _markdown(table: ReportTable) -> str:
     lines = [f"**{table.caption}**", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (head, rule)]
     for row in table.rows.iter_rows(named=True):
-        cells = [_cell(row, column).replace("|", r"\|") for column in table.columns]
+        cells = [show_cell(row, column).replace("|", r"\|") for column in table.columns]
         if table.marked and row[table.marked]:
             place = [column.key for column in table.columns].index("accuracy")
             cells[place] = f"**{cells[place]} ▼**"
@@ -105,7 +105,7 @@ def _latex(table: ReportTable) -> str:
     head = " & ".join(_escape(column.heading) for column in table.columns)
     body = []
     for row in table.rows.iter_rows(named=True):
-        cells = [_escape(_cell(row, column)) for column in table.columns]
+        cells = [_escape(show_cell(row, column)) for column in table.columns]
         if table.marked and row[table.marked]:
             place = [column.key for column in table.columns].index("accuracy")
             cells[place] = rf"\textcolor{{red}}{{{cells[place]}}}"
@@ -132,7 +132,8 @@ def _latex(table: ReportTable) -> str:
     )
 
 
-def _cell(row: dict[str, Any], column: Column) -> str:
+def show_cell(row: dict[str, Any], column: Column) -> str:
+    """One value as its column shows it."""
     value = row[column.key]
     if value is None:
         return DASH

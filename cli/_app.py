@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from c4.cli import (
     _bench,
     _calibrate,
+    _demo,
     _figures,
     _grade,
     _models,
@@ -71,6 +72,7 @@ app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)
 app.command("report", help=_report.HELP)(_report.report_command)
 app.command("figures", help=_figures.HELP)(_figures.figures_command)
+app.command("demo", help=_demo.HELP)(_demo.demo_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs")(_runs.runs_command)
 app.command("tasks")(_tasks.tasks_command)

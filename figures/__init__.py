@@ -16,6 +16,7 @@ from c4.figures._gallery import (
     save_figure,
 )
 from c4.figures._gates import gates_figure
+from c4.figures._page import write_page
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
 from c4.figures._text import terminal_texts, text_figure
@@ -41,4 +42,5 @@ __all__ = [
     "time_share_figure",
     "totals_figure",
     "trace_figure",
+    "write_page",
 ]

@@ -1,0 +1,110 @@
+"""`c4 demo`."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4.cli._progress import console, status
+
+HELP = """Show everything c4 does, on the model that ships with it.
+
+Records the calibration pool and an evaluation set of three tasks, replays every gate, calibrates,
+runs C4 live against full decoding, and draws all tables and figures into one page. Each step is a
+command of its own and is printed before it runs. A second call reuses what is recorded.
+
+Examples:
+
+    c4 demo
+
+    c4 demo --n 8 --pool 8 --out /tmp/look
+"""
+
+POOL_TASKS = ("mmlu", "gsm8k", "math")
+TITLE = "c4: when may a diffusion language model stop?"
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("demo-out"),
+    n: Annotated[int, typer.Option(min=1, help="Evaluation examples of each task.")] = 20,
+    pool: Annotated[
+        int, typer.Option(min=1, max=40, help="Calibration examples of each task.")
+    ] = 20,
+) -> None:
+    tasks = ["mmlu", "gsm8k", _code_task() or "svamp"]
+    for arguments in demo_commands(out, tasks, n, pool):
+        console.print(f"\n$ c4 {shlex.join(arguments)}", markup=False, highlight=False)
+        _run(arguments)
+    typer.echo(f"\nopen {_hang_everything(out)}")
+
+
+def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
+    """What a user would type, in order."""
+    runs = ["--runs", str(out / "runs")]
+    chosen = [word for task in tasks for word in ("--task", task)]
+    gates = ("cvee", "confidence", "stability", "fixed-patience", "prophet", "sched", "oracle")
+    calibration = str(out / "runs" / "calibration.json")
+    record = [
+        ["record", "--task", task, "--skip", "0", "--n", str(pool), "--out", str(out / "runs")]
+        for task in POOL_TASKS
+    ]
+    record += [
+        ["record", "--task", task, "--n", str(n), "--out", str(out / "runs")] for task in tasks
+    ]
+    methods = ["--method", "baseline", "--method", "c4"]
+    return [
+        *record,
+        ["replay", *runs, *chosen, *(word for gate in gates for word in ("--gate", gate))],
+        ["calibrate", *runs, "--gamma", "2", "--pool", str(pool), "--out", calibration],
+        ["run", *methods, *chosen, "--n", str(n), "--out", str(out / "runs")],
+        ["report", *runs, "main", "paired", "stabilization"],
+    ]
+
+
+def _code_task() -> str | None:
+    """HumanEval, where this machine can isolate the programs it is graded by."""
+    from c4.errors import SandboxError
+    from c4.tasks import check_can_grade, get_task
+
+    try:
+        check_can_grade(get_task("humaneval"), unsafe_code=False)
+    except SandboxError as error:
+        console.print(f"without code: {error}", markup=False)
+        return None
+    return "humaneval"
+
+
+def _run(arguments: list[str]) -> None:
+    """Run a command inside this process: torch is loaded once."""
+    from typer.main import get_command
+
+    from c4.cli._app import app
+
+    code = get_command(app).main(arguments, prog_name="c4", standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def _hang_everything(out: Path) -> Path:
+    """Draw every figure there is data for, and the page that shows them."""
+    from c4.analysis import Evidence, make_report
+    from c4.figures import EXHIBITS, Format, hang, write_page
+
+    with status("drawing") as note:
+        evidence = Evidence(
+            out / "runs", calibrations=[out / "runs" / "calibration.json"], note=note
+        )
+        hung = []
+        for exhibit in EXHIBITS.values():
+            note(f"drawing {exhibit.name}")
+            hung.append(hang(exhibit, evidence, out / "figures", [Format.PDF, Format.PNG]))
+        tables = make_report(["all"], evidence, paper=False)
+    intro = (
+        "Recorded, replayed and run live on the small model that ships with c4, on problems that "
+        "c4 generates. Its numbers are not LLaDA's; what it shows about early exit is."
+    )
+    page = out / "index.html"
+    write_page(page, TITLE, intro, [one for one in hung if one], tables)
+    return page
