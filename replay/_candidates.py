@@ -55,7 +55,7 @@ class CandidateReader:
         self.tail_start = int(length * (1 - tail_frac))
         self._ends = sorted(vocabulary.end_ids)
         self._from = self.tail_start if task.search is SearchMode.LAST else 0
-        self._windows = [self._windows_before(stop) for stop in range(length + 1)]
+        self._windows: dict[int, list[Window]] = {}  # few of all stops occur in a decode
         self._looks: dict[tuple[int, bytes], Look] = {}
 
     @property
@@ -77,6 +77,8 @@ class CandidateReader:
     def _read(self, row: bytes, stop: int) -> tuple[Found | None, str | None]:
         """What the tokens before `stop` say."""
         candidate = found = None
+        if stop not in self._windows:
+            self._windows[stop] = self._windows_before(stop)
         for window in self._windows[stop]:
             found, settled = self._look(row, window)
             if window[0] >= self._from:
