@@ -1,5 +1,7 @@
 """Names as the paper writes them, and the order in which tasks and methods are listed."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from c4.tasks import TASKS, get_task
@@ -65,13 +67,24 @@ def family_of(task: str) -> str:
     return str(get_task(task).family)
 
 
-def in_order(frame: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """Sorted by model, then task and method in their listed order, then other columns."""
+def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.DataFrame:
+    """Sorted by model, then task and method in their listed order, then other columns.
+
+    Args:
+        before: columns that count more than the method.
+    """
     keys = [pl.col("model")] if "model" in frame.columns else []
-    for column, order in (("task", list(TASKS)), ("method", list(METHOD_LABELS))):
-        if column in frame.columns:
-            name = pl.col(column).str.split(",").list.first()
-            place = name.replace_strict(order, range(len(order)), default=len(order))
-            keys += [place, pl.col(column)]
+    keys += _places(frame, "task", list(TASKS))
+    keys += [pl.col(column) for column in before]
+    keys += _places(frame, "method", list(METHOD_LABELS))
     keys += [pl.col(column) for column in more]
     return frame.sort(keys, maintain_order=True)
+
+
+def _places(frame: pl.DataFrame, column: str, order: list[str]) -> list[pl.Expr]:
+    """The place of a column's values in their list; what is not listed comes last, by name."""
+    if column not in frame.columns:
+        return []
+    name = pl.col(column).str.split(",").list.first()
+    place = name.replace_strict(order, range(len(order)), default=len(order))
+    return [place, pl.col(column)]

@@ -47,7 +47,7 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block"))
     shapes = pl.struct("length", "block").n_unique().over("model", "task")
-    return in_order(frame.filter(shapes > 1), "length", "block")
+    return in_order(frame.filter(shapes > 1), before=["length", "block"])
 
 
 def wino_table(totals: pl.DataFrame) -> pl.DataFrame:

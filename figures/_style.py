@@ -7,6 +7,7 @@ tell methods apart in grey. Settings are applied while a figure is made and neve
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
@@ -165,6 +167,17 @@ def shorten(text: str, most: int) -> str:
     """A text on one line, cut to what fits beside an axis."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def drawable(text: str) -> str:
+    """A model's text with an empty box for every letter that the fonts do not have."""
+    letters = _letters()
+    return "".join(letter if ord(letter) in letters else "□" for letter in text)
+
+
+@cache
+def _letters() -> frozenset[int]:
+    return frozenset(get_font(findfont("DejaVu Sans Mono")).get_charmap())
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:

@@ -11,7 +11,17 @@ from rich.console import Group
 from rich.text import Text
 
 from c4.analysis import in_order, method_label, model_label, task_label
-from c4.figures._style import ALARM, INK, PAGE, QUIET, mark_of, new_figure, shorten, styled
+from c4.figures._style import (
+    ALARM,
+    INK,
+    PAGE,
+    QUIET,
+    drawable,
+    mark_of,
+    new_figure,
+    shorten,
+    styled,
+)
 
 LETTERS = 112
 """Characters to a line."""
@@ -53,14 +63,14 @@ def text_figure(texts: pl.DataFrame) -> Figure:
     ax.set(xlim=(0, PAGE * 72), ylim=(lines * LEADING, 0))
     ax.axis("off")
     first = texts.row(0, named=True)
-    _write(ax, 0.9, _heading(first), INK)
+    _write(ax, 0.9, drawable(_heading(first)), INK)
     _write_key(ax, 0.9)
     top = 2.8
     for method, pieces in laid.items():
         row = buffers[method].row(0, named=True)
         colour = mark_of(method).colour
         ax.plot(10, (top - 0.3) * LEADING, mark_of(method).marker, color=colour, markersize=5)
-        _write(ax, top, _verdict(buffers[method]), colour, left=18, bold=True)
+        _write(ax, top, drawable(_verdict(buffers[method])), colour, left=18, bold=True)
         for piece in pieces:
             _draw_piece(ax, piece, top + 1.3, right=row["correct"])
         top += heights[method] + 2.4
@@ -96,6 +106,7 @@ def _lay_out(rows: pl.DataFrame) -> Iterator[_Piece]:
     line = column = 0
     for text, filled, in_answer in rows.select("piece", "filled", "in_answer").iter_rows():
         for i, part in enumerate(text.expandtabs(4).split("\n")):
+            part = drawable(part)
             if i:
                 line, column = line + 1, 0
             if len(part) > LETTERS - column and len(part) <= LETTERS:

@@ -10,6 +10,7 @@ from c4.figures._style import (
     INK,
     PAGE,
     QUIET,
+    drawable,
     mark_of,
     method_legend,
     new_figure,
@@ -65,7 +66,7 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
         y = place.get(value, len(lines))
         colour = mark_of("cvee").colour if value == final else QUIET
         ax.barh(y, end - start + 1, left=start - 0.5, height=0.55, color=colour)
-    labels = [shorten(value, MOST_LETTERS).replace("$", r"\$") for value in lines]
+    labels = [drawable(shorten(value, MOST_LETTERS)).replace("$", r"\$") for value in lines]
     if len(values) > len(lines):
         labels.append(f"{len(values) - len(lines)} earlier")
     ax.set_yticks(range(len(labels)), labels=labels)

@@ -1,0 +1,216 @@
+"""What recordings say, held to plain readings of the same cells."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from c4.analysis import (
+    Evidence,
+    gate_signals,
+    phase_table,
+    stabilization,
+    text_table,
+    trace_table,
+)
+from c4.cli._app import app
+from c4.errors import ConfigError, RunError
+from c4.record import RecordConfig, open_run, plan_recording, start_recording
+from c4.replay import CVEE, FixedProgress, Oracle, Prophet, filled_predictions, replay
+from c4.tasks import TASKS
+
+
+@pytest.fixture(scope="module")
+def runs(random_llada, tmp_path_factory):
+    """Recordings of two families by a random model, some of them of the pool."""
+    root = tmp_path_factory.mktemp("runs")
+    for task in ("gsm8k", "mmlu"):
+        config = RecordConfig(
+            task=task, model=str(random_llada), source="embedded", n=5, skip=38, out=root
+        )
+        with start_recording(plan_recording(config)) as recording:
+            list(recording)
+    return root
+
+
+@pytest.fixture
+def run(runs):
+    return open_run(runs / "model=random-llada" / "task=gsm8k")
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def candidates_of(run, trajectory):
+    """What is read at each step, in the plainest way."""
+    cells = trajectory.cells
+    filled = filled_predictions(cells.token, cells.masked)
+    start = int(run.shape.length * 0.7)
+    read = []
+    for row in filled:
+        end = run.vocabulary.ending(row.tolist())
+        found = TASKS[run.task].extract(run.vocabulary.spell(row.tolist()[start : max(start, end)]))
+        read.append(found.value if found else None)
+    return read
+
+
+def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(run):
+    frame = stabilization(run)
+    for trajectory in run:
+        row = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).row(0, named=True)
+        read = candidates_of(run, trajectory)
+        if read[-1] is None:
+            assert row["stabilization"] is None
+            assert row["first_appearance"] is None
+            continue
+        steps = len(read)
+        settled = next(u for u in range(steps) if all(v == read[-1] for v in read[u:]))
+        assert row["stabilization"] == (settled + 1) / steps
+        assert row["first_appearance"] == (read.index(read[-1]) + 1) / steps
+
+
+def test_the_phase_table_agrees_with_replay(run):
+    gates = {"half": FixedProgress(0.5), "cvee": CVEE(tau=0.1, p_min=1), "oracle": Oracle()}
+    phases = phase_table(run, gates).sort("trajectory", "gate")
+    decisions = pl.concat(replay(run, gates)).sort("trajectory", "gate")
+    assert phases["premature"].to_list() == decisions["premature"].to_list()
+    assert phases["fired"].to_list() == decisions["fired"].to_list()
+    assert phases["exit"].to_list() == (decisions["steps"] / decisions["budget"]).to_list()
+    early = phases.filter(pl.col("early_by").is_not_null())
+    assert (early["early_by"] > 0).all()
+
+
+def test_a_gate_that_reads_positions_is_sent_to_replay(run):
+    class Positions:
+        wants_cells = True
+
+    with pytest.raises(ConfigError, match="c4 replay --gate mine"):
+        phase_table(run, {"mine": Positions()})
+
+
+def test_gate_signals_are_means_over_the_task_s_region(run):
+    frame = gate_signals(run, {"half": FixedProgress(0.5)})
+    triggers = frame.filter((pl.col("kind") == "trigger") & (pl.col("signal") == "entropy"))
+    tail = int(run.shape.length * 0.7)
+    for trajectory in run:
+        value = triggers.filter(pl.col("trajectory") == trajectory.row.trajectory)["value"].item()
+        step = run.shape.steps // 2
+        assert value == pytest.approx(trajectory.cells.entropy[step - 1, tail:].mean(), rel=1e-5)
+    courses = frame.filter(pl.col("kind") == "course")
+    assert courses.height == 3 * run.shape.steps
+    assert (courses["low"] <= courses["value"]).all()
+
+
+def test_a_trace_shows_every_step_and_where_gates_stop(run):
+    gates = {"half": FixedProgress(0.5), "prophet": Prophet(high=99, mid=99, low=99)}
+    index = run.indices[1]
+    trace = trace_table(run, index, gates)
+    assert trace["step"].to_list() == list(range(1, run.shape.steps + 1))
+    assert trace["candidate"].to_list() == candidates_of(run, run.trajectory(index))
+    stops = dict(trace.filter(pl.col("exits") != "").select("step", "exits").iter_rows())
+    assert stops == {run.shape.steps // 2: "half"}
+    with pytest.raises(RunError, match="no trajectory 999"):
+        trace_table(run, 999, gates)
+
+
+def test_texts_are_the_buffers_that_replay_fills(run):
+    gates = {"half": FixedProgress(0.5)}
+    texts = text_table(run, run.indices[0], gates)
+    decision = pl.concat(replay(run, gates)).row(0, named=True)
+    half = texts.filter(pl.col("method") == "half")
+    assert "".join(half["piece"]) == decision["text"]
+    assert half["answer"][0] == decision["answer"]
+    cells = run.trajectory(run.indices[0]).cells
+    masked = cells.masked[run.shape.steps // 2 - 1][: half.height]
+    assert half["filled"].to_list() == masked.tolist()
+    full = texts.filter(pl.col("method") == "baseline")
+    assert not full["filled"].any()
+
+
+def test_evidence_leaves_out_the_pool_and_reads_each_run_once(runs):
+    notes = []
+    evidence = Evidence(runs, gates=["cvee"], note=notes.append)
+    assert evidence.phases["trajectory"].min() == 40
+    assert evidence.settling["trajectory"].min() == 38
+    assert evidence.outcomes.group_by("task", "method").len()["len"].to_list() == [3] * 4
+    count = len(notes)
+    assert evidence.phases is evidence.phases
+    assert len(notes) == count
+
+
+def test_some_tasks_or_models_can_be_asked_for(runs):
+    assert {r.task for r in Evidence(runs, tasks=["mmlu"]).runs} == {"mmlu"}
+    assert Evidence(runs, model="llada").runs == []
+
+
+def test_figures_are_written_with_their_data(runs, tmp_path):
+    result = c4("figures", "phase-diagram", "text", "--runs", runs, "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    drawn = json.loads(result.stdout.splitlines()[-1])["drawn"]
+    assert sorted(drawn) == ["phase-diagram", "text"]
+    assert (tmp_path / "phase-diagram.png").read_bytes().startswith(b"\x89PNG")
+    pdf = (tmp_path / "phase-diagram.pdf").read_bytes()
+    assert b"/FontFile2" in pdf or b"/ObjStm" in pdf
+    data = pl.read_csv(tmp_path / "phase-diagram.csv")
+    assert set(data["gate"]) == {"cvee", "prophet", "sched"}
+
+
+def test_a_figure_without_data_says_what_makes_it(runs, tmp_path):
+    result = c4("figures", "time-share", "stabilization", "--runs", runs, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "time-share: skipped, there is no data for it; make it with: c4 run" in result.stderr
+    assert not (tmp_path / "time-share.png").exists()
+
+
+def test_equal_figures_are_equal_files(runs, tmp_path):
+    for folder in ("a", "b"):
+        args = ["--runs", runs, "--out", tmp_path / folder, "--format", "svg"]
+        assert c4("figures", "stabilization", *args).exit_code == 0
+    first, second = ((tmp_path / f / "stabilization.svg").read_bytes() for f in "ab")
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["figures", "fase"], "no figure named 'fase'"),
+        (["figures", "--format", "gif"], "no format named 'gif'"),
+        (["report", "mane"], "no report named 'mane'; there are: main"),
+        (["report", "--runs", "nowhere"], "nothing below nowhere to report"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_clear_error(runs, args, message):
+    more = [] if "--runs" in args else ["--runs", runs]
+    result = c4(*args, *more)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_report_has_dashes_and_says_what_is_missing(runs):
+    result = c4("report", "main", "--runs", runs)
+    assert result.exit_code == 0, result.output
+    (line,) = [x for x in result.stdout.splitlines() if "| MMLU | C4 |" in x]
+    assert line.count("–") == 7
+    assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --task mmlu" in result.stdout
+    assert "timings of" in result.stdout
+
+
+def test_a_report_comes_in_every_format(runs):
+    rows = json.loads(c4("report", "stabilization", "--runs", runs, "--json").stdout)
+    assert [table["name"] for table in rows] == ["stabilization", "phases"]
+    latex = c4("report", "paired", "--runs", runs, "--format", "latex").stdout
+    assert r"\begin{tabular}" in latex
+    assert r"\caption{" in latex
+    csv = c4("report", "paired", "--runs", runs, "--format", "csv").stdout
+    body = "\n".join(line for line in csv.splitlines() if not line.startswith("#"))
+    assert pl.read_csv(body.encode())["method"].to_list()[0] == "prophet"
+
+
+def test_every_report_can_be_made_of_recordings_alone(runs):
+    result = c4("report", "--runs", runs, "--against", "paper", "--task", "mmlu")
+    assert result.exit_code == 0, result.output
+    assert np.all([name in result.stdout for name in ("Component ladder", "calibration costs")])
+    assert "the paper has none for these models and tasks" in result.stdout
