@@ -34,18 +34,15 @@ from c4.record._live import (
 )
 from c4.record._methods import METHODS, RULES, LiveMethod, Method, make_rule, rule_settings
 from c4.record._parameters import Checked, parameter, typed_parameters
-from c4.record._record import (
+from c4.record._plan import (
     Plan,
     RecordConfig,
-    Recording,
-    RunSummary,
     load_planned,
     plan_decode,
     plan_live,
     plan_recording,
-    start_recording,
-    summarise,
 )
+from c4.record._record import Recording, RunSummary, start_recording, summarise
 from c4.record._regrade import regrade
 from c4.record._rows import LiveFacts, LiveRow, TrajectoryRow
 from c4.record._run import Run, RunPart, Trajectory, find_runs, open_run

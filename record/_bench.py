@@ -21,7 +21,7 @@ from c4.record._decode import decode
 from c4.record._format import BENCH, run_folder, write_whole
 from c4.record._live import BASELINE
 from c4.record._methods import LiveMethod
-from c4.record._record import Plan
+from c4.record._plan import Plan
 from c4.record._text import Vocabulary
 from c4.record._types import IntArray
 

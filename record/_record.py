@@ -5,7 +5,7 @@ import logging
 import platform
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -18,165 +18,23 @@ import numpy as np
 import torch
 
 from c4.errors import ConfigError, RunError
-from c4.models import (
-    EMBEDDED,
-    Checkpoint,
-    LoadedModel,
-    find_checkpoint,
-    load_model,
-    resolve_device,
-    resolve_dtype,
-)
+from c4.models import LoadedModel
 from c4.record._cells import CellRecorder
-from c4.record._decode import RESOLUTION, Decoded, decode
-from c4.record._format import Manifest, live_folder, read_manifest, run_folder, text_hash
+from c4.record._decode import Decoded, decode
+from c4.record._format import Manifest, read_manifest, text_hash
 from c4.record._methods import LiveMethod
+from c4.record._plan import Plan, load_planned
 from c4.record._rows import LiveFacts, TrajectoryRow
 from c4.record._run import open_run
-from c4.record._store import (
-    RECORDED,
-    RESULTS,
-    Finished,
-    RunWriter,
-    check_identity,
-    plan_parts,
-    read_pending,
-)
+from c4.record._store import Finished, RunWriter, plan_parts, read_pending
 from c4.record._text import Vocabulary
-from c4.tasks import (
-    EMBEDDED_SOURCE,
-    HUB_SOURCE,
-    Family,
-    Sample,
-    SampleSet,
-    Shape,
-    Task,
-    check_can_grade,
-    get_task,
-    grade,
-    load_samples,
-)
+from c4.tasks import Family, Sample, grade
 
 log = logging.getLogger(__name__)
 
 FULL = "full"
 """Why a decode ended that no gate ended."""
 LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordConfig:
-    """What to record, as a user asks for it. None means: what the model or the task brings."""
-
-    task: str
-    model: str = EMBEDDED
-    revision: str | None = None
-    source: str | None = None
-    """`embedded`, `hub` or a file; the embedded problems for the embedded model, else the hub."""
-    n: int | None = None
-    skip: int | None = None
-    seed: int = 0
-    length: int | None = None
-    steps: int | None = None
-    block: int | None = None
-    device: str = "auto"
-    dtype: str = "auto"
-    out: Path = Path("runs")
-    fresh: bool = False
-    graded: bool = True
-    unsafe_code: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A recording with everything resolved and checked, before any weights are loaded."""
-
-    config: RecordConfig
-    task: Task
-    checkpoint: Checkpoint
-    shape: Shape
-    sample_set: SampleSet
-    device: str
-    dtype: str
-    folder: Path
-    method: LiveMethod | None = None
-    """What decodes in a live run; None is the recording of a full decode."""
-    recorded: bool = True
-    """Whether every step is kept."""
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """What the run is sealed into."""
-        results = RESULTS if self.method else ()
-        return (*results, *(RECORDED if self.recorded else ()))
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What decides the numbers, as far as it is known without the weights."""
-        method: dict[str, Any] = {"rule": "schedule"}
-        if self.method is not None:
-            method = {**self.method.identity, "recorded": self.recorded}
-        return {
-            "task": self.task.name,
-            "origin": self.sample_set.origin,
-            "source": self.sample_set.origin.partition(":")[0],
-            "model": self.checkpoint.name,
-            "revision": self.checkpoint.revision,
-            "device": self.device.partition(":")[0],
-            "dtype": self.dtype,
-            "shape": asdict(self.shape),
-            "seed": self.config.seed,
-            "resolution": RESOLUTION,
-            **method,
-        }
-
-
-def plan_recording(config: RecordConfig) -> Plan:
-    """Plan the recording of a full decode, and check that its folder holds no other."""
-    plan = plan_decode(config)
-    if not config.fresh:
-        check_identity(plan.folder, plan.identity)
-    return plan
-
-
-def plan_live(plan: Plan, method: LiveMethod, *, recorded: bool = False) -> Plan:
-    """The same examples under a method, in a folder of its own."""
-    folder = live_folder(plan.config.out, plan.checkpoint.name, plan.task.name, method.label)
-    live = replace(plan, method=method, recorded=recorded, folder=folder)
-    if not plan.config.fresh:
-        check_identity(folder, live.identity)
-    return live
-
-
-def plan_decode(config: RecordConfig) -> Plan:
-    """Resolve and check everything that can be without loading the model."""
-    task = get_task(config.task)
-    checkpoint = find_checkpoint(config.model, config.revision)
-    shape = resolve_shape(config, task, checkpoint)
-    device = resolve_device(config.device)
-    source = config.source or (EMBEDDED_SOURCE if config.model == EMBEDDED else HUB_SOURCE)
-    if config.graded:
-        check_can_grade(task, unsafe_code=config.unsafe_code)
-    samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
-    folder = run_folder(config.out, checkpoint.name, task.name)
-    dtype = resolve_dtype(config.dtype, device)
-    return Plan(config, task, checkpoint, shape, samples, device, dtype, folder)
-
-
-def resolve_shape(config: RecordConfig, task: Task, checkpoint: Checkpoint) -> Shape:
-    """The user's numbers, else those the model was made for, else the paper's.
-
-    A length of the user's own brings a full budget with it: as many steps as positions.
-    """
-    shape = asdict(task.shape) | dict(checkpoint.shape_for(task.family) or {})
-    steps = config.length if config.steps is None else config.steps
-    asked = {"length": config.length, "steps": steps, "block": config.block}
-    return Shape(**shape | {key: value for key, value in asked.items() if value is not None})
-
-
-def load_planned(plan: Plan) -> LoadedModel:
-    """The model that a plan needs."""
-    return load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)
 
 
 @contextmanager

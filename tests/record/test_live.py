@@ -14,6 +14,7 @@ from c4.record import (
     RecordConfig,
     find_live,
     find_runs,
+    load_planned,
     open_live,
     open_run,
     plan_recording,
@@ -45,8 +46,9 @@ def results(folder):
 
 
 @pytest.mark.parametrize("task", ["mmlu", "svamp", "humaneval"])
-def test_with_both_gates_off_a_live_run_is_the_recording(config, task):
-    config = replace(config, task=task, n=2, graded=False)
+@pytest.mark.parametrize("model", [None, "tiny"])
+def test_with_both_gates_off_a_live_run_is_the_recording(config, task, model):
+    config = replace(config, task=task, model=model or config.model, n=1, graded=False)
     plan = plan_recording(config)
     with start_recording(plan) as recording:
         recorded = list(recording)
@@ -82,6 +84,22 @@ def test_every_method_accounts_for_every_position(config, method):
         assert (Origin.FILL in row.committed_by) <= (row.exit_step is not None)
         assert row.revoked == 0 or METHODS[method].rule == "wino"
         assert sum(row.block_seconds) <= row.wall_seconds
+
+
+def test_the_embedded_model_runs_every_method_on_the_same_examples(config):
+    config = replace(config, task="mmlu", model="tiny", n=1)
+    plans = plan_methods(config, MethodChoice(list(METHODS)))
+    model = load_planned(plans[0])
+    steps = {}
+    for plan in plans:
+        with start_recording(plan, model) as recording:
+            list(recording)
+        (row,) = open_live(plan.folder).rows()
+        steps[plan.method.label] = row.forward_passes
+        if row.exit_step is None:
+            assert min(row.block_passes) >= 1
+    assert steps["baseline"] == plans[0].shape.steps
+    assert max(steps.values()) == steps["baseline"]
 
 
 def test_the_columns_of_results_are_frozen():

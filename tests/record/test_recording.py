@@ -19,6 +19,7 @@ from c4.record import (
     start_recording,
     summarise,
 )
+from c4.record import _plan as plan_module
 from c4.record import _record as record_module
 from c4.record._cells import SIGNALS
 from c4.tasks import TASKS, Family, grade
@@ -220,7 +221,7 @@ def test_other_weights_under_the_same_name_are_refused(config, tmp_path):
 
 
 def test_a_shape_that_cannot_be_meant_is_refused_before_the_model_loads(config, monkeypatch):
-    monkeypatch.setattr(record_module, "load_model", None)
+    monkeypatch.setattr(plan_module, "load_model", None)
     with pytest.raises(ConfigError, match="30 is not a multiple of block length 8"):
         plan_recording(replace(config, length=30, block=8))
 
@@ -230,7 +231,7 @@ def test_the_user_s_numbers_come_before_the_model_s_and_those_before_the_paper_s
 ):
     checkpoint = find_checkpoint(str(random_llada))
     task = TASKS["gsm8k"]
-    resolve = record_module.resolve_shape
+    resolve = plan_module.resolve_shape
     assert resolve(config, task, checkpoint).length == 24
     assert resolve(replace(config, length=48), task, checkpoint).length == 48
     bare = replace(checkpoint, config={})
