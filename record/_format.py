@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -169,8 +170,12 @@ def run_folder(root: Path, model: str, task: str) -> Path:
 
 
 def live_folder(root: Path, model: str, task: str, label: str) -> Path:
-    """Where the live run of a method lives, apart from the recordings."""
-    return run_folder(root / "live", model, task) / f"method={label}"
+    """Where the live run of a method lives, apart from the recordings.
+
+    The label is quoted as in an address, which readers of partitions undo: a second equals sign
+    would make them overlook the first.
+    """
+    return run_folder(root / "live", model, task) / f"method={quote(label, safe=' +,')}"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

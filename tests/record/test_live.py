@@ -221,7 +221,8 @@ def test_an_interrupted_run_goes_on(config, tmp_path, recorded):
 def test_another_setting_has_a_folder_of_its_own_and_another_seed_is_refused(config):
     plain, _ = run(config, "c4")
     changed, _ = run(config, "c4", "H=2")
-    assert (plain.name, changed.name) == ("method=c4", "method=c4,H=2")
+    assert (plain.name, changed.name) == ("method=c4", "method=c4,H%3D2")
+    assert open_live(changed).method == "c4,H=2"
     with pytest.raises(RunError, match="seed: 0 there, 1 here"):
         run(replace(config, seed=1), "c4")
     with pytest.raises(RunError, match="recorded: False there, True here"):
@@ -263,3 +264,19 @@ def test_every_paper_task_has_settings_for_every_method():
     for task in TASKS.values():
         for method in resolve_methods(MethodChoice(list(METHODS)), task):
             assert method.label in METHODS
+
+
+def test_plain_readers_see_the_results_with_model_task_and_method(config):
+    polars = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    run(config, "c4")
+    run(config, "c4", "H=2")
+    pattern = str(config.out / "live" / "*" / "*" / "*" / "results" / "*.parquet")
+    by_polars = polars.scan_parquet(pattern, hive_partitioning=True).collect()
+    assert by_polars.height == 6
+    assert set(by_polars["method"]) == {"c4", "c4,H=2"}
+    assert set(by_polars["task"]) == {"svamp"}
+    by_duckdb = duckdb.sql(
+        f"select distinct method from read_parquet('{pattern}', hive_partitioning=true) order by 1"
+    ).fetchall()
+    assert by_duckdb == [("c4",), ("c4,H=2",)]
