@@ -6,10 +6,14 @@ BIN := $(VENV)/bin
 ROOMS := analysis cli errors figures models record replay tasks
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo test lint types unit benchmarks clean
+.PHONY: demo docs-figures test lint types unit benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
+
+# The pictures of README.md, drawn anew from the demonstration's recordings.
+docs-figures: demo
+	$(BIN)/c4 figures stabilization phase-diagram --runs demo-out/runs --out docs/figures --format png
 
 test: lint types unit
 

@@ -1,10 +1,13 @@
 """Documents are test inputs."""
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.record import BENCH, CELLS, LIVE, METHODS, TRAJECTORIES, Origin
@@ -37,14 +40,78 @@ def test_every_origin_is_documented(origin):
     assert f"| {origin.value} | `{origin.name}` |" in METHODS_PAGE
 
 
-@pytest.mark.parametrize("line", re.findall(r"^\$ (c4 .*?)\s*(?:#.*)?$", README, re.MULTILINE))
-def test_every_command_line_in_the_readme_parses(line):
-    command, *args = line.split()[1:]
-    group = COMMANDS[command]
-    with group.make_context(command, args, resilient_parsing=False):
-        pass
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOT_RUN = {
+    "make demo": "sets up an environment of its own; tests/cli/test_demo.py runs `c4 demo`",
+    "make test": "would run this test",
+    "pip install .": "installs",
+    "c4 demo": "tests/cli/test_demo.py runs it",
+}
+"""Documented commands that are not run here, and why."""
+SMALL = {
+    "record": {"--n": "1"},
+    "run": {"--n": "1"},
+    "verify": {"--n": "1"},
+    "bench": {"--n": "1", "--passes": "1", "--warmups": "1"},
+}
+"""Options that make a documented command quick without changing what it does."""
 
 
-def test_relative_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+def documented_lines():
+    """Every command line of every console block."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^\$ (.*?)\s*(?:#.*)?$", block, re.MULTILINE):
+                yield page.name, line
+
+
+LINES = sorted(set(documented_lines()))
+
+
+def c4(*args):
+    return CliRunner().invoke(app, list(args))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """A folder with what the documents speak of: recordings, a calibration, a gate, rows."""
+    folder = tmp_path_factory.mktemp("docs")
+    runs = str(folder / "runs")
+    for task in ("mmlu", "gsm8k", "math"):
+        for skip in ("0", "40"):
+            result = c4("record", "--task", task, "--skip", skip, "--n", "1", "--out", runs)
+            assert result.exit_code == 0, result.output
+    frozen = str(folder / "calibration.json")
+    assert c4("calibrate", "--gamma", "2", "--runs", runs, "--out", frozen).exit_code == 0
+    gates = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"^```python\n# my_gates.py\n(.*?)^```", gates, re.MULTILINE | re.DOTALL)
+    (folder / "my_gates.py").write_text(source)
+    row = {"ID": "1", "Body": "Ann has 3 apples.", "Question": "How many?", "Answer": "3"}
+    (folder / "my-rows.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
+    return folder
+
+
+@pytest.mark.parametrize("line", [line for _, line in LINES if line not in NOT_RUN])
+def test_every_documented_command_runs(line, workspace, monkeypatch):
+    program, command, *args = shlex.split(line)
+    assert program == "c4"
+    monkeypatch.chdir(workspace)
+    monkeypatch.syspath_prepend(workspace)
+    for option, value in SMALL.get(command, {}).items():
+        if option in args:
+            args[args.index(option) + 1] = value
+        else:
+            args += [option, value]
+    result = c4(command, *args)
+    assert result.exit_code == 0, result.output
+
+
+def test_what_is_not_run_is_still_documented():
+    assert NOT_RUN.keys() <= {line for _, line in LINES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target

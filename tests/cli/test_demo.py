@@ -1,0 +1,57 @@
+"""The demonstration, small: every step runs, the page shows every figure, nothing is redone."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.cli._demo import demo_commands
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    out = tmp_path_factory.mktemp("demo") / "out"
+    result = CliRunner().invoke(app, ["demo", "--n", "1", "--pool", "1", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    return out, result
+
+
+def test_the_page_shows_every_figure_and_runs_nothing(demo):
+    out, _ = demo
+    page = (out / "index.html").read_text(encoding="utf-8")
+    images = re.findall(r'<img src="([^"]+)"', page)
+    assert {"figures/stabilization.png", "figures/phase-diagram.png", "figures/totals.png"} <= set(
+        images
+    )
+    for target in images + re.findall(r'href="([^"]+)"', page):
+        assert (out / target).is_file(), target
+    assert "<script" not in page
+    assert "http" not in page
+
+
+def test_it_says_what_it_does_and_where_to_look(demo):
+    out, result = demo
+    for name in ("record", "replay", "calibrate", "run", "report"):
+        assert f"$ c4 {name}" in result.stderr
+    assert f"open {out / 'index.html'}" in result.stdout
+
+
+def test_a_second_call_decodes_nothing_again(demo):
+    out, _ = demo
+    kept = [p for p in out.rglob("*.parquet") if p.parent.name != "signals"]
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    result = CliRunner().invoke(app, ["demo", "--n", "1", "--pool", "1", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
+
+
+def test_its_steps_are_commands_of_their_own(tmp_path):
+    commands = demo_commands(tmp_path, ["mmlu", "gsm8k", "svamp"], 3, 2)
+    assert [command[0] for command in commands] == [
+        *["record"] * 6,
+        "replay",
+        "calibrate",
+        "run",
+        "report",
+    ]
