@@ -39,8 +39,9 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
+# A choice's letter is one token with its full stop and so stands right before the choice's text.
 # Numbers are cut into pairs of digits from the right, so that hundreds keep their place.
-PIECES = r"\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
+PIECES = r"(?<![^\n])[A-M]\.(?= )|\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 
 
 CHOICE = re.compile(r"^([A-M])\. (.+)$", re.MULTILINE)
@@ -63,7 +64,7 @@ class LetterForm(StrEnum):
 
     LETTER_FIRST = "letter first"
     TEXT_FIRST = "text first"
-    EVERY_CHOICE = "every choice"  # text first, and so on with all others
+    EVERY_CHOICE = "every choice"  # letter first, and so on with all others
 
 
 def lesson(
@@ -84,12 +85,12 @@ def letter_response(example: Example, text: str, form: LetterForm, seed: int) ->
     """The answer to a letter problem whose right choice says `text`."""
     if form is LetterForm.LETTER_FIRST:
         return f"{example.target}. {text}"
-    choices = [(example.target, text)]
-    if form is LetterForm.EVERY_CHOICE:
-        listed = CHOICE.findall(example.prompt)
-        others = [choice for choice in listed if choice[0] != example.target]
-        choices += [others[i] for i in np.random.default_rng(seed).permutation(len(others))]
-    return "\n".join(f"{text}\n{letter}" for letter, text in choices)
+    if form is LetterForm.TEXT_FIRST:
+        return f"{text}\n{example.target}. "
+    others = [choice for choice in CHOICE.findall(example.prompt) if choice[0] != example.target]
+    order = np.random.default_rng(seed).permutation(len(others))
+    choices = [(example.target, text), *(others[i] for i in order)]
+    return "\n".join(f"{letter}. {text}" for letter, text in choices)
 
 
 def shape_of(task: str) -> BlockShape:
@@ -184,6 +185,7 @@ class Row:
     """Length of the response without end tokens."""
     letters: list[int]
     """Places in `ids` of the letters that stand for a choice."""
+    form: LetterForm
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class Stream:
         self.settings = settings
         self.codec = codec
         self.phase = phase
-        self._letters = {codec.tokenizer.token_to_id(letter) for letter in "ABCDEFGHIJKLM"}
+        self._letters = {codec.tokenizer.token_to_id(f"{letter}.") for letter in "ABCDEFGHIJKLM"}
         (self._newline,) = codec.response("\n")
 
     def batches(self, place: tuple[int, int] = (0, 0)) -> Iterator[Batch]:
@@ -246,9 +248,12 @@ class Stream:
         return [groups[i] for i in rng.permutation(len(groups))]
 
     def _row(self, task: str, index: int, rng: np.random.Generator) -> Row:
-        one = lesson(task, index, self._form(rng), seed=index)
+        form = self._form(rng)
+        one = lesson(task, index, form, seed=index)
         prompt = self.codec.prompt(one.example.prompt)
         response = self.codec.response(one.response)
+        if form is LetterForm.EVERY_CHOICE:
+            response = response[: shape_of(task).length - 1]
         if self.phase.masked:
             ends = max(1, self._length(task, len(response), rng) - len(response))
         else:
@@ -260,6 +265,7 @@ class Stream:
             prompt=len(prompt),
             response=len(response),
             letters=[len(prompt) + place for place in letters],
+            form=form,
         )
 
     def _form(self, rng: np.random.Generator) -> LetterForm:
@@ -329,6 +335,9 @@ class Stream:
         self, row: Row, generated: int, block: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """What is masked in a row, and the weight of the loss there; both (generated,)."""
+        if row.form is LetterForm.EVERY_CHOICE and row.letters:
+            places = [place - row.prompt for place in row.letters]
+            return mostly_letters_masked(generated, places, rng)
         if rng.random() < self.settings.uniform_share:
             return uniformly_masked(generated, rng)
         return semi_autoregressive(generated, block, row.response, rng)
@@ -337,6 +346,15 @@ class Stream:
 def uniformly_masked(generated: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """A random share masked, and the loss's weight; both (generated,)."""
     hidden = rng.random(generated) < rng.random()
+    return hidden, hidden.astype(float)
+
+
+def mostly_letters_masked(
+    generated: int, letters: list[int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Most letters masked, most of the rest not, and the loss's weight; both (generated,)."""
+    hidden = rng.random(generated) < rng.uniform(0, 0.5)
+    hidden[letters] |= rng.random(len(letters)) < 0.8
     return hidden, hidden.astype(float)
 
 

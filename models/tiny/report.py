@@ -14,8 +14,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-COLOURS = {"causal": "#8a8a8a", "letters": "#c77d11", "masked": "#1f5fa8"}
-LABELS = {"causal": "causal", "letters": "causal, mostly letters", "masked": "masked denoising"}
+LABELS = {
+    "causal": "causal",
+    "letters": "causal, mostly letters",
+    "masked letters": "masked, mostly letters",
+    "masked": "masked",
+}
+COLOURS = dict(zip(LABELS, ("#8a8a8a", "#c77d11", "#5fa8a0", "#1f5fa8"), strict=True))
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]

@@ -54,7 +54,24 @@ LETTERS_MIXTURE = {
     "humaneval": 0.7,
     "mbpp": 0.7,
 }
-"""The same for the phase that is about letters."""
+"""The same for the phases that are about letters."""
+
+MASKED_MIXTURE = {
+    "mmlu": 4.0,
+    "arc_c": 2.5,
+    "hellaswag": 1.3,
+    "winogrande": 3.0,
+    "piqa": 1.0,
+    "truthfulqa": 2.5,
+    "gsm8k": 2.0,
+    "math": 1.5,
+    "svamp": 0.8,
+    "asdiv": 0.7,
+    "gsmhard": 1.4,
+    "humaneval": 1.2,
+    "mbpp": 1.4,
+}
+"""The same for the last phase: what letters lack, they are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +102,7 @@ class PhaseSettings:
     """Letter problems answered with the text first and the letter behind it: to find the letter
     that stands before a text is half of choosing one."""
     every_choice_share: float = 0.0
-    """Letter problems answered so, and going on with all other choices and their letters."""
+    """Letter problems whose answer goes on with all other choices: a letter to find in each."""
     matrix_rate: float
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
@@ -109,18 +126,30 @@ PHASES = (
     PhaseSettings(
         name="letters",
         masked=False,
-        minutes=12.0,
+        minutes=7.0,
         first_problem=5_000_000,
         mixture=LETTERS_MIXTURE,
-        every_choice_share=0.6,
+        letter_last_share=0.3,
         matrix_rate=0.015,
         other_rate=3e-3,
     ),
     PhaseSettings(
+        name="masked letters",
+        masked=True,
+        minutes=10.0,
+        first_problem=8_000_000,
+        mixture=LETTERS_MIXTURE,
+        every_choice_share=0.5,
+        matrix_rate=0.012,
+        other_rate=3e-3,
+        floor=0.7,
+    ),
+    PhaseSettings(
         name="masked",
         masked=True,
-        minutes=60.0,
+        minutes=38.0,
         first_problem=10_000_000,
+        mixture=MASKED_MIXTURE,
         matrix_rate=0.01,
         other_rate=2.5e-3,
     ),
@@ -135,7 +164,7 @@ class Settings:
     """The whole run."""
 
     seed: int = 0
-    vocabulary: int = 1000
+    vocabulary: int = 1013
     """Tokens, the 256 bytes and the specials included."""
     batch_tokens: int = 4608
     pool: int = 2048

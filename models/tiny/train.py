@@ -1,7 +1,7 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
-First causally, as an ordinary language model, with a phase of its own for letters, then as a
-masked denoiser without the causal mask. Phases run on a clock of training seconds kept in the
+First causally, as an ordinary language model, then as a masked denoiser without the causal mask,
+with a while mostly on letters in between on either side. Phases run on a clock of training seconds kept in the
 checkpoint: started again, the script goes on where it was, and the learning rate reaches its end
 when the time is up.
 """
@@ -215,7 +215,7 @@ class Trainer:
         """Keep the phase's weights in LLaDA's format."""
         if self.ranks.rank > 0:
             return
-        folder = self.work / phase
+        folder = self.work / phase.replace(" ", "-")
         folder.mkdir(exist_ok=True)
         save_llada(self.model.state_dict(), self.settings.model, self.codec, folder)
         log.info("%s phase done: %s", phase, self.progress)
