@@ -39,18 +39,7 @@ def verify_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    import numpy as np
-
-    from c4.record import (
-        Decoded,
-        ExitGate,
-        RecordConfig,
-        TrajectoryRow,
-        decode,
-        open_run,
-        plan_recording,
-        start_recording,
-    )
+    from c4.record import RecordConfig, open_run, plan_recording, start_recording
     from c4.replay import GATES, can_run_live, verify
     from c4.tasks import get_task
 
@@ -75,13 +64,7 @@ def verify_command(
             with progress(f"recording {task}", total=n) as advance:
                 for _ in recording:
                     advance()
-            denoiser = recording.model.denoiser
-
-            def live(row: TrajectoryRow, exit_gate: ExitGate) -> Decoded:
-                prompt = np.array(row.prompt_ids, dtype=np.int64)
-                return decode(denoiser, prompt, plan.shape, gate=exit_gate)
-
-            run = open_run(plan.folder)
+            run, live = open_run(plan.folder), recording.decode_again
             with progress("decoding live", total=n * len(gates)) as advance:
                 for check in verify(run, gates, live, unsafe_code=unsafe_code):
                     checks.append(check)

@@ -20,8 +20,9 @@ import torch
 from c4.errors import ConfigError, RunError
 from c4.models import LoadedModel
 from c4.record._cells import CellRecorder
-from c4.record._decode import Decoded, decode
+from c4.record._decode import Decoded, ExitGate, decode
 from c4.record._format import Manifest, read_manifest, text_hash
+from c4.record._live import open_live
 from c4.record._methods import LiveMethod
 from c4.record._plan import Plan, load_planned
 from c4.record._rows import LiveFacts, TrajectoryRow
@@ -97,6 +98,7 @@ class Recording:
         self.writer = writer
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
         self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
+        self._check_problems()
         self._check_lengths()
 
     def __len__(self) -> int:
@@ -147,6 +149,11 @@ class Recording:
             recorder.cells() if recorder else None,
             live_facts(decoded, method) if method else None,
         )
+
+    def decode_again(self, row: TrajectoryRow, gate: ExitGate) -> Decoded:
+        """Decode a recorded example anew, under a gate; nothing is kept."""
+        prompt = np.array(row.prompt_ids, dtype=np.int64)
+        return decode(self.model.denoiser, prompt, self.plan.shape, gate=gate)
 
     def _finish(self, finished: Finished, part: range) -> TrajectoryRow:
         """Make a decode safe, and seal its part if it was the last one missing."""
@@ -202,6 +209,20 @@ class Recording:
             wall_seconds=wall,
         )
 
+    def _check_problems(self) -> None:
+        """Refuse to go on where the same numbers now stand for other problems.
+
+        Prompts come from code as well as from data, so no other part of the identity shows it.
+        """
+        for index, prompt in recorded_prompts(self.plan):
+            sample = self.wanted.get(index)
+            if sample is not None and sample.example.prompt != prompt:
+                raise RunError(
+                    f"{self.plan.folder}: example {index} was recorded with another prompt than "
+                    f"{self.plan.task.name} gives it now; use --out for a place of its own, or "
+                    "--fresh to throw the old one away"
+                )
+
     def _check_lengths(self) -> None:
         """Refuse a prompt that does not fit before anything is decoded."""
         limit = self.model.max_length
@@ -212,6 +233,13 @@ class Recording:
                     f"example {sample.index} of {self.plan.task.name} takes {length} positions, "
                     f"prompt and generation together; {self.plan.checkpoint.name} has {limit}"
                 )
+
+
+def recorded_prompts(plan: Plan) -> Iterator[tuple[int, str]]:
+    """The examples that a folder holds already, by number."""
+    rows = open_run(plan.folder).rows() if plan.method is None else open_live(plan.folder).rows()
+    for row in rows:
+        yield row.trajectory, row.prompt
 
 
 def live_facts(decoded: Decoded, method: LiveMethod) -> LiveFacts:

@@ -1,9 +1,9 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
 First causally, as an ordinary language model, then as a masked denoiser without the causal mask,
-with a while mostly on letters in between on either side. Phases run on a clock of training seconds kept in the
-checkpoint: started again, the script goes on where it was, and the learning rate reaches its end
-when the time is up.
+with a while mostly on letters on either side of the change. Phases run on a clock of training
+seconds kept in the checkpoint: started again, the script goes on where it was, and the learning
+rate reaches its end when the time is up.
 """
 
 import argparse

@@ -220,6 +220,19 @@ def test_other_weights_under_the_same_name_are_refused(config, tmp_path):
         record_all(replace(config, model=str(folder), n=2))
 
 
+def test_other_problems_under_the_same_numbers_are_refused(config):
+    plan, _ = record_all(replace(config, n=2))
+    sample = plan.sample_set.samples[1]
+    other = replace(sample, example=replace(sample.example, prompt="Q: What else?"))
+    changed = replace(plan.sample_set, samples=[plan.sample_set.samples[0], other])
+    with (
+        pytest.raises(RunError, match="example 1 was recorded with another prompt"),
+        start_recording(replace(plan, sample_set=changed)),
+    ):
+        pass
+    assert len(open_run(plan.folder)) == 2
+
+
 def test_a_shape_that_cannot_be_meant_is_refused_before_the_model_loads(config, monkeypatch):
     monkeypatch.setattr(plan_module, "load_model", None)
     with pytest.raises(ConfigError, match="30 is not a multiple of block length 8"):
