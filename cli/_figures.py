@@ -8,6 +8,7 @@ import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
+from c4.cli._tables import show
 from c4.errors import RunError
 
 HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
@@ -23,6 +24,8 @@ Examples:
     c4 figures phase-diagram --runs runs --task mmlu --task math --out figures-out
 
     c4 figures stabilization --format svg
+
+    c4 figures text --task gsm8k --trajectory 41
 """
 
 
@@ -40,6 +43,10 @@ def figures_command(
     ] = None,
     task: TaskOption = None,
     model: ModelOption = None,
+    trajectory: Annotated[
+        int | None,
+        typer.Option(help="Which to show in trace and text. [default: where gates disagree most]"),
+    ] = None,
     gate: Annotated[
         list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
     ] = None,
@@ -49,11 +56,11 @@ def figures_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     from c4.analysis import COMPARED_GATES, Evidence
-    from c4.figures import choose_exhibits, choose_formats, hang
+    from c4.figures import choose_exhibits, choose_formats, hang, terminal_texts
 
     exhibits = choose_exhibits(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
-    drawn, skipped = {}, {}
+    drawn, skipped, texts = {}, {}, None
     with status("looking for recordings") as note:
         evidence = Evidence(
             runs,
@@ -61,6 +68,7 @@ def figures_command(
             model=model,
             unsafe_code=unsafe_code,
             note=note,
+            trajectory=trajectory,
             gates=gate or COMPARED_GATES,
         )
         for exhibit in exhibits:
@@ -70,9 +78,13 @@ def figures_command(
                 skipped[exhibit.name] = exhibit.needs
             else:
                 drawn[exhibit.name] = [str(path) for path in (*hung.files, hung.data)]
+                if exhibit.name == "text" and "text" in (names or []):
+                    texts = terminal_texts(hung.frame)
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
     else:
+        if texts is not None:
+            show(texts)
         for name, files in drawn.items():
             typer.echo(f"{name}: {', '.join(files)}")
         for name, needs in skipped.items():

@@ -1,7 +1,7 @@
 """Tables on stdout."""
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 PIPE_WIDTH = 140
@@ -12,8 +12,8 @@ def new_table(*columns: str, title: str | None = None) -> Table:
     return Table(*columns, title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
 
 
-def show(table: Table) -> None:
-    """Print a table as wide as the terminal, or wide enough where there is none."""
+def show(table: RenderableType) -> None:
+    """Print a table or a text as wide as the terminal, or wide enough where there is none."""
     output = Console()
     if not output.is_terminal:
         output = Console(width=PIPE_WIDTH)

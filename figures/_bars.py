@@ -52,7 +52,7 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
         quiet_grid(ax, "y")
     figure.supxlabel("block", fontsize=7.5)
     figure.supylabel("steps used (% of budget)", fontsize=7.5)
-    method_legend(figure, methods, [method_label(m) for m in methods], "mark")
+    method_legend(figure, methods, [method_label(m) for m in methods])
     return figure
 
 

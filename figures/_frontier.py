@@ -41,7 +41,7 @@ def frontier_figure(totals: pl.DataFrame) -> Figure:
         ax.set_title(title, color=FAMILY_COLOURS[family])
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
-    method_legend(figure, methods, [method_label(m) for m in methods], "mark")
+    method_legend(figure, methods, [method_label(m) for m in methods])
     return figure
 
 
@@ -110,6 +110,8 @@ def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
         if 1 in places:
             ax.axvspan(places[1] - 0.3, places[1] + 0.3, color=FAINT, linewidth=0, zorder=0)
         quiet_grid(ax, "y")
+    low, high = axes[0].get_ylim()  # a point up or down is noise, and must not fill the panel
+    axes[0].set_ylim(min(low, -2 * TOLERANCE), max(high, 2 * TOLERANCE))
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=min(6, len(names)))
     return figure

@@ -53,7 +53,7 @@ def gates_figure(signals: pl.DataFrame) -> Figure:
         if not spare.has_data():
             spare.remove()
     figure.supxlabel("progress of the decode; ticks: where answers settle", fontsize=7.5)
-    method_legend(figure, gates, [f"{method_label(gate)} stops" for gate in gates], "mark")
+    method_legend(figure, gates, [f"{method_label(gate)} stops" for gate in gates])
     return figure
 
 

@@ -26,6 +26,7 @@ from c4.figures._style import (
     method_legend,
     panel_grid,
     panel_width,
+    sample,
     share_axis,
     styled,
 )
@@ -62,8 +63,8 @@ def phase_diagram(phases: pl.DataFrame) -> Figure:
         ax.set_title(title, color=FAMILY_COLOURS[family], fontsize=7, pad=pad)
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
-    labels = [f"{method_label(gate)} (hollow: never stops)" for gate in gates[:1]]
-    method_legend(figure, gates, labels + [method_label(gate) for gate in gates[1:]], "mark")
+    hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
+    method_legend(figure, gates, [method_label(gate) for gate in gates], hollow)
     return figure
 
 

@@ -107,7 +107,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def panel_grid(
-    panels: int, *, columns: int = 4, height: float = 1.85, head: float = 0.5
+    panels: int, *, columns: int = 4, height: float = 1.85, head: float = 0.55
 ) -> tuple[Figure, list[Axes]]:
     """A figure at most a page wide with as many panels as asked for, row by row.
 
@@ -140,24 +140,25 @@ def sample(**properties: Any) -> Line2D:
 
 
 def method_legend(
-    figure: Figure, methods: Sequence[str], labels: Sequence[str], kind: Literal["mark", "bar"]
+    figure: Figure, methods: Sequence[str], labels: Sequence[str], *more: Line2D
 ) -> None:
-    """The methods above the panels, in as many columns as fit."""
+    """The methods, and whatever else needs a word, above the panels in as many columns as fit."""
     handles = [
         sample(
             color=mark_of(method).colour,
-            marker=mark_of(method).marker if kind == "mark" else "s",
+            marker=mark_of(method).marker,
+            label=label,
             linestyle="",
             markersize=5,
         )
-        for method in methods
+        for method, label in zip(methods, labels, strict=True)
     ]
+    handles += more
     fit = max(1, int(figure.get_figwidth() / (0.35 + 0.065 * max(map(len, labels), default=1))))
     figure.legend(
-        handles,
-        labels,
+        handles=handles,
         loc="outside upper left",
-        ncols=min(len(methods), fit),
+        ncols=min(len(handles), fit),
         handletextpad=0.3,
         columnspacing=1.2,
     )

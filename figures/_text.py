@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ ADVANCE = 4.2
 """Points between lines, and between the letters of a line."""
 FILLED = "#e3e3e3"
 RIGHT, WRONG = "#0072B2", ALARM
+ANSWER_STYLES = {True: "bold white on blue", False: "bold white on red", None: "reverse"}
 
 
 @dataclass(frozen=True)
@@ -166,24 +168,29 @@ def _write_key(ax: Axes, line: float) -> None:
 
 
 def terminal_texts(texts: pl.DataFrame) -> Group:
-    """The same for a terminal."""
+    """The same for a terminal; signs say what colours say, for those who cannot see them."""
     texts = in_order(texts, "position")
     blocks = [Text(_heading(texts.row(0, named=True)))]
     for _, rows in texts.group_by("method", maintain_order=True):
         blocks.append(Text("\n" + _verdict(rows), style="bold"))
-        buffer = Text()
-        for piece, filled, in_answer, right in rows.select(
-            "piece", "filled", "in_answer", "correct"
-        ).iter_rows():
-            style = "black on grey70" if filled else ""
-            if in_answer:
-                style = {True: "bold white on blue", False: "bold white on red"}.get(
-                    right, "reverse"
-                )
-                style += " italic" if filled else ""
-            buffer.append(piece, style=style)
-        blocks.append(buffer)
-    blocks.append(
-        Text("\ngrey: filled by force; blue or red: the answer, right or wrong", style="dim")
-    )
+        blocks.append(_buffer(rows))
+    key = "\n‹grey›: filled by force; «blue» or «red»: the answer, right or wrong"
+    blocks.append(Text(key, style="dim"))
     return Group(*blocks)
+
+
+def _buffer(rows: pl.DataFrame) -> Text:
+    buffer = Text()
+    for (answer, filled), run in groupby(
+        rows.iter_rows(named=True), key=lambda row: (row["in_answer"], row["filled"])
+    ):
+        pieces = list(run)
+        text = "".join(piece["piece"] for piece in pieces)
+        if filled:
+            text = f"‹{text}›"
+        style = "black on grey70" if filled else ""
+        if answer:
+            style = ANSWER_STYLES[pieces[0]["correct"]]
+            text = f"«{text}»"
+        buffer.append(text, style=style)
+    return buffer

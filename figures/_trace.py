@@ -49,7 +49,7 @@ def trace_figure(trace: pl.DataFrame) -> Figure:
         f"{first['trajectory']}; the full decode's answer is {right}"
     )
     labels = [f"{method_label(gate)} stops" for gate in gates]
-    method_legend(figure, gates, labels, "mark")
+    method_legend(figure, gates, labels)
     return figure
 
 

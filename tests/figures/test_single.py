@@ -1,0 +1,182 @@
+"""Figures of single trajectories, and of what gates see."""
+
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+from frames import check_figure
+from rich.console import Console
+
+from c4.analysis import GATE_SIGNALS, TEXTS, TRACE, family_of
+from c4.figures import gates_figure, terminal_texts, text_figure, trace_figure
+
+STEPS = 24
+
+
+def make_trace(candidates, exits=None):
+    """A trajectory of 24 steps in 4 blocks, with the candidates given, repeated to fill it."""
+    values = (candidates * STEPS)[:STEPS] if len(candidates) < STEPS else candidates
+    final = values[-1]
+    settled = next((u for u in range(STEPS) if all(v == final for v in values[u:])), STEPS)
+    rows = [
+        {
+            "model": "tiny",
+            "task": "gsm8k",
+            "trajectory": 41,
+            "step": i + 1,
+            "budget": STEPS,
+            "block": i // 6,
+            "candidate": value,
+            "final": value is not None and value == final,
+            "settled": final is not None and i >= settled,
+            "confidence": None if i < 12 else 0.6 + i / 100,
+            "tau": 0.7,
+            "run": i % 5,
+            "patience": 3.0,
+            "gap": 8 - i / 6,
+            "threshold": 8.0 if i < 8 else 5.0,
+            "exits": (exits or {}).get(i + 1, ""),
+            "correct": None,
+        }
+        for i, value in enumerate(values)
+    ]
+    return pl.DataFrame(rows, schema=TRACE)
+
+
+TRACES = {
+    "plain": make_trace(["7"] * 10 + ["12"] * 14, {4: "prophet", 20: "cvee"}),
+    "nothing read": make_trace([None]),
+    "nothing stops": make_trace(["7"]),
+    "never twice the same": make_trace([str(i) for i in range(STEPS)], {1: "prophet,sched"}),
+    "programs and formulas": make_trace(["def f(x):\n    return x ** 2 + 1", r"\frac{1}{2}$x$"]),
+    "letters no font has": make_trace(["\x13苹果", "7"]),
+}
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_a_trace_has_four_panels_and_a_line_where_each_gate_stops(trace):
+    figure = check_figure(trace_figure(trace))
+    assert len(figure.axes) == 4
+    stops = [gate for exits in trace["exits"] for gate in exits.split(",") if gate]
+    assert len(figure.legends[0].get_texts() if figure.legends else []) == len(stops)
+    answers = figure.axes[0]
+    bars = [bar for bar in answers.patches if bar.get_height() == pytest.approx(0.55)]
+    read = trace.drop_nulls("candidate").height
+    assert sum(bar.get_width() for bar in bars) == pytest.approx(read)
+
+
+def make_texts(buffers):
+    """Buffers by method: pieces with a mark, `~` for filled and `!` for the answer."""
+    rows = []
+    for method, (fired, correct, pieces) in buffers.items():
+        answers = [p.lstrip("~!") for p in pieces if "!" in p[:2]]
+        for position, piece in enumerate(pieces):
+            rows.append(
+                {
+                    "model": "tiny",
+                    "task": "gsm8k",
+                    "trajectory": 41,
+                    "method": method,
+                    "step": 9,
+                    "budget": STEPS,
+                    "fired": fired,
+                    "position": position,
+                    "piece": piece.lstrip("~!"),
+                    "filled": "~" in piece[:2],
+                    "in_answer": "!" in piece[:2],
+                    "answer": answers[0] if answers else None,
+                    "correct": correct,
+                    "target": "12",
+                }
+            )
+    return pl.DataFrame(rows, schema=TEXTS)
+
+
+@pytest.fixture
+def texts():
+    return make_texts(
+        {
+            "baseline": (False, True, ["So ", "it ", "is ", "!12", "."]),
+            "prophet": (True, False, ["So ", "~it ", "~is", "~ ", "~!7", "~."]),
+            "cvee": (False, None, [""]),
+        }
+    )
+
+
+def test_the_text_marks_what_was_filled_and_boxes_the_answer(texts):
+    figure = check_figure(text_figure(texts))
+    (ax,) = figure.axes
+    grey = [p for p in ax.patches if p.get_fill() and p.get_facecolor()[:3] != (1, 1, 1)]
+    assert len(grey) == 5 + 1  # and one in the key
+    assert len([p for p in ax.patches if not p.get_fill()]) == 2 + 1
+    written = [text.get_text() for text in ax.texts]
+    assert (
+        "Prophet stops at step 9 of 24: answer 7 (wrong); 5 of 6 tokens filled by force" in written
+    )
+    assert "Baseline runs to step 9: answer 12 (right)" in written
+    assert "CVEE never stops; runs to step 9: no answer (not graded)" in written
+
+
+def test_long_and_strange_texts_stay_on_the_page():
+    pieces = ["word " * 60, "~def f():\n\treturn 1\n", "苹果\x13", "$x^2$", "line\n" * 80]
+    figure = text_figure(make_texts({"baseline": (False, True, pieces)}))
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for text in figure.axes[0].texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= width
+        assert box.y0 >= 0
+        assert box.y1 <= height
+
+
+def test_a_terminal_shows_the_same_in_signs_and_colours(texts):
+    plain, coloured = io.StringIO(), io.StringIO()
+    Console(file=plain, width=120).print(terminal_texts(texts))
+    Console(file=coloured, width=120, force_terminal=True).print(terminal_texts(texts))
+    assert "So it is «12»." in plain.getvalue()
+    assert "So ‹it is ›«‹7›»‹.›" in plain.getvalue()
+    assert "\x1b[" in coloured.getvalue()
+
+
+def make_signals(tasks, gates=("prophet", "cvee")):
+    rng = np.random.default_rng(0)
+    rows = []
+    for task in tasks:
+        key = {"model": "tiny", "task": task, "family": family_of(task)}
+        for signal in ("gap", "confidence", "entropy"):
+            for step in range(1, STEPS + 1):
+                value = float(rng.random())
+                course = {"value": value, "low": value - 0.1, "high": value + 0.1}
+                rows.append(
+                    key | course | {"kind": "course", "signal": signal, "progress": step / STEPS}
+                )
+            for trajectory in range(3):
+                moment = {"signal": signal, "trajectory": trajectory, "value": 0.5}
+                rows.append(key | moment | {"kind": "settled", "progress": 0.8})
+                for gate in gates:
+                    rows.append(key | moment | {"kind": "trigger", "gate": gate, "progress": 0.4})
+    return pl.DataFrame(rows, schema=GATE_SIGNALS)
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [["math"], ["mmlu", "gsm8k", "humaneval"], ["mmlu", "piqa", "math", "svamp", "asdiv"]],
+)
+def test_gates_have_three_panels_for_every_task(tasks):
+    signals = make_signals(tasks)
+    figure = check_figure(gates_figure(signals))
+    assert len(figure.axes) == 3 * len(tasks)
+    triggers = sum(
+        len(marks.get_offsets())
+        for ax in figure.axes
+        for marks in ax.collections
+        if marks.get_label() in ("prophet", "cvee")
+    )
+    assert triggers == signals.filter(pl.col("kind") == "trigger").height
+
+
+def test_gates_are_drawn_where_none_of_them_stops():
+    signals = make_signals(["math"]).filter(pl.col("kind") != "trigger")
+    assert len(check_figure(gates_figure(signals)).axes) == 3
