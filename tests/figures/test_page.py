@@ -1,0 +1,68 @@
+"""The page: text stays text, links stay inside the folder."""
+
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+from frames import make_phases
+
+from c4.analysis import Column, Evidence, ReportTable
+from c4.figures import EXHIBITS, Exhibit, Format, choose_exhibits, hang, phase_diagram, write_page
+
+NASTY = "<script>alert('x')</script> & \"more\""
+
+
+class Tags(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def hung(tmp_path):
+    phases = make_phases(["tiny"], ["math"], 3)
+    exhibit = Exhibit("phase-diagram", lambda evidence: phases, phase_diagram, NASTY, "c4 record")
+    return hang(exhibit, Evidence(tmp_path), tmp_path / "figures", [Format.PDF, Format.PNG])
+
+
+def test_text_never_becomes_markup(hung, tmp_path):
+    rows = pl.DataFrame({"task": [NASTY], "accuracy": [None], "past": [False]})
+    columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
+    table = ReportTable("t", NASTY, columns, rows, [NASTY], "past")
+    write_page(tmp_path / "index.html", NASTY, NASTY, [hung], [table])
+    page = Tags()
+    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "script" not in {tag for tag, _ in page.tags}
+    # title, heading, introduction, figure, caption, column, cell and what is missing
+    assert page.text.count(NASTY) == 8
+    (image,) = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert image == {"src": "figures/phase-diagram.png", "alt": NASTY}
+
+
+def test_a_figure_comes_with_the_data_it_was_drawn_from(hung):
+    data = pl.read_csv(hung.data)
+    assert data.height == hung.frame.height
+    assert data.columns == hung.frame.columns
+
+
+def test_nothing_is_written_where_there_is_nothing_to_draw(tmp_path):
+    evidence = Evidence(tmp_path / "nowhere")
+    for exhibit in EXHIBITS.values():
+        assert hang(exhibit, evidence, tmp_path / "out", [Format.PNG]) is None, exhibit.name
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_figure_says_what_to_see_and_what_makes_its_data():
+    assert [x.name for x in choose_exhibits(["all"])] == list(EXHIBITS)
+    for exhibit in EXHIBITS.values():
+        assert exhibit.see.endswith(".")
+        assert exhibit.needs.startswith("c4 ")
