@@ -240,7 +240,7 @@ class Stream:
         groups, at = [], 0
         while at < len(rows):
             longest = max(len(row.ids) for row in rows[at : at + 32])
-            fit = max(1, self.settings.batch_tokens // longest)
+            fit = max(1, self.phase.batch_tokens // longest)
             # What would be left over joins the last batch: a batch of a few rows is all noise.
             fit = len(rows) - at if len(rows) - at < 1.25 * fit else fit
             groups.append(rows[at : at + fit])

@@ -107,6 +107,7 @@ class PhaseSettings:
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
     """Peak rate of AdamW, which trains the rest."""
+    batch_tokens: int = 4608
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
     floor: float = 0.02
@@ -147,9 +148,10 @@ PHASES = (
     PhaseSettings(
         name="masked",
         masked=True,
-        minutes=38.0,
+        minutes=36.0,
         first_problem=10_000_000,
         mixture=MASKED_MIXTURE,
+        batch_tokens=2048,
         matrix_rate=0.01,
         other_rate=2.5e-3,
     ),
@@ -166,7 +168,6 @@ class Settings:
     seed: int = 0
     vocabulary: int = 1013
     """Tokens, the 256 bytes and the specials included."""
-    batch_tokens: int = 4608
     pool: int = 2048
     """Problems sorted by length at a time, to be cut into batches."""
     length_noise: float = 8.0
