@@ -26,6 +26,9 @@ from c4.cli import (
 from c4.cli._progress import console
 from c4.errors import C4Error
 
+RESUMABLE = ("record", "run", "models", "demo")
+"""Commands that keep what they finished and go on from there."""
+
 
 class C4Group(TyperGroup):
     """Prints what a user can act on without a traceback."""
@@ -37,11 +40,12 @@ class C4Group(TyperGroup):
             typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
             raise typer.Exit(2) from error
         except KeyboardInterrupt:
-            typer.secho(
-                "interrupted; nothing finished is lost: give the same command (without --fresh) "
-                "to go on",
-                err=True,
+            advice = (
+                "; nothing finished is lost: give the same command (without --fresh) to go on"
+                if ctx.invoked_subcommand in RESUMABLE
+                else ""
             )
+            typer.secho(f"interrupted{advice}", err=True)
             raise typer.Exit(130) from None
 
 

@@ -15,7 +15,7 @@ from c4.cli._decode import (
     TasksOption,
     choose_methods,
 )
-from c4.cli._progress import console, progress
+from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, show
 
 HELP = """Time methods by the paper's protocol.
@@ -82,7 +82,7 @@ def bench_command(
         )
         for name in dict.fromkeys(task)
     ]
-    with console.status(f"loading {model}"):
+    with status(f"loading {model}"):
         loaded = load_planned(chosen[0][0])
     rows: list[dict[str, Any]] = []
     for plan, methods in chosen:

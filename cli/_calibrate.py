@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
-from c4.cli._progress import console
+from c4.cli._progress import status
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
 
@@ -85,7 +85,7 @@ def calibrate_command(
         control=Control(control),
     )
     tasks = task or _default_tasks(runs, model)
-    with console.status("reading signals"):
+    with status("reading signals"):
         chosen_on, tried_on = split_cohorts(
             choose_runs(runs, tasks, model), pool, unsafe_code=unsafe_code
         )

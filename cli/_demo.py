@@ -35,7 +35,7 @@ def demo_command(
 ) -> None:
     tasks = ["mmlu", "gsm8k", _code_task() or "svamp"]
     for arguments in demo_commands(out, tasks, n, pool):
-        console.print(f"\n$ c4 {shlex.join(arguments)}", markup=False, highlight=False)
+        console.print(f"\n$ c4 {shlex.join(arguments)}", highlight=False)
         _run(arguments)
     typer.echo(f"\nopen {_hang_everything(out)}")
 
@@ -71,7 +71,7 @@ def _code_task() -> str | None:
     try:
         check_can_grade(get_task("humaneval"), unsafe_code=False)
     except SandboxError as error:
-        console.print(f"without code: {error}", markup=False)
+        console.print(f"without code: {error}")
         return None
     return "humaneval"
 

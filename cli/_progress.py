@@ -14,8 +14,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-console = Console(stderr=True)
+console = Console(stderr=True, markup=False)  # names come from users, and may have brackets
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -28,13 +29,13 @@ def progress(description: str, total: int) -> Iterator[Advance]:
     """Yields a function to be called once for every unit that is done."""
     if console.is_terminal:
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("eta"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
         )
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(description, total=total, note="")
@@ -54,14 +55,14 @@ class _Lines:
         self.done += 1
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            console.print(f"{self.description}: {self.done} of {self.total} {note}", markup=False)
+            console.print(f"{self.description}: {self.done} of {self.total} {note}")
 
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
     """Yields a function that says what is being done: a spinner, or lines where there is none."""
     if console.is_terminal:
-        with console.status(text) as spinner:
-            yield spinner.update
+        with console.status(Text(text)) as spinner:
+            yield lambda text: spinner.update(Text(text))
     else:
-        yield lambda text: console.print(text, markup=False, highlight=False)
+        yield lambda text: console.print(text, highlight=False)

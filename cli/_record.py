@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._progress import console, progress
+from c4.cli._progress import progress, status
 
 if TYPE_CHECKING:
     from c4.record import RunSummary
@@ -96,7 +96,7 @@ def record_command(
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, task)
     with ExitStack() as stack:
-        with console.status(f"loading {model}"):
+        with status(f"loading {model}"):
             recording = stack.enter_context(start_recording(plan))
         log.info("%d of %d trajectories to decode", len(recording), len(wanted))
         advance = stack.enter_context(progress(f"{model} {task}", len(recording)))

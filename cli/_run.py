@@ -18,7 +18,7 @@ from c4.cli._decode import (
     TasksOption,
     choose_methods,
 )
-from c4.cli._progress import console, progress
+from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def run_command(
             recorded=record,
         )
     ]
-    with console.status(f"loading {model}"):
+    with status(f"loading {model}"):
         loaded = load_planned(plans[0])
     for plan in plans:
         with ExitStack() as stack:

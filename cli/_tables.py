@@ -14,7 +14,8 @@ def new_table(*columns: str, title: str | None = None) -> Table:
 
 def show(table: RenderableType) -> None:
     """Print a table or a text as wide as the terminal, or wide enough where there is none."""
-    output = Console()
+    # Names come from users, and may have brackets.
+    output = Console(markup=False)
     if not output.is_terminal:
-        output = Console(width=PIPE_WIDTH)
+        output = Console(markup=False, width=PIPE_WIDTH)
     output.print(table)

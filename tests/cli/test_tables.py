@@ -1,0 +1,18 @@
+"""What the terminal shows is what was meant."""
+
+import pytest
+
+from c4.cli._progress import progress, status
+from c4.cli._tables import new_table, show
+
+
+@pytest.mark.parametrize("name", ["[bold]x[/bold]", "a[/b]"])
+def test_brackets_in_a_name_are_letters_like_any_other(name, capsys):
+    table = new_table("method")
+    table.add_row(name)
+    show(table)
+    assert name in capsys.readouterr().out
+    with status(f"loading {name}") as say:
+        say(name)
+    with progress(name, total=1) as advance:
+        advance(name)
