@@ -1,4 +1,4 @@
-"""What `c4 run` and `c4 bench` share: choosing methods, tasks and examples."""
+"""What commands that decode share: options, and choosing methods."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +8,35 @@ import typer
 if TYPE_CHECKING:
     from c4.replay import MethodChoice
 
+DecodedModelOption = Annotated[
+    str, typer.Option("--model", help="tiny, llada, llada-1.5, dream, a hub id or a local folder.")
+]
+SkipOption = Annotated[
+    int | None, typer.Option(min=0, help="Examples to pass over first. [default: the task's]")
+]
+SeedOption = Annotated[int, typer.Option(help="Shuffles the examples.")]
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
+        "[default: embedded for tiny, else hub]"
+    ),
+]
+LengthOption = Annotated[int | None, typer.Option(min=1, help="Positions, L.")]
+StepsOption = Annotated[int | None, typer.Option(min=1, help="Step budget, T.")]
+BlockOption = Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")]
+DtypeOption = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+RevisionOption = Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")]
+ResumeOption = Annotated[
+    bool,
+    typer.Option("--resume/--fresh", help="Go on with a run of the same identity, or redo it."),
+]
+GradedOption = Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 MethodOption = Annotated[
     list[str],
     typer.Option(

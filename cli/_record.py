@@ -9,6 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._decode import (
+    BlockOption,
+    DecodedModelOption,
+    DeviceOption,
+    DtypeOption,
+    GradedOption,
+    JsonOption,
+    LengthOption,
+    ResumeOption,
+    RevisionOption,
+    SeedOption,
+    SkipOption,
+    SourceOption,
+    StepsOption,
+    UnsafeOption,
+)
 from c4.cli._progress import progress, status
 
 if TYPE_CHECKING:
@@ -35,39 +51,24 @@ Examples:
 
 def record_command(
     task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
-    model: Annotated[
-        str, typer.Option(help="tiny, llada, llada-1.5, dream, a hub id or a local folder.")
-    ] = "tiny",
+    model: DecodedModelOption = "tiny",
     n: Annotated[
         int | None, typer.Option(min=1, help="Examples to decode. [default: the paper's]")
     ] = None,
-    skip: Annotated[
-        int | None, typer.Option(min=0, help="Examples to pass over first. [default: the task's]")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
-            "[default: embedded for tiny, else hub]"
-        ),
-    ] = None,
-    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
-    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    skip: SkipOption = None,
+    seed: SeedOption = 0,
+    source: SourceOption = None,
+    gen_length: LengthOption = None,
+    steps: StepsOption = None,
+    block_length: BlockOption = None,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    revision: RevisionOption = None,
     out: Annotated[Path, typer.Option(help="Folder of all recordings.")] = Path("runs"),
-    resume: Annotated[
-        bool,
-        typer.Option("--resume/--fresh", help="Go on with a run of the same identity, or redo it."),
-    ] = True,
-    graded: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    resume: ResumeOption = True,
+    graded: GradedOption = True,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     # Torch takes seconds to import; a command that does not decode should not wait for it.
     from c4.record import RecordConfig, plan_recording, start_recording, summarise

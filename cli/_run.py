@@ -11,11 +11,25 @@ import typer
 from rich.table import Table
 
 from c4.cli._decode import (
+    BlockOption,
     CalibrationOption,
+    DecodedModelOption,
+    DeviceOption,
+    DtypeOption,
+    GradedOption,
+    JsonOption,
     LabelOption,
+    LengthOption,
     MethodOption,
+    ResumeOption,
+    RevisionOption,
+    SeedOption,
     SettingsOption,
+    SkipOption,
+    SourceOption,
+    StepsOption,
     TasksOption,
+    UnsafeOption,
     choose_methods,
 )
 from c4.cli._progress import progress, status
@@ -45,32 +59,28 @@ Examples:
 def run_command(
     method: MethodOption,
     task: TasksOption,
-    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    model: DecodedModelOption = "tiny",
     n: Annotated[int | None, typer.Option(min=1, help="Examples of each task.")] = None,
-    skip: Annotated[int | None, typer.Option(min=0, help="Examples to pass over first.")] = None,
-    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
-    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
-    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
-    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
+    skip: SkipOption = None,
+    seed: SeedOption = 0,
+    source: SourceOption = None,
+    gen_length: LengthOption = None,
+    steps: StepsOption = None,
+    block_length: BlockOption = None,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
-    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    revision: RevisionOption = None,
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
     record: Annotated[
         bool, typer.Option("--record", help="Keep every step of the live decodes too.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Go on with what is there, or redo it.")
-    ] = True,
-    graded: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    resume: ResumeOption = True,
+    graded: GradedOption = True,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     # Torch takes seconds to import; a command that does not decode should not wait for it.
     from c4.record import RecordConfig, load_planned, start_recording, summarise_live

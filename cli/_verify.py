@@ -8,6 +8,14 @@ from typing import Annotated
 
 import typer
 
+from c4.cli._decode import (
+    DecodedModelOption,
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    SourceOption,
+    UnsafeOption,
+)
 from c4.cli._gates import GateOption, SetOption, choose_gates
 from c4.cli._progress import progress
 from c4.errors import C4Error
@@ -27,17 +35,15 @@ Examples:
 
 def verify_command(
     task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
-    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    model: DecodedModelOption = "tiny",
     n: Annotated[int, typer.Option(min=1, help="Examples.")] = 8,
-    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
+    source: SourceOption = None,
     gate: GateOption = None,
     settings: SetOption = None,
-    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     from c4.record import RecordConfig, open_run, plan_recording, start_recording
     from c4.replay import GATES, can_run_live, verify
