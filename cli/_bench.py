@@ -8,10 +8,20 @@ import typer
 from rich.table import Table
 
 from c4.cli._decode import (
+    BlockOption,
     CalibrationOption,
+    DecodedModelOption,
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
     LabelOption,
+    LengthOption,
     MethodOption,
+    RevisionOption,
+    SeedOption,
     SettingsOption,
+    SourceOption,
+    StepsOption,
     TasksOption,
     choose_methods,
 )
@@ -36,26 +46,26 @@ Examples:
 def bench_command(
     method: MethodOption,
     task: TasksOption,
-    model: Annotated[str, typer.Option(help="As in `c4 record`.")] = "tiny",
+    model: DecodedModelOption = "tiny",
     n: Annotated[int, typer.Option(min=1, help="Timed examples.")] = 20,
     warmups: Annotated[int, typer.Option(min=0, help="Examples decoded before them.")] = 2,
     passes: Annotated[int, typer.Option(min=1, help="Passes over the examples.")] = 3,
     skip: Annotated[int, typer.Option(min=0, help="Examples to pass over first.")] = 40,
-    seed: Annotated[int, typer.Option(help="Shuffles the examples.")] = 0,
-    source: Annotated[str | None, typer.Option(help="As in `c4 record`.")] = None,
-    gen_length: Annotated[int | None, typer.Option(min=1, help="Positions, L.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None,
-    block_length: Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")] = None,
+    seed: SeedOption = 0,
+    source: SourceOption = None,
+    gen_length: LengthOption = None,
+    steps: StepsOption = None,
+    block_length: BlockOption = None,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
-    device: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="As in `c4 record`.")] = "auto",
-    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    revision: RevisionOption = None,
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    from c4.record import BASELINE, Bench, Protocol, RecordConfig, load_planned, write_bench
+    from c4.record import Bench, Protocol, RecordConfig, load_planned, write_bench
     from c4.replay import choose_live
 
     protocol = Protocol(n=n, warmups=warmups, passes=passes)
@@ -100,7 +110,7 @@ def bench_command(
         typer.echo(json.dumps(rows))
     else:
         show(render(rows))
-    if BASELINE not in choice.methods:
+    if bench.baseline is None:  # the methods are the same for every task
         typer.echo("no speedup: there is no --method baseline in this call", err=True)
 
 

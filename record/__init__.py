@@ -25,7 +25,6 @@ from c4.record._format import (
 )
 from c4.record._klass import KLASS
 from c4.record._live import (
-    BASELINE,
     LiveRun,
     LiveSummary,
     find_live,
@@ -53,7 +52,6 @@ from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
 from c4.record._wino import WINO
 
 __all__ = [
-    "BASELINE",
     "BENCH",
     "CCTC",
     "CELLS",

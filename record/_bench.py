@@ -19,7 +19,6 @@ from c4.models import LoadedModel
 from c4.record._cells import encode_table
 from c4.record._decode import decode
 from c4.record._format import BENCH, run_folder, write_whole
-from c4.record._live import BASELINE
 from c4.record._methods import LiveMethod
 from c4.record._plan import Plan
 from c4.record._text import Vocabulary
@@ -73,6 +72,11 @@ class Bench:
         self._prompts = [np.array(prompt, dtype=np.int64) for prompt in prompts]
         self._passes: dict[str, list[list[Timing]]] = {method.label: [] for method in methods}
 
+    @property
+    def baseline(self) -> LiveMethod | None:
+        """The method that speedups are over, if it is timed too."""
+        return next((method for method in self.methods if method.is_baseline), None)
+
     def __len__(self) -> int:
         """Decodes in all."""
         return len(self.methods) * (self.protocol.warmups + self.protocol.passes * self.protocol.n)
@@ -105,13 +109,13 @@ class Bench:
 
     def table(self) -> pa.Table:
         """One row per method, see `BENCH`. Without a baseline nothing has a speedup."""
-        rows = {method.label: self._row(method) for method in self.methods}
-        if BASELINE in rows:
-            base = rows[BASELINE]
-            for row in rows.values():
+        rows = [self._row(method) for method in self.methods]
+        if self.baseline is not None:
+            base = rows[self.methods.index(self.baseline)]
+            for row in rows:
                 row["speedup"] = base["mean_seconds"] / row["mean_seconds"]
                 row["step_ratio"] = base["mean_passes"] / row["mean_passes"]
-        return pa.Table.from_pylist(list(rows.values()), schema=BENCH)
+        return pa.Table.from_pylist(rows, schema=BENCH)
 
     def _row(self, method: LiveMethod) -> dict[str, Any]:
         passes = self._passes[method.label]

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from c4.errors import RunError
 from c4.record._format import LIVE, LIVE_KEY, Manifest, list_parts, open_part, read_manifest
+from c4.record._methods import is_baseline
 from c4.record._rows import LiveFacts, LiveRow, live_row
 from c4.record._run import pending_row
 from c4.tasks import Shape
 
-BASELINE = "baseline"
 OF_THE_METHOD = ("method", "rule", "gate", "recorded")
 """What may differ between two live runs that are to be compared."""
 
@@ -41,6 +41,11 @@ class LiveRun:
     def method(self) -> str:
         """The method's label."""
         return str(self.manifest.identity["method"])
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is the full decode that others are compared with, whatever its label."""
+        return is_baseline(self.manifest.identity)
 
     @property
     def shape(self) -> Shape:
@@ -154,16 +159,16 @@ def summarise_live(folder: Path, indices: Collection[int] | None = None) -> Live
 
 def _baseline_of(run: LiveRun) -> Mapping[int, LiveRow]:
     """The baseline's examples, if it was run alike; empty otherwise."""
-    folder = run.folder.parent / f"method={BASELINE}"
-    if not (folder / "manifest.json").exists():
-        return {}
-    baseline = open_live(folder)
-    identities = [dict(r.manifest.identity) for r in (run, baseline)]
-    for identity in identities:
-        for key in OF_THE_METHOD:
-            identity.pop(key, None)
-    alike = identities[0] == identities[1]
-    return {row.trajectory: row for row in baseline.rows()} if alike else {}
+    for path in sorted(run.folder.parent.glob("method=*/manifest.json")):
+        other = open_live(path.parent)
+        if other.is_baseline and _conditions(other) == _conditions(run):
+            return {row.trajectory: row for row in other.rows()}
+    return {}
+
+
+def _conditions(run: LiveRun) -> dict[str, Any]:
+    """What a run shares with the runs it may be compared with."""
+    return {k: v for k, v in run.manifest.identity.items() if k not in OF_THE_METHOD}
 
 
 def _compare(

@@ -119,6 +119,11 @@ class LiveMethod:
         return None if self.make_gate is None else self.make_gate(task, vocabulary, shape)
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it is the full decode that others are compared with, whatever its label."""
+        return is_baseline(self.identity)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What decides its numbers, as a manifest keeps it."""
         rule: Any = self.rule
@@ -130,6 +135,11 @@ class LiveMethod:
             "rule": {"name": self.rule_name, **plain(asdict(rule))},
             "gate": gate,
         }
+
+
+def is_baseline(identity: Mapping[str, Any]) -> bool:
+    """Whether an identity is the full decode's: the schedule, and no gate to end it."""
+    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:

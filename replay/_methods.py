@@ -125,12 +125,14 @@ def _resolve(
     changed = _changed(method.rule, rule, make_rule(method.rule, paper))
     if method.gate is None:
         return LiveMethod(
-            label=label or _label(name, method, changed), rule_name=method.rule, rule=rule
+            label=_checked_label(label, _label(name, method, changed)),
+            rule_name=method.rule,
+            rule=rule,
         )
     gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
     changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
     return LiveMethod(
-        label=label or _label(name, method, changed),
+        label=_checked_label(label, _label(name, method, changed)),
         rule_name=method.rule,
         rule=rule,
         gate_name=method.gate,
@@ -216,6 +218,19 @@ def _changed(part: str, now: Any, paper: Any) -> dict[tuple[str, str], Any]:
     return {
         (part, name): value for name, value in asdict(now).items() if value != getattr(paper, name)
     }
+
+
+def _checked_label(wanted: str | None, derived: str) -> str:
+    """The user's label, which may not pass for a method, or a setting of one, that it is not."""
+    if wanted is None or wanted == derived:
+        return derived
+    name = wanted.partition(",")[0]
+    if name in METHODS:
+        raise ConfigError(
+            f"--label {wanted} would pass for the method {name}, and this is {derived}; choose a "
+            "label that does not begin with a method's name"
+        )
+    return wanted
 
 
 def _label(name: str, method: Method, changed: Mapping[tuple[str, str], Any]) -> str:

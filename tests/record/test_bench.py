@@ -84,10 +84,19 @@ def test_a_table_holds_the_definitions(config, monkeypatch):
 
 def test_no_baseline_no_speedup(config):
     bench = make_bench(config, "cvee")
+    assert bench.baseline is None
     list(bench)
     (row,) = bench.table().to_pylist()
     assert row["speedup"] is None
     assert row["step_ratio"] is None
+
+
+def test_a_baseline_under_another_label_is_one(config):
+    plan, chosen = choose_live(config, MethodChoice(["baseline"], label="whole"))
+    bench = Bench(plan, chosen, load_planned(plan), PROTOCOL)
+    list(bench)
+    (row,) = bench.table().to_pylist()
+    assert (row["method"], row["speedup"]) == ("whole", 1)
 
 
 def test_the_newest_timing_of_each_method_counts(config):

@@ -32,9 +32,10 @@ def config(random_llada, tmp_path):
     )
 
 
-def run(config, method, *settings, recorded=False):
+def run(config, method, *settings, recorded=False, label=None):
     """Carry a method out; returns its folder and the rows this session decoded."""
-    (plan,) = plan_methods(config, MethodChoice([method], settings), recorded=recorded)
+    choice = MethodChoice([method], settings, label=label)
+    (plan,) = plan_methods(config, choice, recorded=recorded)
     with start_recording(plan) as recording:
         return plan.folder, list(recording)
 
@@ -256,6 +257,12 @@ def test_a_baseline_of_another_seed_is_no_baseline(config):
     folder, _ = run(config, "c4")
     run(replace(config, seed=1), "baseline")
     assert summarise_live(folder).drop is None
+
+
+def test_a_baseline_is_found_under_any_label(config):
+    folder, _ = run(config, "c4")
+    run(config, "baseline", label="whole")
+    assert summarise_live(folder).drop is not None
 
 
 def test_every_paper_task_has_settings_for_every_method():

@@ -142,3 +142,28 @@ def test_a_label_of_one_s_own_is_for_one_method():
     assert resolve("c4", "H=2", label="loose").label == "loose"
     with pytest.raises(ConfigError, match="names one method; 2 chosen"):
         resolve_methods(MethodChoice(["c4", "cvee"], label="x"), TASKS["math"])
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "label"),
+    [
+        ("c4", [], "baseline"),
+        ("cvee", [], "c4"),
+        ("c4", ["H=2"], "c4"),
+        ("c4", ["H=2"], "c4,H=3"),
+        ("baseline", [], "c4"),
+    ],
+)
+def test_a_label_cannot_pass_for_what_it_is_not(method, settings, label):
+    with pytest.raises(ConfigError, match=f"--label {label} would pass for the method"):
+        resolve(method, *settings, label=label)
+
+
+def test_a_label_may_say_what_is_the_case():
+    assert resolve("c4", label="c4").label == "c4"
+    assert resolve("c4", "H=2", label="c4,H=2").label == "c4,H=2"
+
+
+def test_the_baseline_is_what_it_does_and_not_what_it_is_called():
+    assert [name for name in METHODS if resolve(name).is_baseline] == ["baseline"]
+    assert resolve("baseline", label="full decode").is_baseline
