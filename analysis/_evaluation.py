@@ -55,7 +55,7 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
 def located_share(run: Run, wanted: Collection[int]) -> float:
     """Share of trajectories whose last candidate has positions where the task is searched."""
     parts = list(load_signals(run))
-    located = np.concatenate([part.signals.span_start[:, -1] >= 0 for part in parts])
+    located = np.concatenate([part.signals.last("span_start")[:, 0] >= 0 for part in parts])
     chosen = np.isin(np.concatenate([part.trajectory for part in parts]), list(wanted))
     return float(located[chosen].mean())
 

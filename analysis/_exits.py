@@ -14,6 +14,7 @@ from c4.replay import (
     CandidateReader,
     Gate,
     RunSignals,
+    ask,
     exit_step,
     load_signals,
     stabilization_step,
@@ -28,7 +29,7 @@ PHASES = pl.Schema(
         "trajectory": pl.Int32(),
         "gate": pl.String(),
         "fired": pl.Boolean(),
-        "exit": pl.Float64(),  # progress; 1 where the gate never fires
+        "exit": pl.Float64(),  # progress; the decode's end where the gate never fires
         "stabilization": pl.Float64(),  # s_j; null where the answer never settles
         "premature": pl.Boolean(),  # fired before it
         "early_by": pl.Float64(),  # how much before, in progress; null where not premature
@@ -74,7 +75,7 @@ def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDA
                 f"{name} reads single positions, and figures are drawn from the signals; ask it "
                 f"with: c4 replay --gate {name}"
             )
-    return {name: exit_step(np.asarray(gate.fires(part.signals))) for name, gate in gates.items()}
+    return {name: exit_step(ask(gate, part.signals)) for name, gate in gates.items()}
 
 
 def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
@@ -84,7 +85,7 @@ def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32])
             "trajectory": part.trajectory,
             "exit_step": exits,
             "settled": stabilization_step(part.signals),
-            "last": part.signals.step.max(axis=-1),
+            "last": part.signals.steps,
         }
     )
     fired = pl.col("exit_step") > 0
@@ -96,7 +97,7 @@ def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32])
         family=pl.lit(family_of(run.task)),
         gate=pl.lit(gate),
         fired=fired,
-        exit=pl.when(fired).then(pl.col("exit_step") / budget).otherwise(1.0),
+        exit=pl.when(fired).then(pl.col("exit_step")).otherwise(pl.col("last")) / budget,
         stabilization=pl.when(settles).then(pl.col("settled") / budget),
         premature=premature,
     ).with_columns(
@@ -148,7 +149,7 @@ def gate_signals(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
     exits, settled = _moments(run, gates)
     rows = [GATE_SIGNALS.to_frame()]
     for signal in SIGNALS:
-        course = _stack([getattr(m, signal) for m in means], run.shape.steps)  # (n, T)
+        course = _stack([getattr(m, signal) for m in means])  # (n, T)
         rows.append(_course(run, signal, course))
         for gate in gates:
             frame = _at_moments(run, course, numbers, exits[gate])
@@ -158,8 +159,9 @@ def gate_signals(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
     return pl.concat(rows)
 
 
-def _stack(parts: list[npt.NDArray[np.float64]], steps: int) -> npt.NDArray[np.float64]:
+def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
     """Trajectories of all parts; steps that one does not have are NaN."""
+    steps = max(part.shape[1] for part in parts)
     stacked = np.full((sum(map(len, parts)), steps), np.nan)
     start = 0
     for part in parts:
@@ -179,8 +181,8 @@ def _moments(
         for name, steps in gate_exits(part, gates).items():
             exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
         steps = stabilization_step(part.signals)
-        last = part.signals.step.max(axis=-1)
-        settled |= dict(zip(numbers, np.where(steps <= last, steps, 0).tolist(), strict=True))
+        settles = steps <= part.signals.steps
+        settled |= dict(zip(numbers, np.where(settles, steps, 0).tolist(), strict=True))
     return exits, settled
 
 

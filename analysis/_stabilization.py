@@ -29,7 +29,7 @@ def stabilization(run: Run) -> pl.DataFrame:
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):
         settled = stabilization_step(part.signals)
-        never = pl.Series(settled > part.signals.step.shape[-1])
+        never = pl.Series(settled > part.signals.steps)
         shown = first_appearance_step(part.signals)
         progress = {
             name: pl.when(never).then(None).otherwise(pl.Series(steps / run.shape.steps))
@@ -48,12 +48,11 @@ def stabilization(run: Run) -> pl.DataFrame:
 def first_appearance_step(s: Signals) -> IntArray:
     """The first step whose candidate is the last one; often reported as stabilization.
 
-    One more than the number of steps where the last step has no candidate. (…, T) -> (…)
+    One more than the trajectory's steps where the last of them has no candidate. (…, T) -> (…)
     """
-    last = s.candidate[..., -1:]
+    last = s.last("candidate")
     equal = (s.candidate == last) & (last != NONE)
-    steps = equal.shape[-1]
-    first = np.where(equal.any(axis=-1), equal.argmax(axis=-1), steps) + 1
+    first = np.where(equal.any(axis=-1), equal.argmax(axis=-1), s.steps) + 1
     return first.astype(np.int32)
 
 

@@ -124,7 +124,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame
         {
             "step": s.step[i, :steps],
             "budget": s.budget[i, :steps],
-            "block": (s.step[i, :steps] - 1) // run.shape.steps_per_block,
+            "block": found.trajectory.cells.masked.argmax(axis=-1) // run.shape.block,
             "candidate": [None if c == NONE else values[c] for c in candidate.tolist()],
             "final": (candidate == candidate[-1]) & (candidate[-1] != NONE),
             "settled": s.step[i, :steps] >= settled_at,

@@ -38,7 +38,7 @@ class RunSignals:
     trajectory: Ints
     """Their numbers. (n,)"""
     signals: Signals
-    """Arrays of (n, T); steps that a trajectory does not have never fire."""
+    """Arrays of (n, T); `signals.steps` says how many of the T each trajectory has."""
     candidates: Sequence[Sequence[str]]
     """What each trajectory's candidate numbers stand for."""
     answers: Sequence[Sequence[str]]

@@ -32,16 +32,19 @@ class Gate(Protocol):
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
-    """Ask a gate about some steps; a signal that it only imagines is an error in words."""
+    """Ask a gate about some steps; a signal that it only imagines is an error in words.
+
+    Steps that a trajectory does not have never fire, whatever the gate makes of their padding.
+    """
     question: Any = gate.fires
     try:
-        fires = np.asarray(question(s, cells) if wants_cells(gate) else question(s))
+        answer = question(s, cells) if wants_cells(gate) else question(s)
     except AttributeError as error:
         if error.obj is not s:
             raise
         known = ", ".join(spec.name for spec in fields(Signals))
         raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
-    return fires
+    return np.asarray(answer, dtype=np.bool_) & s.exists
 
 
 def wants_cells(gate: Gate) -> bool:
@@ -236,11 +239,11 @@ def consecutive(holds: BoolArray) -> Ints:
 def stabilization_step(s: Signals) -> Ints:
     """s_j in steps: from here on every candidate is the last one. (…, T) -> (…)
 
-    One more than the number of steps where the last step has no candidate at all.
+    One more than the trajectory's steps where the last of them has no candidate at all.
     """
-    last = s.candidate[..., -1:]
+    last = s.last("candidate")
     settled = (s.candidate == last) & (last != NONE)
-    run = consecutive(settled)[..., -1]
+    run = consecutive(settled | ~s.exists)[..., -1]  # padding unsettles nothing
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
 
 

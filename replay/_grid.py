@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.replay._gates import GATES, Gate, exit_step
+from c4.replay._gates import GATES, Gate, ask, exit_step
 from c4.replay._registry import make_gate
 from c4.replay._signals import Floats, Ints, Longs, Signals
 
@@ -142,10 +142,10 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
             arrays = {name: column[some, None, None] for name, column in numbers.items()}
             gate: Any = grid.make({**words, **arrays})
             if threshold is None:
-                exits[places[some, 0]] = exit_step(gate.fires(signals))
+                exits[places[some, 0]] = exit_step(ask(gate, signals))
             else:
                 shape = (len(places[some]), *signals.step.shape)
-                level = np.broadcast_to(gate.level(signals), shape)
+                level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
                 exits[places[some]] = threshold_exits(level, grid.values[threshold])
     return exits
 
@@ -202,7 +202,12 @@ def threshold_exits(level: Floats, thresholds: Sequence[Any]) -> Ints:
     return np.moveaxis(unsorted, -1, 1)
 
 
-def at_exit(values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
-    """What an array of (n, T) holds at each exit; the last step where there is none."""
-    steps = np.where(exits > 0, exits, values.shape[-1]) - 1  # (settings, n)
+def at_exit(values: npt.NDArray[Any], exits: Ints, last: Ints) -> npt.NDArray[Any]:
+    """What an array of (n, T) holds at each exit; at the last step where there is none.
+
+    Args:
+        exits: counted from 1; 0 where there is none. (settings, n)
+        last: each trajectory's own last step. (n,)
+    """
+    steps = np.where(exits > 0, exits, last) - 1  # (settings, n)
     return values[np.arange(len(values)), steps]

@@ -3,8 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from c4.errors import RunError
 from c4.record import BoolArray, Run
@@ -32,19 +34,22 @@ class Cohort:
         return self.run.task
 
     def steps_at(self, exits: Ints) -> Ints:
-        """Forward passes spent; the whole budget where the gate never fires. (settings, n)"""
-        return at_exit(self.signals.signals.step, exits)
+        """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""
+        return self._at(self.signals.signals.step, exits)
 
     def same_at(self, exits: Ints) -> BoolArray:
         """Whether the answer is the full decode's. (settings, n)"""
-        answer = self.signals.signals.answer
-        return at_exit(answer == answer[:, -1:], exits)
+        signals = self.signals.signals
+        return self._at(signals.answer == signals.last("answer"), exits)
 
     def correct_at(self, exits: Ints) -> BoolArray:
         """Whether the answer is right. (settings, n)"""
         if get_task(self.run.task).family is Family.CODE:
             return self._run_programs(exits)
-        return at_exit(self._right, exits)
+        return self._at(self._right, exits)
+
+    def _at(self, values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
+        return at_exit(values, exits, self.signals.signals.steps)
 
     @cached_property
     def _right(self) -> BoolArray:

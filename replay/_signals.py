@@ -27,10 +27,13 @@ QUANTILE = 0.2
 
 @dataclass(frozen=True)
 class Signals:
-    """One trajectory's steps, or those of many stacked. Arrays are (…, T)."""
+    """One trajectory's steps, or those of many stacked. Arrays are (…, T).
+
+    In a stack, trajectories shorter than the longest are padded behind their last step.
+    """
 
     step: Ints
-    """1…T."""
+    """1…T; -1 where the trajectory has no such step."""
     budget: Ints
     """Steps of the full decode."""
     candidate: Ints
@@ -73,6 +76,20 @@ class Signals:
     def progress(self) -> Floats:
         """Share of the budget spent, the present step included."""
         return self.step / self.budget
+
+    @property
+    def exists(self) -> BoolArray:
+        """Whether a step was taken, or only pads a shorter trajectory. (…, T)"""
+        return self.step > 0
+
+    @property
+    def steps(self) -> Ints:
+        """How many steps each trajectory has. (…)"""
+        return self.exists.sum(axis=-1, dtype=np.int32)
+
+    def last(self, name: str) -> npt.NDArray[Any]:
+        """A signal at each trajectory's own last step. (…, 1)"""
+        return np.take_along_axis(getattr(self, name), self.steps[..., None] - 1, axis=-1)
 
 
 SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))

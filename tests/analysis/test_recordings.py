@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from c4.analysis import (
     Evidence,
+    evaluate_run,
     gate_signals,
     phase_table,
     stabilization,
@@ -18,7 +19,16 @@ from c4.analysis import (
 from c4.cli._app import app
 from c4.errors import ConfigError, RunError
 from c4.record import RecordConfig, open_run, plan_recording, start_recording
-from c4.replay import CVEE, FixedProgress, Oracle, Prophet, filled_predictions, replay
+from c4.replay import (
+    CVEE,
+    FixedProgress,
+    MethodChoice,
+    Oracle,
+    Prophet,
+    filled_predictions,
+    plan_methods,
+    replay,
+)
 from c4.tasks import TASKS
 
 
@@ -35,9 +45,34 @@ def runs(random_llada, tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="module")
+def sampled(random_llada, tmp_path_factory):
+    """A live run with every step kept: its trajectories have unequal numbers of them."""
+    root = tmp_path_factory.mktemp("sampled")
+    config = RecordConfig(
+        task="gsm8k", model=str(random_llada), source="embedded", n=5, skip=38, out=root
+    )
+    choice = MethodChoice(["fast-dllm"], ["tau=0.12"])
+    (plan,) = plan_methods(config, choice, recorded=True)
+    with start_recording(plan) as recording:
+        list(recording)
+    return plan.folder
+
+
 @pytest.fixture
 def run(runs):
     return open_run(runs / "model=random-llada" / "task=gsm8k")
+
+
+@pytest.fixture(params=["full", "sampled"])
+def any_run(request, run):
+    return run if request.param == "full" else open_run(request.getfixturevalue("sampled"))
+
+
+def test_the_sampled_trajectories_are_of_unequal_length(sampled):
+    steps = {row.forward_passes for row in open_run(sampled).rows()}
+    assert len(steps) > 1
+    assert max(steps) < 24
 
 
 def c4(*args):
@@ -57,7 +92,9 @@ def candidates_of(run, trajectory):
     return read
 
 
-def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(run):
+def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(any_run):
+    run = any_run
+    budget = run.shape.steps
     frame = stabilization(run)
     for trajectory in run:
         row = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).row(0, named=True)
@@ -68,19 +105,43 @@ def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(run):
             continue
         steps = len(read)
         settled = next(u for u in range(steps) if all(v == read[-1] for v in read[u:]))
-        assert row["stabilization"] == (settled + 1) / steps
-        assert row["first_appearance"] == (read.index(read[-1]) + 1) / steps
+        assert row["stabilization"] == (settled + 1) / budget
+        assert row["first_appearance"] == (read.index(read[-1]) + 1) / budget
 
 
-def test_the_phase_table_agrees_with_replay(run):
+def test_the_phase_table_agrees_with_replay(any_run):
+    run = any_run
     gates = {"half": FixedProgress(0.5), "cvee": CVEE(tau=0.1, p_min=1), "oracle": Oracle()}
     phases = phase_table(run, gates).sort("trajectory", "gate")
     decisions = pl.concat(replay(run, gates)).sort("trajectory", "gate")
     assert phases["premature"].to_list() == decisions["premature"].to_list()
     assert phases["fired"].to_list() == decisions["fired"].to_list()
-    assert phases["exit"].to_list() == (decisions["steps"] / decisions["budget"]).to_list()
+    spent = (decisions["steps"] / decisions["budget"]).to_list()
+    assert phases["exit"].to_list() == pytest.approx(spent)
     early = phases.filter(pl.col("early_by").is_not_null())
     assert (early["early_by"] > 0).all()
+
+
+def test_what_a_run_is_judged_by_is_read_at_each_trajectory_s_own_end(sampled):
+    run = open_run(sampled)
+    expected = [candidates_of(run, trajectory)[-1] is not None for trajectory in run]
+    assert evaluate_run(run).located == np.mean(expected)
+    settled = stabilization(run)["stabilization"].is_not_null()
+    assert settled.to_list() == expected
+
+
+def test_gates_are_asked_about_no_step_that_a_trajectory_lacks(sampled):
+    run = open_run(sampled)
+    frame = gate_signals(run, {"end": FixedProgress(1.0), "oracle": Oracle()})
+    assert not frame["value"].is_nan().any()
+    assert "end" not in frame["gate"].drop_nulls().to_list()
+    decisions = pl.concat(replay(run, {"end": FixedProgress(1.0)}))
+    assert not decisions["fired"].any()
+    assert decisions["steps"].to_list() == [row.forward_passes for row in run.rows()]
+    longest = max(run.rows(), key=lambda row: row.forward_passes)
+    trace = trace_table(run, longest.trajectory, {})
+    assert trace["block"].to_list() == sorted(trace["block"].to_list())
+    assert trace["block"].max() == run.shape.blocks - 1
 
 
 def test_a_gate_that_reads_positions_is_sent_to_replay(run):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from c4.errors import ConfigError, NotReplayable
-from c4.replay import Control, Promise, certify, make_grid, trajectories_needed
+from c4.replay import NONE, Control, Promise, certify, make_grid, trajectories_needed
 from c4.replay._calibrate import pareto_front
 from c4.replay._grid import DEFAULT_RANGES, at_exit, parse_values
 
@@ -72,10 +72,11 @@ def test_a_grid_that_cannot_be_meant_is_refused(gate, asked, error):
         make_grid(gate, asked)
 
 
-def test_an_exit_reads_its_own_step_and_no_exit_the_last():
-    values = np.array([[10, 11, 12], [20, 21, 22]])
-    exits = np.array([[1, 3], [0, 2]])
-    assert at_exit(values, exits).tolist() == [[10, 22], [12, 21]]
+def test_an_exit_reads_its_own_step_and_no_exit_the_trajectory_s_last():
+    values = np.array([[10, 11, 12], [20, 21, NONE]])
+    exits = np.array([[1, 2], [0, 1], [3, 0]])
+    at = at_exit(values, exits, np.array([3, 2]))
+    assert at.tolist() == [[10, 21], [12, 20], [12, 21]]
 
 
 def test_the_front_holds_what_nothing_beats_in_both():

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,23 +14,31 @@ from c4.replay import (
     CVEE,
     GATES,
     NONE,
+    Cohort,
     ConfidenceOnly,
     FixedPatience,
     FixedProgress,
     Oracle,
+    Promise,
     Prophet,
+    RunSignals,
     SchED,
     Signals,
     StabilityOnly,
+    ask,
+    calibrate,
     exit_step,
     make_gate,
     stabilization_step,
+    stack_signals,
 )
 from c4.replay._gates import Aggregate, Clock, Curve, Region, consecutive
 from c4.replay._grid import DEFAULT_RANGES, grid_exits, make_grid
 from c4.replay._signals import stability
 from c4.tasks import Family
 
+VALUES = ["zero", "one", "two"]
+"""What the candidates 0, 1 and 2 stand for."""
 HALVES = [0.0, 0.25, 0.5, 0.7, 0.75, 1.0]
 
 
@@ -70,6 +79,15 @@ def trajectories(draw):
         answer=candidate,
         **gaps,
     )
+
+
+def stack(many):
+    """Trajectories of any lengths as one run's signals, number by number."""
+    parts = []
+    for number, s in enumerate(many):
+        one = Signals(**{f.name: getattr(s, f.name)[None] for f in fields(Signals)})
+        parts.append(RunSignals(np.array([number]), one, [VALUES], [VALUES]))
+    return stack_signals(parts)
 
 
 def rows(s):
@@ -226,17 +244,62 @@ def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
 @settings(max_examples=10)
 @given(many=st.lists(trajectories(), min_size=1, max_size=3))
 def test_the_exits_of_a_grid_are_those_of_its_settings_one_by_one(name, many):
-    steps = min(len(s.step) for s in many)
-    stacked = Signals(
-        **{f.name: np.stack([getattr(s, f.name)[:steps] for s in many]) for f in fields(Signals)}
-    )
+    grid = small_grid(name)
+    alone = [[exit_step(grid.make(setting).fires(s)) for s in many] for setting in grid.settings()]
+    np.testing.assert_array_equal(grid_exits(grid, stack(many).signals), alone)
+
+
+def small_grid(name):
+    """A few values of everything that a gate's grid sweeps."""
     small = {
         "tau": "0.7,0,0.25,1", "gamma": "2,0.5", "p_min": "1,3", "high": "7.5,5", "mid": "5",
         "low": "4,2.5", "patience": "0,1", "curve": "cosine,linear", "fraction": "0.5,1,0.25",
     }  # fmt: skip
-    grid = make_grid(name, {k: small[k] for k in DEFAULT_RANGES[name]})
-    alone = [exit_step(grid.make(setting).fires(stacked)) for setting in grid.settings()]
-    np.testing.assert_array_equal(grid_exits(grid, stacked), alone)
+    return make_grid(name, {k: small[k] for k in DEFAULT_RANGES[name]})
+
+
+class FewMasked:
+    """Fires wherever little is masked, so on padding too if it is let."""
+
+    def fires(self, s):
+        return s.masked < 3
+
+
+@pytest.mark.parametrize("name", [*GATES, "few masked"])
+@settings(max_examples=40)
+@given(many=st.lists(trajectories(), min_size=2, max_size=4))
+def test_a_gate_stops_stacked_trajectories_where_it_stops_them_alone(name, many):
+    gate = make_gate(name) if name in GATES else FewMasked()
+    alone = [exit_step(gate.fires(s)) for s in many]
+    assert exit_step(ask(gate, stack(many).signals)).tolist() == alone
+
+
+@given(st.lists(trajectories(), min_size=2, max_size=4))
+def test_stacked_trajectories_settle_where_they_do_alone(many):
+    stacked = stack(many).signals
+    assert stacked.steps.tolist() == [len(s.step) for s in many]
+    assert stabilization_step(stacked).tolist() == [stabilization_step(s) for s in many]
+    assert stacked.last("answer")[:, 0].tolist() == [s.answer[-1] for s in many]
+
+
+@pytest.mark.parametrize("name", DEFAULT_RANGES)
+@settings(max_examples=10)
+@given(many=st.lists(trajectories(), min_size=2, max_size=4))
+def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
+    grid = small_grid(name)
+    table = calibrate(grid, [cohort(many)], Promise()).table
+    alone = [calibrate(grid, [cohort([s])], Promise()).table for s in many]
+    for column in ("steps", "accuracy_gsm8k"):
+        mean = np.mean([one[column].to_numpy() for one in alone], axis=0)
+        np.testing.assert_allclose(table[column].to_numpy(), mean)
+    losses = np.sum([one["losses"].to_numpy() for one in alone], axis=0)
+    np.testing.assert_array_equal(table["losses"].to_numpy(), losses)
+
+
+def cohort(many):
+    """Trajectories of a run whose right answer is always "one"."""
+    answers = [SimpleNamespace(trajectory=i, target="one") for i in range(len(many))]
+    return Cohort(SimpleNamespace(task="gsm8k", rows=lambda: answers), stack(many))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=10))
