@@ -69,10 +69,13 @@ class CVEE(Checked):
         """Stable steps that the answer must have behind it."""
         return np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
 
+    def is_stable(self, s: Signals) -> BoolArray:
+        """Whether there is an answer that has lasted as long."""
+        return (s.candidate != NONE) & (s.run >= self.patience(s))
+
     def level(self, s: Signals) -> Floats:
         """The confidence of a stable answer; NaN where it is not stable yet, and never fires."""
-        stable = (s.candidate != NONE) & (s.run >= self.patience(s))
-        return np.where(stable, s.confidence, np.nan)
+        return np.where(self.is_stable(s), s.confidence, np.nan)
 
     def fires(self, s: Signals) -> BoolArray:
         return self.level(s) >= self.tau
@@ -100,8 +103,7 @@ class StabilityOnly(Checked):
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
     def fires(self, s: Signals) -> BoolArray:
-        patience = np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
-        return (s.candidate != NONE) & (s.run >= patience)
+        return CVEE(gamma=self.gamma, p_min=self.p_min).is_stable(s)
 
 
 @dataclass(frozen=True)
