@@ -10,18 +10,20 @@ import typer
 from c4.cli._progress import progress
 from c4.cli._record import render
 
-HELP = """Grade a recording that was made with --no-grade, or grade one again.
+HELP = """Grade a run that was made with --no-grade, or grade one again.
 
-Grades are added beside the recording; the newest counts.
+The run is a recording, or the results of `c4 run`. Grades are added beside it; the newest counts.
 
-Example:
+Examples:
 
     c4 grade runs/model=llada/task=humaneval
+
+    c4 grade runs/live/model=llada/task=humaneval/method=c4
 """
 
 
 def grade_command(
-    run: Annotated[Path, typer.Argument(help="Folder of one recording.")],
+    run: Annotated[Path, typer.Argument(help="Folder of one recording or live run.")],
     everything: Annotated[
         bool, typer.Option("--all", help="Grade again what has a grade already.")
     ] = False,
@@ -30,9 +32,9 @@ def grade_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    from c4.record import open_run, regrade, summarise
+    from c4.record import open_any, regrade, summarise
 
-    with progress(f"grading {run}", total=len(open_run(run))) as advance:
+    with progress(f"grading {run}", total=len(open_any(run))) as advance:
         for _ in regrade(run, everything=everything, unsafe_code=unsafe_code):
             advance()
     summary = summarise(run)

@@ -28,6 +28,7 @@ from c4.record._live import (
     LiveRun,
     LiveSummary,
     find_live,
+    open_any,
     open_live,
     summarise_live,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "live_folder",
     "load_planned",
     "make_rule",
+    "open_any",
     "open_live",
     "open_part",
     "open_run",

@@ -10,10 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.record._format import LIVE, LIVE_KEY, Manifest, list_parts, open_part, read_manifest
+from c4.record._format import (
+    LIVE,
+    LIVE_KEY,
+    Manifest,
+    Part,
+    list_parts,
+    open_part,
+    read_manifest,
+)
+from c4.record._grades import newest_grades
 from c4.record._methods import is_baseline
 from c4.record._rows import LiveFacts, LiveRow, live_row
-from c4.record._run import pending_row
+from c4.record._run import Run, open_run, pending_row
 from c4.tasks import Shape
 
 OF_THE_METHOD = ("method", "rule", "gate", "recorded")
@@ -51,8 +60,11 @@ class LiveRun:
     def shape(self) -> Shape:
         return Shape(**self.manifest.identity["shape"])
 
+    def __len__(self) -> int:
+        return int(self.table().num_rows)
+
     def rows(self) -> Iterator[LiveRow]:
-        """The examples, in order."""
+        """The examples, in order, with the newest grade of each."""
         for row in self.table().to_pylist():
             yield LiveRow(**row)
 
@@ -67,9 +79,27 @@ class LiveRun:
         parts = list_parts(self.folder / "results")
         sealed = {index for part in parts for index in part.trajectories}
         rows = [row for row in pending if row["trajectory"] not in sealed]
-        tables = [open_part(part).read() for part in parts]
+        tables = [_read_results(part) for part in parts]
         tables.append(pa.Table.from_pylist(rows, schema=LIVE))
-        return pa.concat_tables(tables).sort_by("trajectory")
+        return _with_grades(pa.concat_tables(tables).sort_by("trajectory"), self.folder)
+
+
+def _read_results(part: Part) -> pa.Table:
+    table = open_part(part).read()
+    if table.schema.names != LIVE.names:
+        raise RunError(f"{part.path}: columns of another c4; run it again with --fresh")
+    return table
+
+
+def _with_grades(table: pa.Table, folder: Path) -> pa.Table:
+    """Results with the grades that were given later in the place of their own."""
+    grades = newest_grades(folder)
+    for name in ("answer", "correct") if grades else ():
+        own = zip(table["trajectory"].to_pylist(), table[name].to_pylist(), strict=True)
+        values = [grades.get(index, {name: value})[name] for index, value in own]
+        column = table.schema.get_field_index(name)
+        table = table.set_column(column, LIVE.field(name), pa.array(values, LIVE.field(name).type))
+    return table
 
 
 def _read_pending(folder: Path) -> list[dict[str, Any]]:
@@ -102,6 +132,13 @@ def open_live(path: str | Path) -> LiveRun:
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder")
     return LiveRun(folder)
+
+
+def open_any(path: str | Path) -> Run | LiveRun:
+    """Open a live run, with its cells or without, or else a recording."""
+    folder = Path(path)
+    live = folder.is_dir() and "method" in read_manifest(folder).identity
+    return open_live(folder) if live else open_run(folder)
 
 
 def find_live(root: str | Path) -> list[Path]:

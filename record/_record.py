@@ -22,11 +22,10 @@ from c4.models import LoadedModel
 from c4.record._cells import CellRecorder
 from c4.record._decode import Decoded, ExitGate, decode
 from c4.record._format import Manifest, read_manifest, text_hash
-from c4.record._live import open_live
+from c4.record._live import open_any
 from c4.record._methods import LiveMethod
 from c4.record._plan import Plan, load_planned
 from c4.record._rows import LiveFacts, TrajectoryRow
-from c4.record._run import open_run
 from c4.record._store import Finished, RunWriter, plan_parts, read_pending
 from c4.record._text import Vocabulary
 from c4.tasks import Family, Sample, grade
@@ -237,8 +236,7 @@ class Recording:
 
 def recorded_prompts(plan: Plan) -> Iterator[tuple[int, str]]:
     """The examples that a folder holds already, by number."""
-    rows = open_run(plan.folder).rows() if plan.method is None else open_live(plan.folder).rows()
-    for row in rows:
+    for row in open_any(plan.folder).rows():
         yield row.trajectory, row.prompt
 
 
@@ -271,7 +269,7 @@ def explained_disk_errors(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A recording in one line."""
+    """A run in one line."""
 
     task: str
     model: str
@@ -290,8 +288,8 @@ class RunSummary:
 
 
 def summarise(folder: Path, indices: Collection[int] | None = None) -> RunSummary:
-    """The trajectories of a run, or some of them, in one line."""
-    run = open_run(folder)
+    """The trajectories of a recording or a live run, or some of them, in one line."""
+    run = open_any(folder)
     count = graded = correct = passes = 0
     seconds = 0.0
     for row in run.rows():

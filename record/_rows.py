@@ -8,8 +8,22 @@ from c4.record._format import LIVE
 from c4.tasks import Example
 
 
+class OfAProblem:
+    """A row that holds its problem."""
+
+    prompt: str
+    target: str
+    preamble: str
+    tests: str
+
+    @property
+    def example(self) -> Example:
+        """The problem, as graders want it."""
+        return Example(self.prompt, self.target, self.preamble, self.tests)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryRow:
+class TrajectoryRow(OfAProblem):
     """Everything about a decode but its cells. Fields are the columns of `TRAJECTORIES`."""
 
     trajectory: int
@@ -29,11 +43,6 @@ class TrajectoryRow:
     forward_passes: int
     tokens_before_end: int
     wall_seconds: float
-
-    @property
-    def example(self) -> Example:
-        """The problem, as graders want it."""
-        return Example(self.prompt, self.target, self.preamble, self.tests)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -64,13 +73,15 @@ class LiveFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveRow(LiveFacts):
+class LiveRow(LiveFacts, OfAProblem):
     """One example of a live run. Fields are the columns of `LIVE`."""
 
     trajectory: int
     source_row: int
     prompt: str
     target: str
+    preamble: str
+    tests: str
     length: int
     steps: int
     block: int

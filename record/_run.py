@@ -19,6 +19,7 @@ from c4.record._format import (
     read_manifest,
     read_tokenizer,
 )
+from c4.record._grades import newest_grades
 from c4.record._rows import TrajectoryRow
 from c4.record._text import Vocabulary
 from c4.tasks import Shape
@@ -146,13 +147,7 @@ class Run:
 
     @cached_property
     def _grades(self) -> dict[int, dict[str, Any]]:
-        """The newest grade of every trajectory that was graded after it was recorded."""
-        parts = list_parts(self.folder / "grades")
-        added = [row for part in parts for row in open_part(part).read().to_pylist()]
-        return {
-            row["trajectory"]: {"answer": row["answer"], "correct": row["correct"]}
-            for row in sorted(added, key=lambda row: row["graded"])
-        }
+        return newest_grades(self.folder)
 
 
 def _find_parts(folder: Path) -> list[RunPart]:

@@ -55,6 +55,16 @@ def test_a_recorded_run_can_be_replayed(run_args, tmp_path):
     assert "decode live instead: c4 run --method c4" in " ".join(refused.stderr.split())
 
 
+def test_results_made_without_grades_can_be_graded(run_args, tmp_path):
+    assert c4(*run_args, "--method", "c4", "--no-grade").exit_code == 0
+    (folder,) = find_live(tmp_path / "runs")
+    result = c4("grade", folder, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["graded"] == 3
+    (summary,) = json.loads(c4(*run_args, "--method", "c4", "--json").stdout)
+    assert summary["accuracy"] == 0
+
+
 def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
     c4(*run_args, "--method", "c4")
     (folder,) = find_live(tmp_path / "runs")

@@ -12,14 +12,20 @@ from c4.record import (
     LiveRow,
     Origin,
     RecordConfig,
+    encode_table,
     find_live,
     find_runs,
+    list_parts,
     load_planned,
     open_live,
+    open_part,
     open_run,
     plan_recording,
+    regrade,
     start_recording,
+    summarise,
     summarise_live,
+    write_part,
 )
 from c4.replay import MethodChoice, make_gate, plan_methods, replay
 from c4.tasks import TASKS
@@ -109,6 +115,8 @@ def test_the_columns_of_results_are_frozen():
         ("source_row", "int32", False),
         ("prompt", "string", False),
         ("target", "string", False),
+        ("preamble", "string", False),
+        ("tests", "string", False),
         ("length", "int32", False),
         ("steps", "int32", False),
         ("block", "int32", False),
@@ -234,6 +242,34 @@ def test_a_code_task_s_results_are_graded_in_the_sandbox(config):
     folder, _ = run(replace(config, task="humaneval", n=1, unsafe_code=True), "fast-dllm")
     (row,) = open_live(folder).rows()
     assert row.correct is False
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("task", ["svamp", "humaneval"])
+def test_what_was_not_graded_can_be_graded_later(config, tmp_path, task, recorded):
+    config = replace(config, task=task, unsafe_code=True, n=2)
+    folder, _ = run(replace(config, graded=False), "c4", recorded=recorded)
+    assert [row.correct for row in open_live(folder).rows()] == [None, None]
+    assert summarise_live(folder).accuracy is None
+    assert len(list(regrade(folder, unsafe_code=True))) == 2
+    assert list(regrade(folder, unsafe_code=True)) == []
+    assert len(list(regrade(folder, unsafe_code=True, everything=True))) == 2
+    at_once, _ = run(replace(config, out=tmp_path / "at once"), "c4", recorded=recorded)
+    assert results(folder) == results(at_once)
+    assert open_live(folder).table().schema == LIVE
+    assert summarise(folder).graded == 2
+    if recorded:
+        assert [row.correct for row in open_run(folder).rows()] == [False, False]
+
+
+def test_results_of_an_older_format_are_refused_in_words(config):
+    folder, _ = run(config, "c4")
+    (part,) = list_parts(folder / "results")
+    table = open_part(part).read().drop_columns(["tests"])
+    part.path.unlink()
+    write_part(folder / "results", part.first, part.last, encode_table(table))
+    with pytest.raises(RunError, match="columns of another c4; run it again with --fresh"):
+        open_live(folder).table()
 
 
 def test_the_summary_compares_with_the_baseline_of_the_same_examples(config):
