@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+import torch
 from conftest import byte_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from c4.models import Reading
 from c4.record import (
     CCTC,
+    KLASS,
+    WINO,
     CellRecorder,
     Cells,
+    Origin,
     Schedule,
     SlowFast,
     Threshold,
@@ -41,6 +45,8 @@ BYTES = [TOKENIZER.token_to_id(c) for c in "ABĠ.7-4}Ċ"]
 WORDS = [TOKENIZER.token_to_id(w) for w in (" 12", "1,", "234", "def f(x):", "\n    return")]
 WORDS += [TOKENIZER.token_to_id(w) for w in ("\\boxed{", "漢", "<|end|>")]
 SHAPE = Shape(length=12, steps=12, block=4)
+LOGITS = np.array([5.0, 6.0, 7.5, 9.0], dtype=np.float32)
+"""Of the token on top, all others being 0: confidences of 0.36, 0.60, 0.87 and 0.97."""
 FAMILIES = ["mmlu", "gsm8k", "math", "humaneval"]
 
 
@@ -48,26 +54,57 @@ class Dreamer:
     """A denoiser whose predictions settle with time, and are full of ties."""
 
     mask_id = MASK
+    shift = False
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.token = self.rng.choice(BYTES + WORDS, SHAPE.length)
+        self.logit = self.rng.choice(LOGITS, SHAPE.length)
 
-    def read(self, ids, start):
+    def dream_on(self):
+        """Some positions change their minds."""
         flip = self.rng.random(SHAPE.length) < 0.2
         self.token = np.where(flip, self.rng.choice(BYTES + WORDS, SHAPE.length), self.token)
+        doubt = self.rng.random(SHAPE.length) < 0.5
+        self.logit = np.where(doubt, self.rng.choice(LOGITS, SHAPE.length), self.logit)
+
+    def logits(self, ids, start, *, positions=None, attention=None):
+        """One token above all others at each position; a shadow thinks as its twin does."""
+        self.dream_on()
+        places = (np.arange(len(ids)) if positions is None else positions)[start:] - start
+        logits = torch.zeros(len(places), TOKENIZER.get_vocab_size())
+        chosen = torch.from_numpy(self.token[places])
+        logits[torch.arange(len(places)), chosen] = torch.from_numpy(self.logit[places])
+        return logits
+
+    def read(self, ids, start):
+        self.dream_on()
         confidence = self.rng.choice([0.3, 0.7, 0.7, 0.95], SHAPE.length).astype(np.float32)
         gap = self.rng.choice([0.5, 3.3, 7.7, 9.0], SHAPE.length).astype(np.float32)
         return Reading(self.token.copy(), confidence, gap, 1 - confidence)
 
 
-RULES = [Schedule(), CCTC(tau=0.7), Threshold(tau=0.7), SlowFast(tau=0.9)]
+RULES = [
+    Schedule(),
+    CCTC(tau=0.7),
+    Threshold(tau=0.7),
+    SlowFast(tau=0.9),
+    KLASS(tau=0.6),
+    WINO(tau=0.7),
+]
 
 
 def recorded(seed, rule=None):
     recorder = CellRecorder()
     decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, rule=rule, observer=recorder)
     return recorder.cells(), decoded
+
+
+def test_klass_and_wino_do_here_what_sets_them_apart():
+    klass = (recorded(seed, KLASS(tau=0.6))[1] for seed in range(200))
+    assert any((decoded.origin == Origin.ACCEPTED).any() for decoded in klass)
+    wino = (recorded(seed, WINO(tau=0.7))[1] for seed in range(200))
+    assert any(decoded.revoked for decoded in wino)
 
 
 @pytest.mark.parametrize("task", FAMILIES)
