@@ -9,7 +9,7 @@ run. The decode loop takes a commit rule, a gate and an observer and knows no me
 from c4.record._bench import Bench, Protocol, read_bench, write_bench
 from c4.record._cctc import CCTC
 from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
-from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Schedule
+from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Rule, Schedule
 from c4.record._decode import Decoded, ExitGate, Observer, StepView, decode
 from c4.record._format import (
     BENCH,
@@ -89,6 +89,7 @@ __all__ = [
     "Protocol",
     "RecordConfig",
     "Recording",
+    "Rule",
     "Run",
     "RunPart",
     "RunSummary",

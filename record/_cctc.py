@@ -7,8 +7,8 @@ import numpy as np
 
 from c4.errors import ConfigError
 from c4.models import Reading
-from c4.record._commit import NOWHERE, Block, Choice, Origin, ScheduledCommits
-from c4.record._parameters import Checked, parameter
+from c4.record._commit import NOWHERE, Block, Choice, Origin, Rule, ScheduledCommits
+from c4.record._parameters import parameter
 from c4.record._types import BoolArray, IntArray
 
 STALLED_STEPS = 3
@@ -16,7 +16,7 @@ STALLED_STEPS = 3
 
 
 @dataclass(frozen=True)
-class CCTC(Checked):
+class CCTC(Rule):
     """Eqs. 5 and 6: the core, the confirmed deferrals and the scheduled top k commit together."""
 
     tau: float = parameter(0.8, high=1.0, meaning="confidence that makes a position ready")

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from c4.models import Reading
+from c4.record._parameters import Checked
 from c4.record._types import BoolArray, IntArray
+from c4.tasks import Shape
 
 OriginArray = npt.NDArray[np.uint8]
 NOWHERE: IntArray = np.empty(0, dtype=np.int64)
@@ -114,8 +116,23 @@ class CommitRule(Protocol):
         """Go to work on one decode."""
 
 
+class Rule(Checked):
+    """A commit rule with parameters, as methods have one."""
+
+    @abstractmethod
+    def start(self) -> Commits:
+        """Go to work on one decode."""
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        """Refuse what the rule cannot decode, before a model is loaded; most can do anything.
+
+        Args:
+            shift: whether the model predicts a position from the one before.
+        """
+
+
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Rule):
     """Low-confidence remasking: an equal share of the block each step, most confident first."""
 
     def start(self) -> "ScheduledCommits":

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from c4.models import Reading, read_logits
-from c4.record._commit import Block, Choice, Origin, Predictor, ScheduledCommits
-from c4.record._parameters import Checked, parameter
+from c4.record._commit import Block, Choice, Origin, Predictor, Rule, ScheduledCommits
+from c4.record._parameters import parameter
 from c4.record._types import BoolArray, FloatArray, IntArray
 
 HISTORY = 2
@@ -16,7 +16,7 @@ HISTORY = 2
 
 
 @dataclass(frozen=True)
-class KLASS(Checked):
+class KLASS(Rule):
     """Confidence above τ and KL(p_t ‖ p_t−1) below ε at two steps running; else the schedule."""
 
     tau: float = parameter(0.7, high=1.0, meaning="confidence a position must exceed")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from c4.record._cctc import CCTC
-from c4.record._commit import CommitRule, Schedule
+from c4.record._commit import Rule, Schedule
 from c4.record._decode import ExitGate
 from c4.record._klass import KLASS
 from c4.record._parameters import typed_parameters
@@ -91,10 +91,10 @@ def rule_settings(method: Method, task: Task, *, dream: bool = False) -> dict[st
     return settings | dict(method.settings)
 
 
-def make_rule(name: str, params: Mapping[str, Any]) -> CommitRule:
+def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """A rule by name; unknown parameters are refused."""
     kind = RULES[name]
-    rule: CommitRule = kind(**typed_parameters(name, kind, params))
+    rule: Rule = kind(**typed_parameters(name, kind, params))
     return rule
 
 
@@ -109,7 +109,7 @@ class LiveMethod:
     label: str
     """What its results go by: the method's name, and what was changed."""
     rule_name: str
-    rule: CommitRule
+    rule: Rule
     gate_name: str | None = None
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
     make_gate: GateMaker | None = None

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from c4.models import Reading
-from c4.record._commit import Block, Choice, Commits
-from c4.record._parameters import Checked, parameter
+from c4.record._commit import Block, Choice, Commits, Rule
+from c4.record._parameters import parameter
 from c4.record._threshold import accept
 from c4.record._types import BoolArray
 
@@ -17,7 +17,7 @@ ENOUGH = 2
 
 
 @dataclass(frozen=True)
-class SlowFast(Checked):
+class SlowFast(Rule):
     """A block is decoded in cycles of a slow, exploring phase and a fast, filling one."""
 
     explore: float = parameter(6, low=1, meaning="passes of the slow phase")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from c4.models import Reading
-from c4.record._commit import Choice, Commits, Origin, most_confident
-from c4.record._parameters import Checked, parameter
+from c4.record._commit import Choice, Commits, Origin, Rule, most_confident
+from c4.record._parameters import parameter
 from c4.record._types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
-class Threshold(Checked):
+class Threshold(Rule):
     """Each step commits every position of the block that reaches the threshold."""
 
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits a position")

@@ -7,17 +7,18 @@ import torch
 
 from c4.errors import ConfigError
 from c4.models import Reading, read_logits
-from c4.record._commit import Block, Choice, Commits, Predictor, most_confident
-from c4.record._parameters import Checked, parameter
+from c4.record._commit import Block, Choice, Commits, Predictor, Rule, most_confident
+from c4.record._parameters import parameter
 from c4.record._threshold import accept
 from c4.record._types import BoolArray, FloatArray, IntArray
+from c4.tasks import Shape
 
 ACCEPT_SHARE, ACCEPT_LEAST, ACCEPT_MOST = 0.7, 5, 20
 """At most this share of the masked positions is accepted at a step, within these bounds."""
 
 
 @dataclass(frozen=True)
-class WINO(Checked):
+class WINO(Rule):
     """A masked shadow of the block, which sees all but its own twins, judges what was accepted."""
 
     tau: float = parameter(0.6, high=1.0, meaning="confidence a position must exceed")
@@ -25,6 +26,9 @@ class WINO(Checked):
 
     def start(self) -> "WINOCommits":
         return WINOCommits(self)
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        refuse_shift(shift)
 
 
 class WINOCommits(Commits):
@@ -44,11 +48,7 @@ class WINOCommits(Commits):
 
     @torch.inference_mode()
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
-        if predictor.shift:
-            raise ConfigError(
-                "wino cannot run on a model that predicts a position from the one before, as "
-                "Dream does: a shadow has no output of its own there; choose another --method"
-            )
+        refuse_shift(predictor.shift)
         size, length = self.block.stop - self.block.start, len(ids) - start
         twins = np.arange(start + self.block.start, start + self.block.stop)
         positions, attention = shadow_layout(len(ids), twins)
@@ -74,6 +74,14 @@ class WINOCommits(Commits):
         doubtful = ~masked[self.block.start : self.block.stop] & (self._shadow < self.rule.tau_back)
         found = np.flatnonzero(doubtful)
         return self.block.start + found[np.argsort(self._shadow[found], kind="stable")]
+
+
+def refuse_shift(shift: bool) -> None:
+    if shift:
+        raise ConfigError(
+            "wino cannot run on a model that predicts a position from the one before, as Dream "
+            "does: a shadow has no output of its own there; choose another --method"
+        )
 
 
 def shadow_layout(length: int, twins: IntArray) -> tuple[IntArray, BoolArray]:

@@ -89,7 +89,10 @@ def choose_live(config: RecordConfig, choice: MethodChoice) -> tuple[Plan, list[
         check_method(name)
     base = plan_decode(config)
     dream = base.checkpoint.model_type.lower() == "dream"
-    return base, resolve_methods(choice, base.task, dream=dream)
+    methods = resolve_methods(choice, base.task, dream=dream)
+    for method in methods:
+        method.rule.check(base.shape, shift=dream)
+    return base, methods
 
 
 def check_method(name: str) -> None:

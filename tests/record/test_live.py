@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from conftest import save_llada
 
-from c4.errors import RunError
+from c4.errors import ConfigError, RunError
 from c4.record import (
     LIVE,
     METHODS,
@@ -156,6 +157,14 @@ def test_a_live_run_stands_apart_from_the_recordings(config):
         "stall_valve": True,
     }
     assert identity["gate"] == {"name": "cvee", "tau": 0.7, "gamma": 2.0, "p_min": 3}
+
+
+@pytest.mark.parametrize("method", ["wino", "wino+cvee"])
+def test_wino_on_dream_is_refused_before_anything_is_made(config, tmp_path, method):
+    dream = save_llada(tmp_path / "dream", model_type="Dream")
+    with pytest.raises(ConfigError, match="wino cannot run on a model that predicts"):
+        plan_methods(replace(config, model=str(dream)), MethodChoice(["baseline", method]))
+    assert not config.out.exists()
 
 
 def test_results_without_cells_are_no_recording_and_the_other_way_round(config):
