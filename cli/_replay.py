@@ -77,9 +77,16 @@ def replay_command(
 
 
 def render(summary: "pl.DataFrame") -> Table:
-    """A table with the full decode's numbers beside each gate's."""
-    columns = ("model", "task", "gate", "n", "accuracy (full)", "steps (full)", "saving", "fired")
-    table = new_table(*columns, "premature", "identical")
+    """A table with the full decode's numbers beside each gate's.
+
+    A recorded sampler has saved steps itself; then a column says what the gate saves of the rest.
+    """
+    shares = {"saving": "saving"}
+    if (summary["full_steps"] != summary["budget"]).any():
+        shares = {"saving": "saving of budget", "saving_recorded": "of recorded"}
+    shares |= {name: name for name in ("fired", "premature", "identical")}
+    columns = ("model", "task", "gate", "n", "accuracy (full)", "steps (full)")
+    table = new_table(*columns, *shares.values())
     for row in summary.iter_rows(named=True):
         table.add_row(
             row["model"],
@@ -87,7 +94,7 @@ def render(summary: "pl.DataFrame") -> Table:
             row["gate"],
             str(row["n"]),
             f"{row['accuracy']:.1%} ({row['full_accuracy']:.1%})",
-            f"{row['steps']:.1f} ({row['budget']:g})",
-            *(f"{row[name]:.1%}" for name in ("saving", "fired", "premature", "identical")),
+            f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",
+            *(f"{row[name]:.1%}" for name in shares),
         )
     return table

@@ -21,6 +21,7 @@ DECISIONS = pl.Schema(
         "gate": pl.String(),
         "fired": pl.Boolean(),  # before the budget was spent
         "steps": pl.Int32(),  # forward passes, the firing one included
+        "full_steps": pl.Int32(),  # what the recorded decode took; a sampler's is not the budget
         "budget": pl.Int32(),
         "stabilization": pl.Int32(),  # s_j in steps; null where the answer never settles
         "premature": pl.Boolean(),  # fired before it
@@ -141,6 +142,7 @@ def _decide(
         "trajectory": row.trajectory,
         "fired": exit_at > 0,
         "steps": steps,
+        "full_steps": row.forward_passes,
         "budget": row.steps,
         "stabilization": settled if settled <= row.forward_passes else None,
         "premature": 0 < exit_at < settled,
@@ -159,14 +161,19 @@ def _value(values: Sequence[str], number: int) -> str | None:
 
 
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Per model, task and gate: accuracy, steps, and what the gate did, beside the full decode."""
+    """Per model, task and gate: accuracy, steps, and what the gate did, beside the full decode.
+
+    `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
+    """
     return decisions.group_by("model", "task", "gate", maintain_order=True).agg(
         n=pl.len(),
         accuracy=pl.col("correct").mean(),
         full_accuracy=pl.col("full_correct").mean(),
         steps=pl.col("steps").mean(),
+        full_steps=pl.col("full_steps").mean(),
         budget=pl.col("budget").mean(),
         saving=1 - (pl.col("steps") / pl.col("budget")).mean(),
+        saving_recorded=1 - (pl.col("steps") / pl.col("full_steps")).mean(),
         fired=pl.col("fired").mean(),
         premature=pl.col("premature").mean(),
         identical=pl.col("identical").mean(),

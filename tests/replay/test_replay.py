@@ -17,10 +17,12 @@ from c4.replay import (
     DECISIONS,
     GATES,
     FixedProgress,
+    MethodChoice,
     Oracle,
     Signals,
     filled_predictions,
     load_signals,
+    plan_methods,
     replay,
     stack_signals,
     summarise_decisions,
@@ -93,9 +95,38 @@ def test_code_is_replayed_and_graded_too(runs):
 def test_the_summary_puts_the_full_decode_beside_the_gate(runs):
     frame = pl.concat(replay(run_of(runs, "mmlu"), {"half": FixedProgress(0.5)}))
     (row,) = summarise_decisions(frame).to_dicts()
-    assert (row["n"], row["steps"], row["budget"], row["saving"]) == (6, 8, 16, 0.5)
+    assert (row["n"], row["steps"], row["full_steps"], row["budget"]) == (6, 8, 16, 16)
+    assert row["saving"] == row["saving_recorded"] == 0.5
     assert row["accuracy"] == frame["correct"].mean()
     assert row["full_accuracy"] == frame["full_correct"].mean()
+
+
+@pytest.fixture(scope="module")
+def sampled(random_llada, tmp_path_factory):
+    """A live run with every step kept: its trajectories have unequal numbers of them."""
+    config = RecordConfig(
+        task="gsm8k",
+        model=str(random_llada),
+        source="embedded",
+        n=4,
+        out=tmp_path_factory.mktemp("sampled"),
+    )
+    (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.12"]), recorded=True)
+    with start_recording(plan) as recording:
+        list(recording)
+    return plan.folder
+
+
+def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
+    args = ("replay", "--runs", sampled, "--gate", "progress", "--set", "fraction=0.25")
+    (row,) = json.loads(c4(*args, "--json").stdout)
+    spent = [row.forward_passes for row in open_run(sampled).rows()]
+    assert (row["steps"], row["budget"], row["saving"]) == (6, 24, 0.75)
+    assert row["full_steps"] == np.mean(spent) < 24
+    assert row["saving_recorded"] == pytest.approx(np.mean([1 - 6 / steps for steps in spent]))
+    table = c4(*args).stdout
+    assert f"6.0 ({round(np.mean(spent), 1):g})" in table
+    assert "of recorded" in table
 
 
 def equal(first, second):
@@ -144,6 +175,7 @@ def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
     table = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "prophet").stdout
     assert "premature" in table
     assert "prophet" in table
+    assert "of recorded" not in table  # a full decode takes the budget
 
 
 def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
