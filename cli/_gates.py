@@ -12,7 +12,7 @@ from c4.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from c4.record import Run
     from c4.replay import Gate
-    from c4.tasks import Family
+    from c4.tasks import Task
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
 TaskOption = Annotated[
@@ -50,16 +50,18 @@ def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = Non
 
 
 def choose_gates(
-    names: Sequence[str], settings: Sequence[str] | None, config: Path | None, family: "Family"
+    names: Sequence[str], settings: Sequence[str] | None, config: Path | None, task: "Task"
 ) -> "dict[str, Gate]":
-    """Gates by name, with the paper's settings for the family, the user's, or frozen ones."""
+    """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.replay import load_calibration, make_gate
 
+    for name in names:
+        make_gate(name, task=task.name)  # a sampler is refused before its settings are read
     parameters = _parse_settings(names, settings or [])
-    gates = {name: make_gate(name, family, **parameters[name]) for name in names}
+    gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
     if config is not None:
         name, frozen = load_calibration(config)
-        gates[f"{name} ({config.name})"] = make_gate(name, family, **frozen)
+        gates[f"{name} ({config.name})"] = make_gate(name, task.family, **frozen)
     return gates
 
 

@@ -59,7 +59,7 @@ def replay_command(
 
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
     chosen = choose_runs(runs, task, model)
-    gates = [choose_gates(names, settings, config, get_task(run.task).family) for run in chosen]
+    gates = [choose_gates(names, settings, config, get_task(run.task)) for run in chosen]
     frames = []
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
         for run, its_gates in zip(chosen, gates, strict=True):

@@ -50,7 +50,7 @@ def verify_command(
     from c4.tasks import get_task
 
     names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
-    gates = choose_gates(names, settings, None, get_task(task).family)
+    gates = choose_gates(names, settings, None, get_task(task))
     checks = []
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         plan = plan_recording(

@@ -52,7 +52,8 @@ def test_a_recorded_run_can_be_replayed(run_args, tmp_path):
     assert summary["n"] == 3
     refused = c4("replay", "--runs", folder, "--gate", "c4")
     assert refused.exit_code == 2
-    assert "decode live instead: c4 run --method c4" in " ".join(refused.stderr.split())
+    advice = "decode live instead: c4 run --method c4 --task svamp; exit gates"
+    assert advice in " ".join(refused.stderr.split())
 
 
 def test_results_made_without_grades_can_be_graded(run_args, tmp_path):

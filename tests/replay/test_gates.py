@@ -343,5 +343,6 @@ def test_bad_gates_and_parameters_are_refused(name, params, message):
 
 @pytest.mark.parametrize("name", ["cctc", "c4", "wino+cvee"])
 def test_samplers_are_refused_with_the_reason(name):
-    with pytest.raises(NotReplayable, match="changes which steps exist"):
-        make_gate(name)
+    with pytest.raises(NotReplayable, match="changes which steps exist") as refused:
+        make_gate(name, task="math")
+    assert f"c4 run --method {name} --task math;" in str(refused.value)
