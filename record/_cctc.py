@@ -10,6 +10,7 @@ from c4.models import Reading
 from c4.record._commit import NOWHERE, Block, Choice, Origin, Rule, ScheduledCommits
 from c4.record._parameters import parameter
 from c4.record._types import BoolArray, IntArray
+from c4.tasks import Shape
 
 STALLED_STEPS = 3
 """Steps in a row without a core after which everything confident commits."""
@@ -37,11 +38,24 @@ class CCTC(Rule):
                 f"CCTC takes blocks all, not-last, or numbers as 0,2, not {self.blocks!r}"
             )
 
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        missing = [number for number in self._numbers if number >= shape.blocks]
+        if missing:
+            raise ConfigError(
+                f"CCTC has no block {missing[0]} to accelerate: {shape.length} positions in blocks "
+                f"of {shape.block} are blocks 0 to {shape.blocks - 1}"
+            )
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The blocks that are given by number."""
+        return [int(number) for number in self.blocks.split(",") if number.isdecimal()]
+
     def accelerates(self, block: Block) -> bool:
         """Whether the rule is at work in a block; the schedule alone is, elsewhere."""
         if self.blocks == "not-last":
             return block.index < block.count - 1
-        return self.blocks == "all" or str(block.index) in self.blocks.split(",")
+        return self.blocks == "all" or block.index in self._numbers
 
     def start(self) -> "CCTCCommits":
         return CCTCCommits(self)

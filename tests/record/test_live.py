@@ -167,6 +167,16 @@ def test_wino_on_dream_is_refused_before_anything_is_made(config, tmp_path, meth
     assert not config.out.exists()
 
 
+@pytest.mark.parametrize(("blocks", "fits"), [("0,7", True), ("07", True), ("0,8", False)])
+def test_a_block_to_accelerate_must_be_there(config, blocks, fits):
+    choice = MethodChoice(["c4"], [f"blocks={blocks}"])
+    if fits:
+        assert plan_methods(config, choice)
+    else:
+        with pytest.raises(ConfigError, match=r"no block 8 to accelerate: .* are blocks 0 to 7"):
+            plan_methods(config, choice)
+
+
 def test_results_without_cells_are_no_recording_and_the_other_way_round(config):
     folder, _ = run(config, "c4")
     with pytest.raises(RunError, match="without its cells; run it with --record"):
