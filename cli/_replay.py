@@ -85,13 +85,13 @@ def render(summary: "pl.DataFrame") -> Table:
     if (summary["full_steps"] != summary["budget"]).any():
         shares = {"saving": "saving of budget", "saving_recorded": "of recorded"}
     shares |= {name: name for name in ("fired", "premature", "identical")}
-    columns = ("model", "task", "gate", "n", "accuracy (full)", "steps (full)")
-    table = new_table(*columns, *shares.values())
+    names = ["model", "task", "method", "gate"]
+    if (summary["method"] == "baseline").all():
+        names.remove("method")
+    table = new_table(*names, "n", "accuracy (full)", "steps (full)", *shares.values())
     for row in summary.iter_rows(named=True):
         table.add_row(
-            row["model"],
-            row["task"],
-            row["gate"],
+            *(row[name] for name in names),
             str(row["n"]),
             f"{row['accuracy']:.1%} ({row['full_accuracy']:.1%})",
             f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",

@@ -22,7 +22,7 @@ from c4.record._format import (
 from c4.record._grades import newest_grades
 from c4.record._methods import is_baseline
 from c4.record._rows import LiveFacts, LiveRow, live_row
-from c4.record._run import Run, open_run, pending_row
+from c4.record._run import LIVE_PATTERN, Run, open_run, pending_row
 from c4.tasks import Shape
 
 OF_THE_METHOD = ("method", "rule", "gate", "recorded")
@@ -142,9 +142,12 @@ def open_any(path: str | Path) -> Run | LiveRun:
 
 
 def find_live(root: str | Path) -> list[Path]:
-    """The folders of all live runs below a root, in order."""
-    pattern = "**/live/model=*/task=*/method=*/manifest.json"
-    return sorted(path.parent for path in Path(root).glob(pattern))
+    """The folders of all live runs below a root, in order; with the root, if it is one itself."""
+    folders = [path.parent for path in Path(root).glob(LIVE_PATTERN)]
+    own = Path(root) / "manifest.json"
+    if own.exists() and "method" in read_manifest(Path(root)).identity:
+        folders.append(Path(root))
+    return sorted(folders)
 
 
 @dataclass(frozen=True)

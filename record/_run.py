@@ -24,6 +24,8 @@ from c4.record._rows import TrajectoryRow
 from c4.record._text import Vocabulary
 from c4.tasks import Shape
 
+LIVE_PATTERN = "**/method=*/manifest.json"
+"""Where live runs lie below a root, be it above their `live` folder or inside."""
 SHAPE_COLUMNS = ["trajectory", "forward_passes", "length"]
 
 
@@ -136,6 +138,11 @@ class Run:
         return str(self.manifest.identity["model"])
 
     @property
+    def method(self) -> str:
+        """The label of the live method whose steps these are; `baseline` of a full decode."""
+        return str(self.manifest.identity.get("method", "baseline"))
+
+    @property
     def shape(self) -> Shape:
         return Shape(**self.manifest.identity["shape"])
 
@@ -186,7 +193,15 @@ def open_run(path: str | Path) -> Run:
 
 
 def find_runs(root: str | Path) -> list[Path]:
-    """The folders of all recordings below a root, in order; or the root, if it is one itself."""
-    if (Path(root) / "manifest.json").exists():
-        return [Path(root)]
-    return sorted(path.parent for path in Path(root).glob("**/model=*/task=*/manifest.json"))
+    """The folders of all recordings below a root, in order; or the root, if it is one itself.
+
+    Recorded live runs are among them only where the root lies inside their `live` folder: nobody
+    who asks for full decodes shall get a sampler's steps.
+    """
+    root = Path(root)
+    if (root / "manifest.json").exists():
+        return [root]
+    full = root.glob("**/task=*/manifest.json")
+    live = (path for path in root.glob(LIVE_PATTERN) if "live" not in path.relative_to(root).parts)
+    recorded = (path for path in live if read_manifest(path.parent).identity["recorded"])
+    return sorted(path.parent for path in (*full, *recorded))

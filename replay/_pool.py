@@ -31,7 +31,9 @@ class Cohort:
 
     @property
     def name(self) -> str:
-        return self.run.task
+        """The task, and the method if it is not the full decode that was recorded."""
+        method = self.run.method
+        return self.run.task if method == "baseline" else f"{self.run.task} ({method})"
 
     def steps_at(self, exits: Ints) -> Ints:
         """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""

@@ -18,6 +18,7 @@ DECISIONS = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "trajectory": pl.Int32(),
+        "method": pl.String(),  # whose steps were recorded: baseline, or a live run's label
         "gate": pl.String(),
         "fired": pl.Boolean(),  # before the budget was spent
         "steps": pl.Int32(),  # forward passes, the firing one included
@@ -114,10 +115,10 @@ def _replay_part(
             exit_at = exits.at(name, i, recorded.cells)
             outcome = _decide(run, trajectory, signals, i, exit_at, int(settled[i]), grader)
             decisions.append({"gate": name, **outcome})
-    frame = pl.DataFrame(decisions, schema_overrides=DECISIONS)
-    return frame.with_columns(model=pl.lit(run.model), task=pl.lit(run.task)).select(
-        pl.col(name).cast(kind) for name, kind in DECISIONS.items()
+    frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
+        model=pl.lit(run.model), task=pl.lit(run.task), method=pl.lit(run.method)
     )
+    return frame.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
 
 
 def _decide(
@@ -161,11 +162,11 @@ def _value(values: Sequence[str], number: int) -> str | None:
 
 
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Per model, task and gate: accuracy, steps, and what the gate did, beside the full decode.
+    """Per recording and gate: accuracy, steps, and what the gate did, beside the full decode.
 
     `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
     """
-    return decisions.group_by("model", "task", "gate", maintain_order=True).agg(
+    return decisions.group_by("model", "task", "method", "gate", maintain_order=True).agg(
         n=pl.len(),
         accuracy=pl.col("correct").mean(),
         full_accuracy=pl.col("full_correct").mean(),

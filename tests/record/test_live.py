@@ -144,7 +144,10 @@ def test_a_live_run_stands_apart_from_the_recordings(config):
     assert folder == config.out / "live" / "model=random-llada" / "task=svamp" / "method=c4"
     assert find_live(config.out) == [folder]
     assert find_runs(config.out) == []
-    assert find_runs(folder) == [folder]
+    unrecorded, _ = run(config, "klass")
+    for inside in (folder, folder.parent, folder.parents[1], folder.parents[2]):
+        assert find_runs(inside) == [folder]
+        assert find_live(inside) == [folder, unrecorded][: 1 if inside == folder else 2]
     identity = open_run(folder).manifest.identity
     assert identity["method"] == "c4"
     assert identity["rule"] == {

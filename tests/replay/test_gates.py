@@ -299,7 +299,8 @@ def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
 def cohort(many):
     """Trajectories of a run whose right answer is always "one"."""
     answers = [SimpleNamespace(trajectory=i, target="one") for i in range(len(many))]
-    return Cohort(SimpleNamespace(task="gsm8k", rows=lambda: answers), stack(many))
+    run = SimpleNamespace(task="gsm8k", method="baseline", rows=lambda: answers)
+    return Cohort(run, stack(many))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=10))

@@ -109,6 +109,7 @@ def sampled(random_llada, tmp_path_factory):
         model=str(random_llada),
         source="embedded",
         n=4,
+        skip=0,
         out=tmp_path_factory.mktemp("sampled"),
     )
     (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.12"]), recorded=True)
@@ -124,9 +125,33 @@ def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     assert (row["steps"], row["budget"], row["saving"]) == (6, 24, 0.75)
     assert row["full_steps"] == np.mean(spent) < 24
     assert row["saving_recorded"] == pytest.approx(np.mean([1 - 6 / steps for steps in spent]))
+    assert row["method"] == "fast-dllm,tau=0.12"
     table = c4(*args).stdout
     assert f"6.0 ({round(np.mean(spent), 1):g})" in table
     assert "of recorded" in table
+
+
+def test_live_methods_are_replayed_and_calibrated_on_apart(sampled, random_llada, tmp_path):
+    root = sampled.parents[3]
+    config = RecordConfig(
+        task="gsm8k", model=str(random_llada), source="embedded", n=4, skip=0, out=root
+    )
+    for method, recorded in (("cctc", True), ("klass", False)):
+        (plan,) = plan_methods(config, MethodChoice([method]), recorded=recorded)
+        with start_recording(plan) as recording:
+            list(recording)
+    for inside in (root / "live", sampled.parent):
+        rows = json.loads(c4("replay", "--runs", inside, "--gate", "cvee", "--json").stdout)
+        assert [(row["method"], row["n"]) for row in rows] == [
+            ("cctc", 4), ("fast-dllm,tau=0.12", 4),
+        ]  # fmt: skip
+    out = tmp_path / "cvee.json"
+    result = c4("calibrate", "--runs", root / "live", "--out", out, "--json")
+    pool = {"gsm8k (cctc)": 4, "gsm8k (fast-dllm,tau=0.12)": 4}
+    assert json.loads(result.stdout)["pool"] == pool
+    nothing = c4("replay", "--runs", root, "--gate", "cvee")
+    assert nothing.exit_code == 2
+    assert "c4 run --record" in " ".join(nothing.stderr.split())
 
 
 def equal(first, second):
