@@ -23,8 +23,8 @@ from c4.record import (
     LiveMethod,
     LiveSummary,
     Plan,
-    Protocol,
     RecordConfig,
+    TimingProtocol,
     Vocabulary,
     decode,
     load_planned,
@@ -52,7 +52,7 @@ LOOP_TASKS = ("mmlu", "math", "humaneval")
 class Options:
     model: str
     n: int
-    timing: Protocol
+    timing: TimingProtocol
     out: Path
     tasks: Sequence[str]
     methods: Sequence[str]
@@ -221,7 +221,7 @@ def main() -> None:
     options = Options(
         model=given.model,
         n=given.n,
-        timing=Protocol(n=given.timed, passes=given.passes),
+        timing=TimingProtocol(n=given.timed, passes=given.passes),
         out=given.out,
         tasks=given.task or list(TASKS),
         methods=["baseline", *(m for m in methods if m != "baseline")],

@@ -65,10 +65,10 @@ def bench_command(
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record import Bench, Protocol, RecordConfig, load_planned, write_bench
+    from c4.record import Bench, RecordConfig, TimingProtocol, load_planned, write_bench
     from c4.replay import choose_live
 
-    protocol = Protocol(n=n, warmups=warmups, passes=passes)
+    protocol = TimingProtocol(n=n, warmups=warmups, passes=passes)
     choice = choose_methods(method, settings, config, label)
     chosen = [
         choose_live(

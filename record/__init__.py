@@ -6,7 +6,7 @@ gives each trajectory once it is safe; `plan_live` does the same for a method of
 run. The decode loop takes a commit rule, a gate and an observer and knows no method by name.
 """
 
-from c4.record._bench import Bench, Protocol, read_bench, write_bench
+from c4.record._bench import Bench, TimingProtocol, read_bench, read_timings, write_bench
 from c4.record._cctc import CCTC
 from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Rule, Schedule
@@ -86,7 +86,6 @@ __all__ = [
     "Origin",
     "Plan",
     "Predictor",
-    "Protocol",
     "RecordConfig",
     "Recording",
     "Rule",
@@ -97,6 +96,7 @@ __all__ = [
     "SlowFast",
     "StepView",
     "Threshold",
+    "TimingProtocol",
     "TokenArray",
     "TokenText",
     "Trajectory",
@@ -119,6 +119,7 @@ __all__ = [
     "plan_live",
     "plan_recording",
     "read_bench",
+    "read_timings",
     "regrade",
     "rule_settings",
     "run_folder",

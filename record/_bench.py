@@ -4,29 +4,34 @@ import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 from c4.models import LoadedModel
 from c4.record._cells import encode_table
 from c4.record._decode import decode
 from c4.record._format import BENCH, run_folder, write_whole
 from c4.record._methods import LiveMethod
-from c4.record._plan import Plan
+from c4.record._plan import Plan, encode_prompts, full_identity
 from c4.record._text import Vocabulary
 from c4.record._types import IntArray
 
+TIMINGS = pa.schema(
+    [*(pa.field(name, pa.string(), nullable=False) for name in ("model", "task")), *BENCH]
+)
+REPEATED = ("method", "identity", "n", "passes", "warmups", "device", "threads")
+"""What is equal in two timings of the same thing."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
+class TimingProtocol:
     """How to time a method. The defaults are the paper's."""
 
     n: int = 20
@@ -61,15 +66,24 @@ class Bench:
     """
 
     def __init__(
-        self, plan: Plan, methods: Sequence[LiveMethod], model: LoadedModel, protocol: Protocol
+        self,
+        plan: Plan,
+        methods: Sequence[LiveMethod],
+        model: LoadedModel,
+        protocol: TimingProtocol,
     ) -> None:
         self.plan = plan
         self.methods = methods
         self.model = model
         self.protocol = protocol
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
-        prompts = [model.encode_prompt(s.example.prompt) for s in plan.sample_set.samples]
-        self._prompts = [np.array(prompt, dtype=np.int64) for prompt in prompts]
+        samples = plan.sample_set.samples[: protocol.examples]
+        if len(samples) < protocol.examples:
+            raise ConfigError(
+                f"{len(samples)} examples of {plan.task.name} are planned, and timing takes "
+                f"{protocol.n} and {protocol.warmups} more as warm-ups; plan {protocol.examples}"
+            )
+        self._prompts = encode_prompts(plan, model, samples)
         self._passes: dict[str, list[list[Timing]]] = {method.label: [] for method in methods}
 
     @property
@@ -107,6 +121,11 @@ class Bench:
         seconds = time.perf_counter() - start
         return Timing(seconds, decoded.steps, self.vocabulary.ending(decoded.ids.tolist()))
 
+    def identity(self, method: LiveMethod) -> str:
+        """What decides a method's numbers, the clock apart: as JSON that can be compared."""
+        plan = replace(self.plan, method=method, recorded=False)
+        return json.dumps(full_identity(plan, self.model), sort_keys=True)
+
     def table(self) -> pa.Table:
         """One row per method, see `BENCH`. Without a baseline nothing has a speedup."""
         rows = [self._row(method) for method in self.methods]
@@ -127,6 +146,9 @@ class Bench:
         return {
             "method": method.label,
             "settings": json.dumps(method.identity),
+            "identity": self.identity(method),
+            **asdict(self.plan.shape),
+            "default_shape": self.plan.default_shape,
             "n": self.protocol.n,
             "passes": self.protocol.passes,
             "warmups": self.protocol.warmups,
@@ -160,13 +182,42 @@ def write_bench(plan: Plan, table: pa.Table) -> Path:
 
 
 def read_bench(root: str | Path) -> pa.Table:
-    """The newest timing of every model, task and method below a root."""
-    newest: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for path in sorted(
-        Path(root).glob("**/bench/model=*/task=*/*.parquet"), key=lambda path: path.name
-    ):
+    """The newest timing of every model, task and method below a root, in its default shape.
+
+    Timings in other shapes would stand beside results they are not of; see `read_timings`.
+    """
+    newest = {
+        (row["model"], row["task"], row["method"]): row
+        for row in read_timings(root).to_pylist()
+        if row["default_shape"]
+    }
+    return pa.Table.from_pylist(list(newest.values()), schema=TIMINGS)
+
+
+def read_timings(root: str | Path) -> pa.Table:
+    """Every timing below a root, oldest first; of repetitions only the newest.
+
+    A repetition has the same identity, weights and shape included, and the same protocol.
+    """
+    paths = Path(root).glob("**/bench/model=*/task=*/*.parquet")
+    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for path in sorted(paths, key=lambda path: path.name):
         model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
-        for row in pq.ParquetFile(path).read().to_pylist():
-            newest[model, task, row["method"]] = {"model": model, "task": task, **row}
-    names = [pa.field(name, pa.string(), nullable=False) for name in ("model", "task")]
-    return pa.Table.from_pylist(list(newest.values()), schema=pa.schema([*names, *BENCH]))
+        for row in _read_call(path).to_pylist():
+            key = (model, task, *(row[name] for name in REPEATED))
+            newest.pop(key, None)
+            newest[key] = {"model": model, "task": task, **row}
+    return pa.Table.from_pylist(list(newest.values()), schema=TIMINGS)
+
+
+def _read_call(path: Path) -> pa.Table:
+    """The table of one call; or an error that names its file."""
+    try:
+        table = pq.ParquetFile(path).read()
+    except pa.ArrowInvalid as error:
+        raise RunError(
+            f"{path}: damaged ({error}); delete it, and time again with: c4 bench"
+        ) from error
+    if table.schema.names != BENCH.names:
+        raise RunError(f"{path}: columns of another c4; delete it, and time again with: c4 bench")
+    return table

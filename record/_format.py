@@ -114,6 +114,11 @@ BENCH = pa.schema(
     [
         pa.field("method", pa.string(), nullable=False),
         pa.field("settings", pa.string(), nullable=False),  # JSON: rule and gate, every parameter
+        pa.field("identity", pa.string(), nullable=False),  # JSON: of a live run's manifest
+        pa.field("length", pa.int32(), nullable=False),  # L
+        pa.field("steps", pa.int32(), nullable=False),  # T, the budget
+        pa.field("block", pa.int32(), nullable=False),  # B
+        pa.field("default_shape", pa.bool_(), nullable=False),  # whether nobody asked for another
         pa.field("n", pa.int32(), nullable=False),
         pa.field("passes", pa.int32(), nullable=False),
         pa.field("warmups", pa.int32(), nullable=False),

@@ -1,10 +1,13 @@
 """Planning a decode: everything resolved and checked before any weights are loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from c4.errors import ConfigError
 from c4.models import (
     EMBEDDED,
     Checkpoint,
@@ -18,9 +21,11 @@ from c4.record._decode import RESOLUTION
 from c4.record._format import live_folder, run_folder
 from c4.record._methods import LiveMethod
 from c4.record._store import RECORDED, RESULTS, check_identity
+from c4.record._types import IntArray
 from c4.tasks import (
     EMBEDDED_SOURCE,
     HUB_SOURCE,
+    Sample,
     SampleSet,
     Shape,
     Task,
@@ -77,6 +82,12 @@ class Plan:
         return (*results, *(RECORDED if self.recorded else ()))
 
     @property
+    def default_shape(self) -> bool:
+        """Whether the shape is the one that the model or the paper brings for the task."""
+        plain = replace(self.config, length=None, steps=None, block=None)
+        return self.shape == resolve_shape(plain, self.task, self.checkpoint)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, as far as it is known without the weights."""
         method: dict[str, Any] = {"rule": "schedule"}
@@ -127,6 +138,34 @@ def plan_decode(config: RecordConfig) -> Plan:
     folder = run_folder(config.out, checkpoint.name, task.name)
     dtype = resolve_dtype(config.dtype, device)
     return Plan(config, task, checkpoint, shape, samples, device, dtype, folder)
+
+
+def full_identity(plan: Plan, model: LoadedModel) -> dict[str, Any]:
+    """What decides the numbers, all of it."""
+    return plan.identity | {
+        "weights_sha256": model.weights_sha256,
+        "tokenizer_sha256": model.tokenizer_sha256,
+        "chat_template": model.tokenizer.chat_template is not None,
+        "mask_id": model.denoiser.mask_id,
+        "end_ids": list(model.end_ids),
+        "shift": model.denoiser.shift,
+    }
+
+
+def encode_prompts(plan: Plan, model: LoadedModel, samples: Iterable[Sample]) -> list[IntArray]:
+    """Prompts as the model reads them; one that does not fit is refused before any is decoded."""
+    limit = model.max_length
+    prompts = []
+    for sample in samples:
+        prompt = np.array(model.encode_prompt(sample.example.prompt), dtype=np.int64)
+        length = len(prompt) + plan.shape.length
+        if limit is not None and length > limit:
+            raise ConfigError(
+                f"example {sample.index} of {plan.task.name} takes {length} positions, prompt and "
+                f"generation together; {plan.checkpoint.name} has {limit}"
+            )
+        prompts.append(prompt)
+    return prompts
 
 
 def resolve_shape(config: RecordConfig, task: Task, checkpoint: Checkpoint) -> Shape:

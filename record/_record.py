@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from c4.errors import ConfigError, RunError
+from c4.errors import RunError
 from c4.models import LoadedModel
 from c4.record._cells import CellRecorder
 from c4.record._decode import Decoded, ExitGate, decode
 from c4.record._format import Manifest, read_manifest, text_hash
 from c4.record._live import open_any
 from c4.record._methods import LiveMethod
-from c4.record._plan import Plan, load_planned
+from c4.record._plan import Plan, encode_prompts, full_identity, load_planned
 from c4.record._rows import LiveFacts, TrajectoryRow
 from c4.record._store import Finished, RunWriter, plan_parts, read_pending
 from c4.record._text import Vocabulary
@@ -49,16 +49,8 @@ def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["R
 
 
 def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
-    identity = plan.identity | {
-        "weights_sha256": model.weights_sha256,
-        "tokenizer_sha256": model.tokenizer_sha256,
-        "chat_template": model.tokenizer.chat_template is not None,
-        "mask_id": model.denoiser.mask_id,
-        "end_ids": list(model.end_ids),
-        "shift": model.denoiser.shift,
-    }
     return Manifest(
-        identity=identity,
+        identity=full_identity(plan, model),
         environment=_environment(),
         tokenizer_file_sha256=text_hash(model.tokenizer_json),
     )
@@ -98,7 +90,7 @@ class Recording:
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
         self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
         self._check_problems()
-        self._check_lengths()
+        encode_prompts(plan, model, self._missing())  # all of them fit, or nothing is decoded
 
     def __len__(self) -> int:
         """Trajectories still to be decoded."""
@@ -220,17 +212,6 @@ class Recording:
                     f"{self.plan.folder}: example {index} was recorded with another prompt than "
                     f"{self.plan.task.name} gives it now; use --out for a place of its own, or "
                     "--fresh to throw the old one away"
-                )
-
-    def _check_lengths(self) -> None:
-        """Refuse a prompt that does not fit before anything is decoded."""
-        limit = self.model.max_length
-        for sample in self._missing():
-            length = len(self.model.encode_prompt(sample.example.prompt)) + self.plan.shape.length
-            if limit is not None and length > limit:
-                raise ConfigError(
-                    f"example {sample.index} of {self.plan.task.name} takes {length} positions, "
-                    f"prompt and generation together; {self.plan.checkpoint.name} has {limit}"
                 )
 
 

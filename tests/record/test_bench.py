@@ -1,23 +1,27 @@
 """The timing protocol, without looking at a clock."""
 
+import json
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from conftest import save_llada
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 from c4.record import (
     BENCH,
     Bench,
-    Protocol,
     RecordConfig,
+    TimingProtocol,
     load_planned,
     read_bench,
+    read_timings,
     write_bench,
 )
+from c4.record._bench import Timing
 from c4.replay import MethodChoice, choose_live
 
-PROTOCOL = Protocol(n=3, warmups=2, passes=2)
+PROTOCOL = TimingProtocol(n=3, warmups=2, passes=2)
 
 
 @pytest.fixture
@@ -39,9 +43,9 @@ def make_bench(config, *methods):
 
 
 def test_the_defaults_are_the_paper_s():
-    assert Protocol() == Protocol(n=20, warmups=2, passes=3)
+    assert TimingProtocol() == TimingProtocol(n=20, warmups=2, passes=3)
     with pytest.raises(ConfigError, match="passes is at least 1, not 0"):
-        Protocol(passes=0)
+        TimingProtocol(passes=0)
 
 
 def test_warm_ups_come_first_and_methods_take_turns(config, monkeypatch):
@@ -65,21 +69,37 @@ def test_warm_ups_come_first_and_methods_take_turns(config, monkeypatch):
 
 
 def test_a_table_holds_the_definitions(config, monkeypatch):
-    clock = iter(range(10_000))
+    """By hand: 16 positions, passes that differ, examples that differ more."""
+    seconds = {"baseline": [0, 2, 4, 2, 4, 6], "fast-dllm": [1] * 6}
+    steps = {"baseline": 16, "fast-dllm": 4}
+    clocks = {label: iter([9, 9, *timed]) for label, timed in seconds.items()}
+    monkeypatch.setattr(
+        Bench,
+        "_time",
+        lambda self, method, prompt: Timing(next(clocks[method.label]), steps[method.label], 6),
+    )
     bench = make_bench(config, "baseline", "fast-dllm")
-    monkeypatch.setattr("c4.record._bench.time.perf_counter", lambda: float(next(clock)))
     list(bench)
     table = bench.table()
     assert table.schema == BENCH
-    for row in table.to_pylist():
-        assert row["tps"] == pytest.approx(16 / row["mean_seconds"])
-        assert row["tokens_per_forward"] == pytest.approx(16 / row["mean_passes"])
-        assert row["tps_before_end"] <= row["tps"]
-        assert row["cv"] == pytest.approx(0)  # both passes tick alike
     base, fast = table.to_pylist()
-    assert (base["speedup"], base["step_ratio"], base["mean_passes"]) == (1, 1, 16)
-    assert fast["speedup"] == pytest.approx(base["mean_seconds"] / fast["mean_seconds"])
-    assert fast["step_ratio"] == pytest.approx(16 / fast["mean_passes"])
+    # Pass means 2 and 4: their mean is 3 and their standard deviation the root of 2.
+    assert base["mean_seconds"] == 3
+    assert base["cv"] == pytest.approx(100 * 2**0.5 / 3)
+    assert base["tps"] == pytest.approx(16 / 3)
+    assert base["tps_before_end"] == 2
+    assert (base["mean_passes"], base["tokens_per_forward"]) == (16, 1)
+    assert (base["speedup"], base["step_ratio"]) == (1, 1)
+    assert (fast["mean_seconds"], fast["cv"]) == (1, 0)
+    assert (fast["tps"], fast["tps_before_end"]) == (16, 6)
+    assert (fast["mean_passes"], fast["tokens_per_forward"]) == (4, 4)
+    assert (fast["speedup"], fast["step_ratio"]) == (3, 4)
+    assert (base["length"], base["steps"], base["block"], base["default_shape"]) == (
+        16,
+        16,
+        4,
+        True,
+    )
 
 
 def test_no_baseline_no_speedup(config):
@@ -112,6 +132,59 @@ def test_the_newest_timing_of_each_method_counts(config):
     assert rows["cvee"]["speedup"] is None  # of the second call
     assert {(row["model"], row["task"]) for row in rows.values()} == {("random-llada", "mmlu")}
     assert read_bench(config.out / "nothing").num_rows == 0
+
+
+def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
+    model = save_llada(tmp_path / "model")
+    config = replace(config, model=str(model))
+    keep(config)
+    keep(replace(config, length=8, block=4))
+    assert [row["length"] for row in read_bench(config.out).to_pylist()] == [16]
+    assert [row["length"] for row in read_timings(config.out).to_pylist()] == [16, 8]
+    save_llada(model, seed=1)
+    keep(config)
+    keep(config)
+    rows = read_timings(config.out).to_pylist()
+    identities = [json.loads(row["identity"]) for row in rows]
+    weights = [identity["weights_sha256"] for identity in identities]
+    assert [row["length"] for row in rows] == [16, 8, 16]
+    assert weights[0] == weights[1] != weights[2]
+    assert identities[2]["method"] == "baseline"
+    assert [row["identity"] for row in read_bench(config.out).to_pylist()] == [rows[2]["identity"]]
+
+
+def keep(config):
+    bench = make_bench(config, "baseline")
+    list(bench)
+    return write_bench(bench.plan, bench.table())
+
+
+def test_a_damaged_file_is_reported_by_name(config):
+    path = keep(config)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(RunError, match=rf"{path.name}: damaged .*delete it, and time again"):
+        read_bench(config.out)
+
+
+def test_a_file_of_an_older_format_is_reported_by_name(config):
+    path = keep(config)
+    pq.write_table(pq.read_table(path).drop_columns(["identity"]), path)
+    with pytest.raises(RunError, match=rf"{path.name}: columns of another c4; delete it"):
+        read_bench(config.out)
+
+
+def test_examples_must_suffice_and_warm_ups_are_those_that_follow(config):
+    plan, chosen = choose_live(replace(config, n=9), MethodChoice(["baseline"]))
+    model = load_planned(plan)
+    assert len(list(Bench(plan, chosen, model, PROTOCOL))) == 2 + 2 * 3
+    with pytest.raises(ConfigError, match=r"9 examples of mmlu are planned, .* plan 10"):
+        Bench(plan, chosen, model, TimingProtocol(n=8, warmups=2))
+
+
+def test_a_prompt_that_does_not_fit_is_refused_before_anything_is_timed(config, tmp_path):
+    short = save_llada(tmp_path / "short", max_sequence_length=20)
+    with pytest.raises(ConfigError, match="prompt and generation together; short has 20"):
+        make_bench(replace(config, model=str(short)), "baseline")
 
 
 def test_a_bench_leaves_the_live_runs_alone(config):
