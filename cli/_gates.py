@@ -56,10 +56,10 @@ def choose_gates(
     names: Sequence[str], settings: Sequence[str] | None, config: Path | None, task: "Task"
 ) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.replay import load_calibration, make_gate
+    from c4.replay import load_calibration, make_gate, refuse_sampler
 
     for name in names:
-        make_gate(name, task=task.name)  # a sampler is refused before its settings are read
+        refuse_sampler(name, task.name)
     parameters = _parse_settings(names, settings or [])
     gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
     if config is not None:

@@ -38,7 +38,7 @@ from c4.replay._grid import Grid, grid_exits, make_grid
 from c4.replay._live import LiveGate
 from c4.replay._methods import MethodChoice, choose_live, plan_methods, resolve_methods
 from c4.replay._pool import Cohort, split_cohorts
-from c4.replay._registry import make_gate
+from c4.replay._registry import make_gate, refuse_sampler
 from c4.replay._replay import DECISIONS, replay, summarise_decisions
 from c4.replay._signals import NONE, LiveSignals, SignalReading, Signals, read_signals
 from c4.replay._verify import Check, verify
@@ -86,6 +86,7 @@ __all__ = [
     "make_grid",
     "plan_methods",
     "read_signals",
+    "refuse_sampler",
     "replay",
     "resolve_methods",
     "save_calibration",

@@ -38,21 +38,23 @@ def known_gates() -> dict[str, Any]:
     return {**offered, **GATES}
 
 
-def make_gate(
-    name: str, family: Family | None = None, *, task: str = "TASK", **params: Any
-) -> Gate:
-    """A gate by name or `module:object`, with the paper's settings where none are given.
-
-    Args:
-        family: whose settings to start from; the gate's own defaults if None.
-        task: what it is for, so that a refusal can say what to type instead.
-    """
+def refuse_sampler(name: str, task: str = "TASK") -> None:
+    """Say what to type instead where a name is that of a method that cannot be replayed."""
     if name in SAMPLERS:
         raise NotReplayable(
             f"{name} changes which steps exist, so a recording cannot answer for it; "
             f"decode live instead: c4 run --method {name} --task {task}; exit gates can be "
             f"replayed: {', '.join(GATES)}"
         )
+
+
+def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
+    """A gate by name or `module:object`, with the paper's settings where none are given.
+
+    Args:
+        family: whose settings to start from; the gate's own defaults if None.
+    """
+    refuse_sampler(name)
     kind = _find(name)
     if not isinstance(kind, type):
         if params:

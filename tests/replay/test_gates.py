@@ -29,6 +29,7 @@ from c4.replay import (
     calibrate,
     exit_step,
     make_gate,
+    refuse_sampler,
     stabilization_step,
     stack_signals,
 )
@@ -345,5 +346,7 @@ def test_bad_gates_and_parameters_are_refused(name, params, message):
 @pytest.mark.parametrize("name", ["cctc", "c4", "wino+cvee"])
 def test_samplers_are_refused_with_the_reason(name):
     with pytest.raises(NotReplayable, match="changes which steps exist") as refused:
-        make_gate(name, task="math")
-    assert f"c4 run --method {name} --task math;" in str(refused.value)
+        make_gate(name)
+    assert f"c4 run --method {name} --task TASK;" in str(refused.value)
+    with pytest.raises(NotReplayable, match="--task math;"):
+        refuse_sampler(name, "math")
