@@ -1,7 +1,8 @@
 """Analysis: what recordings say, as frames and numbers. Draws nothing."""
 
-from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, main_cohort, time_shares
+from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, time_shares
 from c4.analysis._calibrations import CALIBRATIONS, calibration_table, find_calibrations
+from c4.analysis._cohorts import COHORTS, cohort_table, held_out
 from c4.analysis._evaluation import TaskEvaluation, evaluate_run
 from c4.analysis._evidence import COMPARED_GATES, Evidence
 from c4.analysis._exits import (
@@ -20,8 +21,8 @@ from c4.analysis._names import (
     model_label,
     task_label,
 )
-from c4.analysis._outcomes import OUTCOMES, best_source, held_out, method_totals
-from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table
+from c4.analysis._outcomes import OUTCOMES, best_source, method_totals
+from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table, past_tolerance
 from c4.analysis._published import published
 from c4.analysis._render import Column, ReportTable, TableFormat, render_tables, show_cell
 from c4.analysis._report import REPLAYED, REPORTS, make_report
@@ -38,6 +39,7 @@ from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, tr
 __all__ = [
     "BLOCKS",
     "CALIBRATIONS",
+    "COHORTS",
     "COMPARED_GATES",
     "FAMILY_LABELS",
     "GATE_SIGNALS",
@@ -61,6 +63,7 @@ __all__ = [
     "best_source",
     "block_usage",
     "calibration_table",
+    "cohort_table",
     "evaluate_run",
     "family_of",
     "find_calibrations",
@@ -68,13 +71,13 @@ __all__ = [
     "h_sweep",
     "held_out",
     "in_order",
-    "main_cohort",
     "make_report",
     "mcnemar",
     "method_label",
     "method_totals",
     "model_label",
     "paired_table",
+    "past_tolerance",
     "phase_summary",
     "phase_table",
     "published",

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from c4.analysis._cohorts import is_plain
 from c4.analysis._names import in_order
 
 BLOCKS = pl.Schema(
@@ -18,6 +19,7 @@ BLOCKS = pl.Schema(
         "budget": pl.Int32(),
         "accuracy": pl.Float64(),
         "drop": pl.Float64(),  # accuracy lost to the baseline on the same examples; null: unknown
+        "past": pl.Boolean(),  # more than may be lost
     }
 )
 TIME_SHARES = pl.Schema(
@@ -35,23 +37,10 @@ TIME_SHARES = pl.Schema(
 )
 
 
-def main_cohort(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The cohort of each model and task that most methods share, without sweeps over shapes."""
-    counts = outcomes.group_by("model", "task", "cohort").agg(
-        methods=pl.col("method").n_unique(), n=pl.col("trajectory").n_unique()
-    )
-    best = (
-        counts.sort("methods", "n", "cohort", descending=True)
-        .group_by("model", "task", maintain_order=True)
-        .first()
-        .select("cohort")
-    )
-    return outcomes.join(best, on="cohort", how="semi")
-
-
 def plain_methods(frame: pl.DataFrame) -> pl.DataFrame:
     """Without variants such as `c4,H=2`, which belong to sweeps."""
-    return frame.filter(~pl.col("method").str.contains(",", literal=True))
+    plain = [method for method in frame["method"].unique() if is_plain(method)]
+    return frame.filter(pl.col("method").is_in(plain))
 
 
 def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
@@ -75,16 +64,20 @@ def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
 
 
 def time_shares(outcomes: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
-    """Seconds that each method spends in each block, as measured. See `TIME_SHARES`."""
+    """Seconds that each method spends in each block, as measured. See `TIME_SHARES`.
+
+    Args:
+        bench: timings with the cohort of each.
+    """
     timed = outcomes.filter(pl.col("block_seconds").is_not_null())
-    keys = ["model", "task", "family", "method"]
+    keys = ["model", "task", "family", "cohort", "method"]
     counts = timed.group_by(keys).agg(n=pl.len())
     blocks = _explode(timed.select(*keys, "block_seconds"), "block_seconds")
     means = blocks.group_by(*keys, "block").agg(seconds=pl.col("block_seconds").mean())
     whole = pl.col("seconds").sum().over(keys)
     frame = means.with_columns(share=pl.col("seconds") / whole).join(counts, on=keys)
-    speeds = bench.select("model", "task", "method", "tps")
-    frame = frame.join(speeds, on=["model", "task", "method"], how="left")
+    speeds = bench.select("cohort", "method", "tps")
+    frame = frame.join(speeds, on=["cohort", "method"], how="left")
     return in_order(frame.select(pl.col(n).cast(k) for n, k in TIME_SHARES.items()), "block")
 
 

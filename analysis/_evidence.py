@@ -1,19 +1,20 @@
 """Everything that lies below a folder, as frames that are computed once, when asked for."""
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from c4.analysis._blocks import block_usage, main_cohort, plain_methods, time_shares
+from c4.analysis._blocks import block_usage, plain_methods, time_shares
 from c4.analysis._calibrations import calibration_table, find_calibrations
+from c4.analysis._cohorts import cohort_key, cohort_table, held_out
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis._names import in_order
 from c4.analysis._outcomes import (
     OUTCOMES,
     best_source,
-    held_out,
     live_outcomes,
     method_totals,
     recorded_outcomes,
@@ -22,7 +23,8 @@ from c4.analysis._outcomes import (
 from c4.analysis._stabilization import SETTLING, stabilization
 from c4.analysis._sweeps import h_sweep
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
-from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_bench
+from c4.errors import ConfigError
+from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_timings
 from c4.replay import Gate, make_gate
 from c4.tasks import get_task
 
@@ -57,7 +59,7 @@ class Evidence:
             note: told what is being read, for people who wait.
         """
         self.root = root
-        self.tasks = tasks
+        self.tasks = [get_task(task).name for task in tasks or ()]
         self.model = model
         self.gate_names = gates
         self.trajectory = trajectory
@@ -71,21 +73,48 @@ class Evidence:
     @cached_property
     def runs(self) -> list[Run]:
         """The recordings of full decodes."""
-        runs = (open_run(folder) for folder in find_runs(self.root))
-        return [run for run in runs if len(run) and self.wants(run.model, run.task)]
+        return [run for run in self._all_runs if self.wants(run.model, run.task)]
 
     @cached_property
     def live(self) -> list[LiveRun]:
         """The results of methods that were run live."""
+        return [run for run in self._all_live if self.wants(run.model, run.task)]
+
+    @cached_property
+    def _all_runs(self) -> list[Run]:
+        # Recorded steps of a live run are no full decodes; its results are among the live ones.
+        runs = (open_run(folder) for folder in find_runs(self.root))
+        return [run for run in runs if len(run) and "method" not in run.manifest.identity]
+
+    @cached_property
+    def _all_live(self) -> list[LiveRun]:
         runs = (open_live(folder) for folder in find_live(self.root))
-        return [run for run in runs if self.wants(run.model, run.task)]
+        return [run for run in runs if run.table().num_rows]
 
     @cached_property
     def bench(self) -> pl.DataFrame:
-        """The newest timing of every method."""
-        frame = pl.DataFrame(read_bench(self.root))
+        """The newest timing of every method, by its cohort."""
+        frame = pl.DataFrame(read_timings(self.root))
+        cohorts = [cohort_key(json.loads(identity)) for identity in frame["identity"]]
+        frame = frame.with_columns(cohort=pl.Series(cohorts, dtype=pl.String()))
+        return frame.unique(("cohort", "method"), keep="last", maintain_order=True)
+
+    @cached_property
+    def cohorts(self) -> pl.DataFrame:
+        """What is on disk, and which of it is shown, whatever is asked for. See `COHORTS`."""
+        frame = cohort_table(self._all_runs, self._all_live, self.gate_names)
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
-        return frame.filter(pl.Series(asked, dtype=pl.Boolean))
+        return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
+
+    def recordings(self, cohort: str) -> list[Run]:
+        """The recordings of a cohort."""
+        return [run for run in self.runs if cohort_key(run.manifest.identity) == cohort]
+
+    @cached_property
+    def main_runs(self) -> list[Run]:
+        """The recordings of the cohorts that are shown."""
+        main = self.cohorts.filter("main")["cohort"]
+        return [run for cohort in main for run in self.recordings(cohort)]
 
     def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
@@ -94,30 +123,41 @@ class Evidence:
 
     @cached_property
     def settling(self) -> pl.DataFrame:
-        """When answers settle. See `SETTLING`."""
-        return in_order(self._per_run(SETTLING, "reading", stabilization), "trajectory")
+        """When held-out answers settle, in the main cohorts. See `SETTLING`."""
+        frame = self._per_run(self.main_runs, SETTLING, "reading", stabilization)
+        return _shown(frame, "cohort", "trajectory")
 
     @cached_property
     def phases(self) -> pl.DataFrame:
-        """Exits against stabilization, of examples that calibration has not seen."""
-        frame = self._per_run(PHASES, "replaying", lambda run: phase_table(run, self.gates(run)))
-        return in_order(held_out(frame), "trajectory")
+        """Their exits against stabilization. See `PHASES`."""
+        frame = self._per_run(
+            self.main_runs, PHASES, "replaying", lambda run: phase_table(run, self.gates(run))
+        )
+        return _shown(frame, "cohort", "gate", "trajectory")
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
-        """What gates saw. See `GATE_SIGNALS`."""
-        frame = self._per_run(
-            GATE_SIGNALS, "reading cells of", lambda run: gate_signals(run, self.gates(run))
-        )
-        return in_order(frame)
+        """What gates saw of them. See `GATE_SIGNALS`."""
+        frames = [GATE_SIGNALS.to_frame()]
+        for cohort in self.cohorts.filter("main")["cohort"]:
+            if runs := self.recordings(cohort):
+                self.note(f"reading cells of {runs[0].model} {runs[0].task}")
+                frames.append(gate_signals(runs, self.gates(runs[0])))
+        return in_order(pl.concat(frames))
+
+    @cached_property
+    def _sources(self) -> pl.DataFrame:
+        """Every method on every held-out example, from every source. See `OUTCOMES`."""
+        recorded = self._per_run(self.runs, OUTCOMES, "reading", recorded_outcomes)
+        replayed = self._per_run(self.runs, OUTCOMES, "replaying and grading", self._replayed)
+        live = [live_outcomes(run) for run in self.live]
+        frame = pl.concat([recorded, replayed, *live])
+        return _shown(frame, "cohort", "method", "how", "trajectory")
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
         """Every method on every held-out example, from the best source. See `OUTCOMES`."""
-        recorded = self._per_run(OUTCOMES, "reading", recorded_outcomes)
-        replayed = self._per_run(OUTCOMES, "replaying and grading", self._replayed)
-        live = [live_outcomes(run) for run in self.live]
-        return best_source(held_out(pl.concat([recorded, replayed, *live])))
+        return best_source(self._sources)
 
     @cached_property
     def totals(self) -> pl.DataFrame:
@@ -125,9 +165,14 @@ class Evidence:
         return method_totals(self.outcomes)
 
     @cached_property
+    def main_totals(self) -> pl.DataFrame:
+        """The same in each task's main cohort alone."""
+        return method_totals(self._of_main(self.outcomes))
+
+    @cached_property
     def main_outcomes(self) -> pl.DataFrame:
         """The outcomes of plain methods in each task's main cohort."""
-        return plain_methods(main_cohort(self.outcomes))
+        return plain_methods(self._of_main(self.outcomes))
 
     @cached_property
     def blocks(self) -> pl.DataFrame:
@@ -136,14 +181,14 @@ class Evidence:
 
     @cached_property
     def time_shares(self) -> pl.DataFrame:
-        """Seconds per block. See `TIME_SHARES`."""
-        return time_shares(self.main_outcomes, self.bench)
+        """Seconds per block, of live decodes: a replay has none. See `TIME_SHARES`."""
+        live = self._sources.filter(pl.col("how") == "live")
+        return time_shares(plain_methods(self._of_main(live)), self.bench)
 
     @cached_property
     def h_sweep(self) -> pl.DataFrame:
         """C⁴ under several H. See `H_SWEEP`."""
-        outcomes = main_cohort(self.outcomes)
-        return h_sweep(outcomes, method_totals(outcomes))
+        return h_sweep(self._of_main(self.outcomes), self.main_totals)
 
     @cached_property
     def calibrations(self) -> pl.DataFrame:
@@ -172,23 +217,44 @@ class Evidence:
     @cached_property
     def _telling(self) -> tuple[Run, int] | None:
         """The trajectory asked for, or the one on which gates disagree most."""
-        if self.trajectory is not None and self.runs:
-            return self.runs[0], self.trajectory
+        if self.trajectory is not None:
+            return self._asked(self.trajectory)
         chosen = telling_trajectory(self.phases)
         if chosen is None:
             return None
-        model, task, index = chosen
-        run = next(run for run in self.runs if (run.model, run.task) == (model, task))
-        return run, index
+        cohort, index = chosen
+        return next(run for run in self.recordings(cohort) if index in run.indices), index
+
+    def _asked(self, index: int) -> tuple[Run, int] | None:
+        """The run that has a trajectory, if there can be no doubt which is meant."""
+        kinds = sorted({(run.model, run.task) for run in self.main_runs})
+        if len(kinds) > 1:
+            names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
+            raise ConfigError(f"--trajectory {index}: of which recording? Give one of {names}")
+        have = [run for run in self.main_runs if index in run.indices] or self.main_runs
+        return (have[0], index) if have else None
+
+    def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
 
     def _replayed(self, run: Run) -> pl.DataFrame:
         return replayed_outcomes(run, self.gates(run), unsafe_code=self.unsafe_code)
 
     def _per_run(
-        self, schema: pl.Schema, doing: str, read: Callable[[Run], pl.DataFrame]
+        self,
+        runs: Sequence[Run],
+        schema: pl.Schema,
+        doing: str,
+        read: Callable[[Run], pl.DataFrame],
     ) -> pl.DataFrame:
         frames = [schema.to_frame()]
-        for run in self.runs:
+        for run in runs:
             self.note(f"{doing} {run.model} {run.task}")
             frames.append(read(run))
         return pl.concat(frames)
+
+
+def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
+    """Held-out rows in order; what lies in two folders counts once."""
+    once = frame.unique(key, keep="first", maintain_order=True)
+    return in_order(held_out(once), *key[-1:])

@@ -1,13 +1,14 @@
 """Where gates stop against where answers settle: the phase diagram, and what gates saw."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from c4.analysis._names import family_of
+from c4.analysis._cohorts import cohort_columns, held_out
+from c4.analysis._stabilization import settled_step
 from c4.errors import ConfigError
 from c4.record import Run
 from c4.replay import (
@@ -17,7 +18,6 @@ from c4.replay import (
     ask,
     exit_step,
     load_signals,
-    stabilization_step,
 )
 from c4.tasks import get_task
 
@@ -26,7 +26,9 @@ PHASES = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
+        "cohort": pl.String(),
         "trajectory": pl.Int32(),
+        "pool": pl.Boolean(),  # calibration may have seen the example
         "gate": pl.String(),
         "fired": pl.Boolean(),
         "exit": pl.Float64(),  # progress; the decode's end where the gate never fires
@@ -43,6 +45,8 @@ GATE_SIGNALS = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
+        "cohort": pl.String(),
+        "pool": pl.Boolean(),  # calibration may have seen the examples
         "kind": pl.String(),  # course: the cohort's, per step; trigger: an exit; settled: at s_j
         "gate": pl.String(),  # of a trigger
         "trajectory": pl.Int32(),  # null in a course
@@ -84,31 +88,28 @@ def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32])
         {
             "trajectory": part.trajectory,
             "exit_step": exits,
-            "settled": stabilization_step(part.signals),
+            "settled": settled_step(part.signals),
             "last": part.signals.steps,
         }
     )
     fired = pl.col("exit_step") > 0
-    premature = fired & (pl.col("exit_step") < pl.col("settled"))
-    settles = pl.col("settled") <= pl.col("last")
+    settled = pl.col("settled")
+    premature = fired & (settled.is_null() | (pl.col("exit_step") < settled))
     frame = frame.with_columns(
-        model=pl.lit(run.model),
-        task=pl.lit(run.task),
-        family=pl.lit(family_of(run.task)),
+        **cohort_columns(run),
         gate=pl.lit(gate),
         fired=fired,
         exit=pl.when(fired).then(pl.col("exit_step")).otherwise(pl.col("last")) / budget,
-        stabilization=pl.when(settles).then(pl.col("settled") / budget),
+        stabilization=settled / budget,
         premature=premature,
-    ).with_columns(
-        early_by=pl.when(premature & settles).then(pl.col("stabilization") - pl.col("exit"))
-    )
+    ).with_columns(early_by=pl.when("premature").then(pl.col("stabilization") - pl.col("exit")))
     return frame.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
 
 
 def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
-    """Per model, task and gate: what share fired, was premature, and by how much."""
-    return phases.group_by("model", "task", "family", "gate", maintain_order=True).agg(
+    """Per cohort and gate: what share fired, was premature, and by how much."""
+    keys = ["model", "task", "family", "cohort", "pool", "gate"]
+    return phases.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
         fired=pl.col("fired").mean(),
         exit=pl.col("exit").mean(),
@@ -139,24 +140,38 @@ def region_signals(run: Run) -> Iterator[RegionSignals]:
             yield RegionSignals(np.array(numbers, dtype=np.int32), *means)
 
 
-def gate_signals(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+def gate_signals(runs: Sequence[Run], gates: Mapping[str, Gate]) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
     See `GATE_SIGNALS`. Holds a number per step and trajectory, never the cells of more than a part.
+
+    Args:
+        runs: recordings of one cohort. Examples that calibration may have seen are left out where
+            there are others, and what stands in two of them counts once.
     """
-    means = list(region_signals(run))
-    numbers = np.concatenate([m.trajectory for m in means])
-    exits, settled = _moments(run, gates)
-    rows = [GATE_SIGNALS.to_frame()]
+    means = [m for run in runs for m in region_signals(run)]
+    labels, rows = _labels(runs, np.concatenate([m.trajectory for m in means]))
+    numbers = labels["trajectory"].to_list()
+    exits, settled = _moments(runs, gates)
+    frames = [GATE_SIGNALS.to_frame()]
     for signal in SIGNALS:
-        course = _stack([getattr(m, signal) for m in means])  # (n, T)
-        rows.append(_course(run, signal, course))
+        course = _stack([getattr(m, signal) for m in means])[rows]  # (n, T)
+        frames.append(_labelled(labels, _course(course), signal, "course"))
         for gate in gates:
-            frame = _at_moments(run, course, numbers, exits[gate])
-            rows.append(_labelled(run, frame, signal, "trigger", gate))
-        frame = _at_moments(run, course, numbers, settled)
-        rows.append(_labelled(run, frame, signal, "settled"))
-    return pl.concat(rows)
+            frame = _at_moments(course, numbers, exits[gate])
+            frames.append(_labelled(labels, frame, signal, "trigger", gate))
+        frame = _at_moments(course, numbers, settled)
+        frames.append(_labelled(labels, frame, signal, "settled"))
+    progress = pl.col("progress") / runs[0].shape.steps
+    return pl.concat(frames).with_columns(progress)
+
+
+def _labels(runs: Sequence[Run], numbers: npt.NDArray[np.int32]) -> tuple[pl.DataFrame, list[int]]:
+    """The trajectories that are shown, where they belong, and their rows."""
+    frame = pl.DataFrame({"trajectory": numbers}).with_row_index("row")
+    frame = frame.with_columns(**cohort_columns(runs[0]))
+    frame = held_out(frame.unique("trajectory", keep="first", maintain_order=True))
+    return frame.drop("row"), frame["row"].to_list()
 
 
 def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
@@ -171,40 +186,35 @@ def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 
 
 def _moments(
-    run: Run, gates: Mapping[str, Gate]
+    runs: Sequence[Run], gates: Mapping[str, Gate]
 ) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
     """By trajectory, the steps at which gates stop it, and at which it settles; 0 is never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}
     settled: dict[int, int] = {}
-    for part in load_signals(run):
+    for part in (part for run in runs for part in load_signals(run)):
         numbers = part.trajectory.tolist()
         for name, steps in gate_exits(part, gates).items():
             exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
-        steps = stabilization_step(part.signals)
-        settles = steps <= part.signals.steps
-        settled |= dict(zip(numbers, np.where(settles, steps, 0).tolist(), strict=True))
+        settles = settled_step(part.signals).fill_null(0)
+        settled |= dict(zip(numbers, settles.to_list(), strict=True))
     return exits, settled
 
 
-def _course(run: Run, signal: str, values: npt.NDArray[np.float64]) -> pl.DataFrame:
+def _course(values: npt.NDArray[np.float64]) -> pl.DataFrame:
     low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75], axis=0)
-    steps = np.arange(1, values.shape[1] + 1)
-    columns = {"progress": steps / run.shape.steps, "value": median, "low": low, "high": high}
-    return _labelled(run, pl.DataFrame(columns), signal, "course")
+    steps = np.arange(1, values.shape[1] + 1, dtype=np.float64)
+    return pl.DataFrame({"progress": steps, "value": median, "low": low, "high": high})
 
 
 def _at_moments(
-    run: Run,
-    values: npt.NDArray[np.float64],
-    numbers: npt.NDArray[np.int32],
-    moments: Mapping[int, int],
+    values: npt.NDArray[np.float64], numbers: Sequence[int], moments: Mapping[int, int]
 ) -> pl.DataFrame:
     """A signal where something happened to each trajectory, for those to which it did."""
-    happened = [(i, number) for i, number in enumerate(numbers.tolist()) if moments[number]]
+    happened = [(i, number) for i, number in enumerate(numbers) if moments[number]]
     return pl.DataFrame(
         {
             "trajectory": [number for _, number in happened],
-            "progress": [moments[number] / run.shape.steps for _, number in happened],
+            "progress": [moments[number] for _, number in happened],
             "value": [float(values[i, moments[number] - 1]) for i, number in happened],
         },
         schema={"trajectory": pl.Int32(), "progress": pl.Float64(), "value": pl.Float64()},
@@ -212,17 +222,11 @@ def _at_moments(
 
 
 def _labelled(
-    run: Run, frame: pl.DataFrame, signal: str, kind: str, gate: str | None = None
+    labels: pl.DataFrame, frame: pl.DataFrame, signal: str, kind: str, gate: str | None = None
 ) -> pl.DataFrame:
-    labels = {
-        "model": run.model,
-        "task": run.task,
-        "family": family_of(run.task),
-        "kind": kind,
-        "gate": gate,
-        "signal": signal,
-    }
-    frame = frame.with_columns(**{name: pl.lit(value) for name, value in labels.items()})
+    shared = labels.drop("trajectory").row(0, named=True)
+    shared |= {"kind": kind, "gate": gate, "signal": signal}
+    frame = frame.with_columns(**{name: pl.lit(value) for name, value in shared.items()})
     return frame.select(
         (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind_).alias(name)
         for name, kind_ in GATE_SIGNALS.items()

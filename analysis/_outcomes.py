@@ -1,16 +1,16 @@
 """What every method did with every example: one frame for recordings, replays and live decodes."""
 
-import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
-from c4.analysis._names import family_of, in_order
+from c4.analysis._cohorts import cohort_columns
+from c4.analysis._names import in_order
+from c4.analysis._paired import past_tolerance
 from c4.record import LiveRun, Origin, Run
 from c4.replay import Gate, replay
-from c4.tasks import Shape, get_task
+from c4.tasks import Shape
 
 OUTCOMES = pl.Schema(
     {
@@ -21,6 +21,7 @@ OUTCOMES = pl.Schema(
         "method": pl.String(),
         "how": pl.String(),  # recorded, replayed or live
         "trajectory": pl.Int32(),
+        "pool": pl.Boolean(),  # calibration may have seen the example
         "length": pl.Int32(),
         "budget": pl.Int32(),
         "block": pl.Int32(),
@@ -35,28 +36,6 @@ OUTCOMES = pl.Schema(
     }
 )
 """One row per example and method."""
-
-CONFIRMED = int(Origin.CONFIRMED)
-
-COHORT = (
-    "model",
-    "revision",
-    "weights_sha256",
-    "task",
-    "origin",
-    "shape",
-    "seed",
-    "device",
-    "dtype",
-    "resolution",
-)
-"""What two decodes must share to be compared example by example."""
-
-
-def cohort_key(identity: Mapping[str, Any]) -> str:
-    """A short name for the examples, weights and shape of a run."""
-    shared = json.dumps([identity.get(key) for key in COHORT], sort_keys=True)
-    return hashlib.sha256(shared.encode()).hexdigest()[:12]
 
 
 def recorded_outcomes(run: Run) -> pl.DataFrame:
@@ -87,10 +66,7 @@ def replayed_outcomes(
 def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl.DataFrame:
     shape = run.shape
     frame = frame.with_columns(
-        model=pl.lit(run.model),
-        task=pl.lit(run.task),
-        family=pl.lit(family_of(run.task)),
-        cohort=pl.lit(cohort_key(run.manifest.identity)),
+        **cohort_columns(run),
         method=method,
         how=pl.lit(how),
         length=pl.lit(shape.length),
@@ -121,11 +97,8 @@ def live_outcomes(live: LiveRun) -> pl.DataFrame:
     settings = {key: identity.get(key) for key in ("rule", "gate")}
     shape = live.shape
     frame = frame.with_columns(
-        model=pl.lit(live.model),
-        task=pl.lit(live.task),
-        family=pl.lit(family_of(live.task)),
-        cohort=pl.lit(cohort_key(identity)),
-        method=pl.lit(live.method),
+        **cohort_columns(live),
+        method=pl.lit("baseline" if live.is_baseline else live.method),
         how=pl.lit("live"),
         length=pl.lit(shape.length),
         budget=pl.lit(shape.steps),
@@ -149,15 +122,6 @@ def scheduled_passes(shape: Shape) -> pl.Expr:
     return pl.concat_list(spent)
 
 
-def held_out(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without the examples that calibration may have seen, where a task has others."""
-    skips = {task: get_task(task).skip for task in frame["task"].unique()}
-    skip = pl.col("task").replace_strict(skips, default=0, return_dtype=pl.Int32)
-    seen = pl.col("trajectory") < skip
-    others = (~seen).any().over("model", "task")
-    return frame.filter(~(seen & others))
-
-
 def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
     """One source for every method: the one with most examples, live before replayed.
 
@@ -177,15 +141,16 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy, steps, saving and exits, per cohort and method.
+    """Accuracy, steps, saving and exits, per cohort and method; past: it lost too much.
 
     The baseline's accuracy is taken over the same examples; null where none were decoded so.
     """
     baseline = outcomes.filter(pl.col("method") == "baseline").select(
-        "cohort", "trajectory", base_correct="correct", base_answer="answer"
+        "cohort", "trajectory", base_correct="correct"
     )
     joined = outcomes.join(baseline, on=["cohort", "trajectory"], how="left")
     keys = ["model", "task", "family", "cohort", "length", "budget", "block", "method", "how"]
+    keys.append("pool")  # all of a cohort's rows, or none
     paired = pl.col("base_correct").is_not_null() & pl.col("correct").is_not_null()
     totals = joined.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
@@ -199,4 +164,5 @@ def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
         .mean(),
         settings=pl.col("settings").first(),
     )
-    return in_order(totals, "length", "block")
+    past = past_tolerance(100 * pl.col("drop")).fill_null(False)
+    return in_order(totals.with_columns(past=past), "length", "block")

@@ -1,5 +1,7 @@
 """Paired statistics: a method against full decoding on the same examples."""
 
+from typing import overload
+
 import numpy as np
 import polars as pl
 from scipy import stats
@@ -9,6 +11,8 @@ from c4.analysis._names import in_order
 
 TOLERANCE = 2.0
 """Points of accuracy that may be lost."""
+NOISE = 1e-9
+"""What rounding may add to a loss."""
 
 PAIRED = pl.Schema(
     {
@@ -26,8 +30,19 @@ PAIRED = pl.Schema(
         "low": pl.Float64(),
         "high": pl.Float64(),  # 95% paired bootstrap
         "identical": pl.Float64(),  # share with the baseline's answer
+        "past": pl.Boolean(),  # it lost more than may be lost
+        "pool": pl.Boolean(),  # calibration may have seen the examples
     }
 )
+
+
+@overload
+def past_tolerance(lost: float) -> bool: ...
+@overload
+def past_tolerance(lost: pl.Expr) -> pl.Expr: ...
+def past_tolerance(lost: float | pl.Expr) -> bool | pl.Expr:
+    """Whether so many points are more than may be lost."""
+    return lost > TOLERANCE + NOISE
 
 
 def mcnemar(b: int, c: int) -> float:
@@ -45,7 +60,7 @@ def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
     pairs = pairs.filter(pl.col("correct").is_not_null() & pl.col("full").is_not_null())
     rows = []
-    keys = ["model", "task", "family", "cohort", "method", "how"]
+    keys = ["model", "task", "family", "cohort", "method", "how", "pool"]
     for key, group in pairs.group_by(keys, maintain_order=True):
         full, given = group["full"].to_numpy(), group["correct"].to_numpy()
         points = 100.0 * (given.astype(np.float64) - full)
@@ -62,6 +77,7 @@ def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
                 "low": low,
                 "high": high,
                 "identical": group["answer"].eq_missing(group["full_answer"]).mean(),
+                "past": past_tolerance(-float(points.mean())),
             }
         )
     return in_order(pl.DataFrame(rows, schema=PAIRED))

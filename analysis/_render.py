@@ -1,12 +1,14 @@
 """Tables as text: Markdown, LaTeX, CSV or JSON. A missing number is a dash, never a guess."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import polars as pl
+
+from c4.analysis._paired import TOLERANCE
 
 DASH = "–"
 
@@ -42,11 +44,21 @@ class ReportTable:
     missing: Sequence[str] = field(default=())
     """What could not be filled in, and the command that would."""
     marked: str | None = None
-    """A column of booleans: where it is true, the accuracy fell past the tolerance."""
+    """The column that is marked in the rows where `past` is true."""
 
     @property
     def is_empty(self) -> bool:
         return self.rows.is_empty()
+
+    def marks(self, row: Mapping[str, Any], column: Column) -> bool:
+        """Whether a cell is marked: its accuracy fell past the tolerance."""
+        return column.key == self.marked and bool(row["past"])
+
+    @property
+    def legend(self) -> str | None:
+        """What a mark means, if there is one."""
+        marked = self.marked is not None and self.rows["past"].any()
+        return f"a drop past {TOLERANCE:.1f} points" if marked else None
 
 
 def without_unpublished(table: ReportTable) -> ReportTable:
@@ -88,13 +100,13 @@ def _markdown(table: ReportTable) -> str:
     lines = [f"**{table.caption}**", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (head, rule)]
     for row in table.rows.iter_rows(named=True):
-        cells = [show_cell(row, column).replace("|", r"\|") for column in table.columns]
-        if table.marked and row[table.marked]:
-            place = [column.key for column in table.columns].index("accuracy")
-            cells[place] = f"**{cells[place]} ▼**"
+        cells = []
+        for column in table.columns:
+            cell = show_cell(row, column).replace("|", r"\|")
+            cells.append(f"**{cell} ▼**" if table.marks(row, column) else cell)
         lines.append(f"| {' | '.join(cells)} |")
-    if table.marked and table.rows[table.marked].any():
-        lines += ["", "▼ a drop past 2.0 points."]
+    if table.legend:
+        lines += ["", f"▼ {table.legend}."]
     if table.missing:
         lines += ["", "Missing:", *(f"- {note}" for note in table.missing)]
     return "\n".join(lines)
@@ -105,14 +117,13 @@ def _latex(table: ReportTable) -> str:
     head = " & ".join(_escape(column.heading) for column in table.columns)
     body = []
     for row in table.rows.iter_rows(named=True):
-        cells = [_escape(show_cell(row, column)) for column in table.columns]
-        if table.marked and row[table.marked]:
-            place = [column.key for column in table.columns].index("accuracy")
-            cells[place] = rf"\textcolor{{red}}{{{cells[place]}}}"
+        cells = []
+        for column in table.columns:
+            cell = _escape(show_cell(row, column))
+            cells.append(rf"\textcolor{{red}}{{{cell}}}" if table.marks(row, column) else cell)
         body.append(" & ".join(cells) + r" \\")
-    notes = [table.caption]
-    marks = table.marked and table.rows[table.marked].any()
-    notes += ["Red: a drop past 2.0 points."] if marks else []
+    notes = [f"{table.caption}."]
+    notes += [f"Red: {table.legend}."] if table.legend else []
     notes += [f"Missing: {'; '.join(table.missing)}."] if table.missing else []
     return "\n".join(
         [

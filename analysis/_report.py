@@ -1,19 +1,24 @@
 """The paper's tables, from what is on disk."""
 
+import difflib
+import shlex
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 
+from c4.analysis._cohorts import cohort_key, cohort_notes, pool_note
 from c4.analysis._evidence import Evidence
 from c4.analysis._exits import phase_summary
 from c4.analysis._names import in_order, method_label, task_label
 from c4.analysis._outcomes import method_totals
-from c4.analysis._paired import TOLERANCE, paired_table
+from c4.analysis._paired import paired_table
 from c4.analysis._published import beside
 from c4.analysis._render import Column, ReportTable, without_unpublished
 from c4.analysis._stabilization import stabilization_summary
 from c4.analysis._sweeps import scaling_table, wino_table
 from c4.errors import ConfigError
+from c4.record import LiveRun, Run
 
 MAIN_METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
 LADDER = ("baseline", "confidence", "stability", "cvee", "cctc-core", "cctc", "c4")
@@ -28,6 +33,7 @@ NUMBERS = [
     Column("tps", "TPS", 1),
     Column("speedup", "speedup ×", 2),
 ]
+RECORD = "(c4 record --task math)"
 
 
 def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> list[ReportTable]:
@@ -38,7 +44,8 @@ def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> lis
     """
     for name in names:
         if name not in REPORTS and name != "all":
-            raise ConfigError(f"no report named {name!r}; there are: {', '.join(REPORTS)}, all")
+            near = difflib.get_close_matches(name, REPORTS, n=3) or [*REPORTS, "all"]
+            raise ConfigError(f"no report named {name!r}; known here: {', '.join(near)}")
     wanted = [make for name, make in REPORTS.items() if name in names or "all" in names]
     return [without_unpublished(table) for make in wanted for table in make(evidence, paper)]
 
@@ -68,38 +75,42 @@ def _methods_table(
     elif not totals.is_empty():  # what else was run is shown too, rungs of the ladder are not
         rungs = set(LADDER) - set(methods) - {"cvee"}
         totals = totals.filter(~pl.col("method").is_in(rungs))
-    rows = _with_speed(_with_expected(totals, methods), evidence.bench)
+    rows = _with_speed(_with_expected(_percent(totals), methods), evidence.bench)
     columns = [*NAMES, Column("n", "n"), *NUMBERS, Column("how", "how")]
     if paper:
         rows = beside(rows, name, ["task", "method"])
         columns += _paper_columns(NUMBERS)
-    return ReportTable(
-        name, caption, columns, _labelled(rows), _missing_methods(rows, evidence), "past"
-    )
+    caption = _with_pool(caption, evidence)
+    missing = _missing_methods(rows, evidence)
+    return ReportTable(name, caption, columns, _labelled(rows), missing, "accuracy")
+
+
+def _with_pool(caption: str, evidence: Evidence, *, every: bool = False) -> str:
+    """A caption that says what part the calibration pool plays in the cohorts of a table."""
+    note = pool_note(evidence.cohorts if every else evidence.cohorts.filter("main"))
+    return f"{caption} ({note})" if note else caption
 
 
 def _paper_columns(columns: Sequence[Column]) -> list[Column]:
     return [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in columns]
 
 
-def _with_expected(totals: pl.DataFrame, methods: Sequence[str]) -> pl.DataFrame:
-    """Percentages, and a row for every method that a table must have, empty where nothing ran."""
-    rows = totals.with_columns(
-        past=(100 * pl.col("drop") > TOLERANCE + 1e-9).fill_null(False),
-        accuracy=100 * pl.col("accuracy"),
-        saving=100 * pl.col("saving"),
-    )
-    cohorts = rows.select("model", "task", "family").unique(maintain_order=True)
-    expected = cohorts.join(pl.DataFrame({"method": methods}), how="cross")
-    rows = expected.join(
-        rows, on=["model", "task", "family", "method"], how="full", coalesce=True
-    ).with_columns(pl.col("past").fill_null(False))
-    return in_order(rows)
+def _with_expected(rows: pl.DataFrame, methods: Sequence[str]) -> pl.DataFrame:
+    """A row for every method that a table must have, empty where nothing ran."""
+    keys = ["model", "task", "family", "cohort", "pool"]
+    expected = rows.select(keys).unique(maintain_order=True)
+    expected = expected.join(pl.DataFrame({"method": methods}), how="cross")
+    rows = expected.join(rows, on=[*keys, "method"], how="full", coalesce=True)
+    return in_order(rows.with_columns(pl.col("past").fill_null(False)))
+
+
+def _percent(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col("accuracy", "saving") * 100)
 
 
 def _with_speed(rows: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
-    speeds = bench.select("model", "task", "method", "tps", "speedup")
-    return rows.join(speeds, on=["model", "task", "method"], how="left", maintain_order="left")
+    speeds = bench.select("cohort", "method", "tps", "speedup")
+    return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
@@ -113,22 +124,39 @@ def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
 def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
     """What stands as a dash, and what to type for it."""
     if rows.is_empty():
-        return [f"everything: nothing is recorded below {evidence.root}; c4 record --task math"]
-    notes = []
-    absent = rows.filter(pl.col("steps").is_null())
-    notes += _uneven(rows)
-    for (model, task), group in absent.group_by("model", "task", maintain_order=True):
-        names = group["method"].to_list()
-        options = " ".join(f"--method {name}" for name in names)
-        notes.append(f"{task} on {model}: {', '.join(names)} (c4 run --task {task} {options})")
-    untimed = rows.filter(pl.col("steps").is_not_null() & pl.col("tps").is_null())
-    tasks = untimed["task"].unique(maintain_order=True).to_list()
-    if tasks:
-        notes.append(f"timings of {', '.join(tasks)} (c4 bench --task {tasks[0]})")
-    ungraded = rows.filter(pl.col("steps").is_not_null() & pl.col("accuracy").is_null())
-    for task in ungraded["task"].unique(maintain_order=True):
-        notes.append(f"grades of {task} (c4 grade)")
+        return [f"everything: nothing is recorded below {evidence.root} {RECORD}"]
+    notes = [*cohort_notes(evidence.cohorts), *_uneven(rows)]
+    for cohort in evidence.cohorts.filter("main").iter_rows(named=True):
+        group = rows.filter(pl.col("cohort") == cohort["cohort"])
+        where, again = f"{cohort['task']} on {cohort['model']}", cohort["again"]
+        absent = group.filter(pl.col("steps").is_null())["method"].to_list()
+        if absent:
+            command = f"c4 run {_options(absent)} {again} {cohort['span']}"
+            notes.append(f"{where}: {', '.join(absent)} ({command})")
+        present = group.filter(pl.col("steps").is_not_null())
+        untimed = present.filter(pl.col("tps").is_null())["method"].to_list()
+        if untimed:
+            others = [method for method in untimed if method != "baseline"]
+            command = f"c4 bench {_options(['baseline', *others])} {again}"
+            notes.append(f"{where}: timings of {', '.join(untimed)} ({command})")
+        if present["accuracy"].null_count():
+            notes += [f"{where}: grades ({command})" for command in _grading(evidence, cohort)]
     return notes
+
+
+def _options(methods: Sequence[str]) -> str:
+    return " ".join(f"--method {method}" for method in methods)
+
+
+def _grading(evidence: Evidence, cohort: dict[str, Any]) -> list[str]:
+    """The commands that grade what is ungraded in a cohort."""
+    runs: list[Run | LiveRun] = [*evidence.runs, *evidence.live]
+    return [
+        f"c4 grade {shlex.quote(str(run.folder))}"
+        for run in runs
+        if cohort_key(run.manifest.identity) == cohort["cohort"]
+        and any(row.correct is None for row in run.rows())
+    ]
 
 
 def _uneven(rows: pl.DataFrame) -> list[str]:
@@ -143,16 +171,14 @@ def _uneven(rows: pl.DataFrame) -> list[str]:
 
 
 def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = paired_table(evidence.main_outcomes).with_columns(
-        identical=100 * pl.col("identical"), accuracy=pl.col("difference")
-    )
+    rows = paired_table(evidence.main_outcomes).with_columns(pl.col("identical") * 100)
     columns = [
         *NAMES,
         Column("n", "n"),
         Column("b", "b"),
         Column("c", "c"),
         Column("p", "p", 3),
-        Column("accuracy", "Δ accuracy", 1, signed=True),
+        Column("difference", "Δ accuracy", 1, signed=True),
         Column("low", "95% low", 1, signed=True),
         Column("high", "95% high", 1, signed=True),
         Column("identical", "identical %", 1),
@@ -166,13 +192,14 @@ def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
             Column("paper_difference", "paper: Δ", 1, signed=True),
             Column("paper_identical", "paper: identical %", 1),
         ]
-    rows = rows.with_columns(past=pl.col("difference") < -TOLERANCE - 1e-9)
-    missing = [] if rows.height else ["a method beside the baseline (c4 record --task math)"]
+    missing = cohort_notes(evidence.cohorts)
+    missing += [] if rows.height else [f"a method beside the baseline {RECORD}"]
     caption = (
         "Each method against full decoding, example by example: b only the baseline is right, c "
         "only the method; McNemar's exact test; paired bootstrap interval"
     )
-    return [ReportTable("paired", caption, columns, _labelled(rows), missing, "past")]
+    caption = _with_pool(caption, evidence)
+    return [ReportTable("paired", caption, columns, _labelled(rows), missing, "difference")]
 
 
 def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
@@ -190,10 +217,12 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
     if paper:
         rows = beside(rows, "stabilization", ["task", "share"])
         columns.append(Column("paper_s_p", "paper: s_p", 2))
-    missing = [] if rows.height else ["recordings (c4 record --task math)"]
-    caption = (
+    missing = cohort_notes(evidence.cohorts)
+    missing += [] if rows.height else [f"recordings {RECORD}"]
+    caption = _with_pool(
         "Progress by which a share p of the answers has settled for good, and by which it was "
-        "first shown"
+        "first shown",
+        evidence,
     )
     first = ReportTable("stabilization", caption, columns, _labelled(rows), missing)
     phases = phase_summary(evidence.phases).rename({"gate": "method"})
@@ -207,13 +236,12 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("premature", "premature %", 1),
         Column("early_by", "early by", 2),
     ]
-    caption = "Where gates stop against where answers settle, in progress"
+    caption = _with_pool("Where gates stop against where answers settle, in progress", evidence)
     return [first, ReportTable("phases", caption, columns, _labelled(phases), missing)]
 
 
 def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = scaling_table(evidence.totals).with_columns(pl.col("accuracy", "saving") * 100)
-    rows = rows.with_columns(past=(100 * pl.col("drop") > TOLERANCE + 1e-9).fill_null(False))
+    rows = _percent(scaling_table(evidence.totals))
     shape = [Column("length", "L"), Column("block", "B"), Column("blocks", "N")]
     columns = [*NAMES[:2], *shape, NAMES[2], Column("n", "n"), *NUMBERS[:3]]
     if paper:
@@ -224,17 +252,16 @@ def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
         if rows.height
         else [
             "a second shape of some task, below the same folder "
-            "(c4 run --task gsm8k --gen-length 128 --out runs/128)"
+            "(c4 run --method baseline --method c4 --task gsm8k --gen-length 144 --out runs/144)"
         ]
     )
-    scaling = ReportTable(
-        "scaling", "Methods under every shape", columns, _labelled(rows), missing, "past"
-    )
+    caption = _with_pool("Methods under every shape", evidence, every=True)
+    scaling = ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
     return [scaling, _wino(evidence, paper)]
 
 
 def _wino(evidence: Evidence, paper: bool) -> ReportTable:
-    rows = wino_table(evidence.totals)
+    rows = wino_table(evidence.main_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
     keys = [f"{kind}_{what}" for kind in names for what in ("accuracy", "steps")]
     rows = rows.with_columns(pl.col([key for key in keys if key.endswith("accuracy")]) * 100)
@@ -251,7 +278,8 @@ def _wino(evidence: Evidence, paper: bool) -> ReportTable:
         if rows.height
         else ["WINO and CVEE on it (c4 run --task gsm8k --method wino --method wino+cvee)"]
     )
-    return ReportTable("wino-cvee", "CVEE on WINO's sampler", columns, _labelled(rows), missing)
+    caption = _with_pool("CVEE on WINO's sampler", evidence)
+    return ReportTable("wino-cvee", caption, columns, _labelled(rows), missing)
 
 
 def _calibration(evidence: Evidence, paper: bool) -> list[ReportTable]:

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from c4.analysis._bootstrap import Floats, bootstrap_interval
-from c4.analysis._names import family_of, in_order
+from c4.analysis._cohorts import cohort_columns
+from c4.analysis._names import in_order
 from c4.record import IntArray, Run
 from c4.replay import NONE, Signals, load_signals, stabilization_step
 
@@ -16,7 +17,9 @@ SETTLING = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
+        "cohort": pl.String(),
         "trajectory": pl.Int32(),
+        "pool": pl.Boolean(),  # calibration may have seen the example
         "stabilization": pl.Float64(),  # s_j; null where the last step has no candidate
         "first_appearance": pl.Float64(),  # when the final answer is first read; null likewise
     }
@@ -28,21 +31,21 @@ def stabilization(run: Run) -> pl.DataFrame:
     """When every trajectory's answer settled for good, and when it first showed. See `SETTLING`."""
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):
-        settled = stabilization_step(part.signals)
-        never = pl.Series(settled > part.signals.steps)
-        shown = first_appearance_step(part.signals)
-        progress = {
-            name: pl.when(never).then(None).otherwise(pl.Series(steps / run.shape.steps))
-            for name, steps in (("stabilization", settled), ("first_appearance", shown))
-        }
+        settled = settled_step(part.signals)
+        shown = pl.Series(first_appearance_step(part.signals))
         frame = pl.DataFrame({"trajectory": part.trajectory}).with_columns(
-            model=pl.lit(run.model),
-            task=pl.lit(run.task),
-            family=pl.lit(family_of(run.task)),
-            **progress,
+            **cohort_columns(run),
+            stabilization=settled / run.shape.steps,
+            first_appearance=pl.when(settled.is_not_null()).then(shown / run.shape.steps),
         )
         rows.append(frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items()))
     return pl.concat(rows)
+
+
+def settled_step(s: Signals) -> pl.Series:
+    """The step from which each trajectory's answer stays; null where it never settles."""
+    steps = pl.Series(stabilization_step(s))
+    return steps.set(pl.Series(s.steps) < steps, None)
 
 
 def first_appearance_step(s: Signals) -> IntArray:
@@ -85,21 +88,18 @@ def _needed(share: float, n: int) -> int:
 def stabilization_summary(
     settling: pl.DataFrame, shares: Sequence[float] = (0.5, 0.9)
 ) -> pl.DataFrame:
-    """s_p with its interval and the first appearance beside it, per model, task and share p.
+    """s_p with its interval and the first appearance beside it, per cohort and share p.
 
-    Columns: model, task, family, n, never, share, s_p, low, high, appeared.
+    See `SUMMARY`.
     """
     rows = []
-    for (model, task, family), cohort in settling.group_by(
-        "model", "task", "family", maintain_order=True
-    ):
+    keys = ["model", "task", "family", "cohort", "pool"]
+    for key, cohort in settling.group_by(keys, maintain_order=True):
         for share in shares:
             low, high = settled_interval(cohort["stabilization"], share)
             rows.append(
-                {
-                    "model": model,
-                    "task": task,
-                    "family": family,
+                dict(zip(keys, key, strict=True))
+                | {
                     "n": cohort.height,
                     "never": cohort["stabilization"].null_count(),
                     "share": share,
@@ -117,6 +117,8 @@ SUMMARY = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
+        "cohort": pl.String(),
+        "pool": pl.Boolean(),
         "n": pl.Int64(),
         "never": pl.Int64(),  # trajectories without a final candidate
         "share": pl.Float64(),

@@ -1,11 +1,13 @@
 """Sweeps: over the holes CCTC tolerates, over shapes, and over CVEE on top of WINO."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from c4.analysis._names import in_order
-from c4.analysis._paired import TOLERANCE
+from c4.analysis._paired import past_tolerance
 
 H_SWEEP = pl.Schema(
     {
@@ -53,27 +55,35 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
 def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
     """WINO, CVEE on it as deployed, and the fewest steps that stay within tolerance of WINO.
 
-    Columns: model, task, wino_accuracy, wino_steps, deployed_accuracy, deployed_steps,
-    best_accuracy, best_steps. Best is null where the deployed setting holds, or nothing does.
+    Takes one cohort of each model and task. Columns: model, task, pool, and accuracy and steps of
+    wino_, deployed_ and best_. Best is null where the deployed setting holds, nothing does, or
+    nothing is graded.
     """
     rows = []
-    for (model, task, _), group in totals.group_by("model", "task", "cohort", maintain_order=True):
+    for (model, task, pool), group in totals.group_by("model", "task", "pool", maintain_order=True):
         by_method = {row["method"]: row for row in group.iter_rows(named=True)}
         wino, deployed = by_method.get("wino"), by_method.get("wino+cvee")
         if wino is None or deployed is None:
             continue
-        bar = 100 * wino["accuracy"] - TOLERANCE - 1e-9
         variants = [r for m, r in by_method.items() if m.startswith("wino+cvee")]
-        holding = [r for r in variants if 100 * r["accuracy"] >= bar]
+        holding = [r for r in variants if _holds(r, wino)]
         best = min(holding, key=lambda r: r["steps"], default=None)
-        if 100 * deployed["accuracy"] >= bar:
+        if deployed["accuracy"] is None or _holds(deployed, wino):
             best = None
         rows.append(
-            {"model": model, "task": task}
+            {"model": model, "task": task, "pool": pool}
             | {f"wino_{k}": wino[k] for k in ("accuracy", "steps")}
             | {f"deployed_{k}": deployed[k] for k in ("accuracy", "steps")}
             | {f"best_{k}": best[k] if best else None for k in ("accuracy", "steps")}
         )
     numbers = [f"{k}_{m}" for k in ("wino", "deployed", "best") for m in ("accuracy", "steps")]
-    schema = {"model": pl.String(), "task": pl.String()} | dict.fromkeys(numbers, pl.Float64())
+    schema: dict[str, pl.DataType] = {"model": pl.String(), "task": pl.String()}
+    schema |= {"pool": pl.Boolean()} | dict.fromkeys(numbers, pl.Float64())
     return in_order(pl.DataFrame(rows, schema=schema))
+
+
+def _holds(variant: Mapping[str, Any], wino: Mapping[str, Any]) -> bool:
+    """Whether a variant is graded, and keeps WINO's accuracy."""
+    if variant["accuracy"] is None or wino["accuracy"] is None:
+        return False
+    return not past_tolerance(100 * (wino["accuracy"] - variant["accuracy"]))

@@ -1,6 +1,6 @@
 """Single trajectories, step by step and token by token."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +64,8 @@ TEXTS = pl.Schema(
 """Tokens up to the first end token."""
 
 
-def telling_trajectory(phases: pl.DataFrame) -> tuple[str, str, int] | None:
-    """Model, task and number of the trajectory on which gates disagree most; None if there is none.
+def telling_trajectory(phases: pl.DataFrame) -> tuple[str, int] | None:
+    """Cohort and number of the trajectory on which gates disagree most; None if there is none.
 
     Long reasoning before code before letters: there, stopping early has something to get wrong.
     """
@@ -73,9 +73,9 @@ def telling_trajectory(phases: pl.DataFrame) -> tuple[str, str, int] | None:
         return None
     order = {"long_reasoning": 0, "code": 1, "letters": 2}
     spread = (
-        phases.group_by("model", "task", "family", "trajectory")
+        phases.group_by("model", "task", "family", "cohort", "trajectory")
         .agg(
-            sound=pl.col("fired").any() & (pl.col("fired") & ~pl.col("premature")).any(),
+            sound=(pl.col("fired") & ~pl.col("premature")).any(),
             spread=pl.col("exit").max() - pl.col("exit").min(),
         )
         .with_columns(rank=pl.col("family").replace_strict(order, default=3))
@@ -85,7 +85,7 @@ def telling_trajectory(phases: pl.DataFrame) -> tuple[str, str, int] | None:
         )
     )
     first = spread.row(0, named=True)
-    return first["model"], first["task"], first["trajectory"]
+    return first["cohort"], first["trajectory"]
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,18 @@ def _find(run: Run, index: int) -> _Found:
         places = np.flatnonzero(part.trajectory == index)
         if len(places):
             return _Found(run.trajectory(index), part, int(places[0]))
-    raise RunError(
-        f"{run.folder} has no trajectory {index}; there are {run.indices[0]} to {run.indices[-1]}"
-    )
+    raise RunError(f"{run.folder} has no trajectory {index}; there are {spell_ranges(run.indices)}")
+
+
+def spell_ranges(numbers: Sequence[int]) -> str:
+    """Numbers as their ranges: 0 to 3, 40 to 59."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
 
 
 def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame:

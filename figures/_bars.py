@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from c4.analysis import TOLERANCE, in_order, method_label, model_label, task_label
+from c4.analysis import in_order, method_label, model_label, task_label
 from c4.figures._style import (
     ALARM,
     FAMILY_COLOURS,
@@ -60,8 +60,8 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
 def totals_figure(blocks: pl.DataFrame) -> Figure:
     """Steps of each method laid end to end over the blocks, its accuracy as a thin bar beneath.
 
-    Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop. A drop past
-    the tolerance is marked.
+    Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop, past. A drop
+    past the tolerance is marked.
     """
     blocks = in_order(blocks, "block")
     keys = _keys(blocks)
@@ -90,7 +90,7 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
     first = rows.row(0, named=True)
     parts = 100 * rows["passes"].to_numpy() / first["budget"]
     _stack(ax, y - 0.08, parts.tolist(), mark_of(method).colour, height=0.5)
-    dropped = first["drop"] is not None and 100 * first["drop"] > TOLERANCE + 1e-9
+    dropped = first["past"]
     note = f"{first['steps']:.1f} steps"
     if first["accuracy"] is not None:
         accuracy = 100 * first["accuracy"]

@@ -32,8 +32,7 @@ def write_page(
     for one in hung:
         _add_figure(body, one, path.parent)
     for table in tables:
-        if not table.is_empty:
-            _add_table(body, table)
+        _add_table(body, table)
     html = tostring(page, encoding="unicode", method="html")
     path.write_text(f"<!doctype html>\n{html}\n", encoding="utf-8")
 
@@ -55,7 +54,14 @@ def _add_figure(body: Element, hung: Hung, folder: Path) -> None:
 
 def _add_table(body: Element, table: ReportTable) -> None:
     SubElement(body, "h2").text = table.name
-    SubElement(body, "p").text = table.caption
+    SubElement(body, "p").text = f"{table.caption}."
+    if not table.is_empty:
+        _add_grid(body, table)
+    for note in table.missing:
+        SubElement(body, "p", {"class": "note"}).text = f"Missing: {note}"
+
+
+def _add_grid(body: Element, table: ReportTable) -> None:
     grid = SubElement(SubElement(body, "div", {"class": "scroll"}), "table")
     head = SubElement(grid, "tr")
     for column in table.columns:
@@ -63,8 +69,8 @@ def _add_table(body: Element, table: ReportTable) -> None:
     for row in table.rows.iter_rows(named=True):
         line = SubElement(grid, "tr")
         for column in table.columns:
-            past = table.marked and row[table.marked] and column.key == "accuracy"
-            cell = SubElement(line, "td", {"class": "past"} if past else {})
+            past = {"class": "past"} if table.marks(row, column) else {}
+            cell = SubElement(line, "td", past)
             cell.text = show_cell(row, column)
-    for note in table.missing:
-        SubElement(body, "p", {"class": "note"}).text = f"Missing: {note}"
+    if table.legend:
+        SubElement(body, "p", {"class": "past"}).text = f"Red: {table.legend}."

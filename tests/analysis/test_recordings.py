@@ -132,7 +132,7 @@ def test_what_a_run_is_judged_by_is_read_at_each_trajectory_s_own_end(sampled):
 
 def test_gates_are_asked_about_no_step_that_a_trajectory_lacks(sampled):
     run = open_run(sampled)
-    frame = gate_signals(run, {"end": FixedProgress(1.0), "oracle": Oracle()})
+    frame = gate_signals([run], {"end": FixedProgress(1.0), "oracle": Oracle()})
     assert not frame["value"].is_nan().any()
     assert "end" not in frame["gate"].drop_nulls().to_list()
     decisions = pl.concat(replay(run, {"end": FixedProgress(1.0)}))
@@ -153,10 +153,11 @@ def test_a_gate_that_reads_positions_is_sent_to_replay(run):
 
 
 def test_gate_signals_are_means_over_the_task_s_region(run):
-    frame = gate_signals(run, {"half": FixedProgress(0.5)})
+    frame = gate_signals([run], {"half": FixedProgress(0.5)})
     triggers = frame.filter((pl.col("kind") == "trigger") & (pl.col("signal") == "entropy"))
     tail = int(run.shape.length * 0.7)
-    for trajectory in run:
+    assert triggers["trajectory"].to_list() == [40, 41, 42]
+    for trajectory in list(run)[2:]:
         value = triggers.filter(pl.col("trajectory") == trajectory.row.trajectory)["value"].item()
         step = run.shape.steps // 2
         assert value == pytest.approx(trajectory.cells.entropy[step - 1, tail:].mean(), rel=1e-5)
@@ -195,7 +196,9 @@ def test_evidence_leaves_out_the_pool_and_reads_each_run_once(runs):
     notes = []
     evidence = Evidence(runs, gates=["cvee"], note=notes.append)
     assert evidence.phases["trajectory"].min() == 40
-    assert evidence.settling["trajectory"].min() == 38
+    assert evidence.settling["trajectory"].min() == 40
+    moments = evidence.gate_signals.filter(pl.col("kind") != "course")
+    assert moments["trajectory"].min() >= 40
     assert evidence.outcomes.group_by("task", "method").len()["len"].to_list() == [3] * 4
     count = len(notes)
     assert evidence.phases is evidence.phases
@@ -239,7 +242,9 @@ def test_equal_figures_are_equal_files(runs, tmp_path):
     [
         (["figures", "fase"], "no figure named 'fase'"),
         (["figures", "--format", "gif"], "no format named 'gif'"),
-        (["report", "mane"], "no report named 'mane'; there are: main"),
+        (["report", "mane"], "no report named 'mane'; known here: main"),
+        (["report", "--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
+        (["figures", "--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
         (["report", "--runs", "nowhere"], "nothing below nowhere to report"),
     ],
 )
@@ -255,8 +260,9 @@ def test_a_report_has_dashes_and_says_what_is_missing(runs):
     assert result.exit_code == 0, result.output
     (line,) = [x for x in result.stdout.splitlines() if "| MMLU | C4 |" in x]
     assert line.count("–") == 7
-    assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --task mmlu" in result.stdout
-    assert "timings of" in result.stdout
+    assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --method slow" in result.stdout
+    assert "mmlu on random-llada: timings of baseline, prophet" in result.stdout
+    assert "may have seen them: 2 of mmlu, 2 of gsm8k" in result.stdout
 
 
 def test_a_report_comes_in_every_format(runs):

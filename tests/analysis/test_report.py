@@ -51,7 +51,7 @@ def table():
         {"task": ["50% & more", "b|c"], "accuracy": [12.34, None], "past": [True, False]}
     )
     columns = [Column("task", "task"), Column("accuracy", "accuracy %", 1)]
-    return ReportTable("t", "A caption", columns, rows, ["a thing (c4 run)"], "past")
+    return ReportTable("t", "A caption", columns, rows, ["a thing (c4 run)"], "accuracy")
 
 
 def test_markdown_marks_a_drop_and_shows_a_dash(table):

@@ -15,7 +15,6 @@ from c4.analysis import (
     block_usage,
     h_sweep,
     held_out,
-    main_cohort,
     mcnemar,
     method_totals,
     paired_table,
@@ -27,7 +26,8 @@ from c4.analysis import (
     time_shares,
     wino_table,
 )
-from c4.analysis._outcomes import cohort_key, scheduled_passes
+from c4.analysis._cohorts import cohort_key, pool_size
+from c4.analysis._outcomes import scheduled_passes
 from c4.tasks import Shape
 
 
@@ -41,6 +41,7 @@ def outcome(method="c4", trajectory=40, correct=True, **changes):
         "method": method,
         "how": "live",
         "trajectory": trajectory,
+        "pool": False,
         "length": 32,
         "budget": 32,
         "block": 8,
@@ -113,9 +114,18 @@ def test_without_a_baseline_there_is_no_drop_and_without_grades_no_accuracy():
 
 
 def test_examples_of_the_pool_are_left_out_where_there_are_others():
-    mixed = frame(outcome(trajectory=3), outcome(trajectory=40))
-    assert held_out(mixed)["trajectory"].to_list() == [40]
-    assert held_out(frame(outcome(trajectory=3))).height == 1
+    pooled = outcome(trajectory=3, pool=True)
+    assert held_out(frame(pooled, outcome(trajectory=40)))["trajectory"].to_list() == [40]
+    assert held_out(frame(pooled)).height == 1
+    elsewhere = outcome(trajectory=40, cohort="another shape")
+    assert held_out(frame(pooled, elsewhere)).height == 2
+
+
+def test_files_of_users_own_have_no_pool():
+    assert pool_size({"task": "gsm8k", "source": "embedded"}) == 40
+    assert pool_size({"task": "gsm8k", "source": "hub"}) == 40
+    assert pool_size({"task": "gsm8k", "source": "file"}) == 0
+    assert pool_size({"task": "humaneval", "source": "hub"}) == 0
 
 
 def test_one_source_stands_for_a_method_and_the_fuller_one_wins():
@@ -145,17 +155,16 @@ def test_blocks_hold_passes_and_their_share_of_the_budget():
 
 
 def test_time_shares_are_measured_and_speeds_come_from_a_bench_alone():
-    bench = pl.DataFrame({"model": ["tiny"], "task": ["gsm8k"], "method": ["c4"], "tps": [7.0]})
+    bench = pl.DataFrame({"cohort": ["x", "y"], "method": "c4", "tps": [7.0, 9.0]})
     shares = time_shares(frame(outcome("c4"), outcome("baseline", block_seconds=None)), bench)
     assert shares["method"].unique().to_list() == ["c4"]
     assert shares["share"].to_list() == pytest.approx([0.75, 0.25, 0, 0])
     assert shares["tps"].unique().to_list() == [7.0]
 
 
-def test_the_main_cohort_is_the_one_that_most_methods_share():
+def test_every_shape_is_in_the_scaling_table():
     sweep = outcome("c4", cohort="short", length=16)
     outcomes = frame(outcome("c4"), outcome("baseline"), sweep)
-    assert main_cohort(outcomes)["cohort"].unique().to_list() == ["x"]
     shapes = scaling_table(method_totals(outcomes))
     assert shapes.select("length", "blocks").rows() == [(16, 2), (32, 4), (32, 4)]
 
@@ -183,6 +192,15 @@ def test_wino_reports_the_best_setting_only_where_the_deployed_one_fails():
     assert held["best_steps"] is None
 
 
+def test_wino_runs_without_grades_have_steps_and_no_accuracy():
+    rows = [outcome(m, correct=None, steps=9) for m in ("wino", "wino+cvee", "wino+cvee,p_min=16")]
+    row = wino_table(method_totals(frame(*rows))).row(0, named=True)
+    assert (row["wino_steps"], row["deployed_steps"]) == (9, 9)
+    assert row["wino_accuracy"] is row["deployed_accuracy"] is row["best_steps"] is None
+    graded = [outcome("wino", correct=True), *rows[1:]]
+    assert wino_table(method_totals(frame(*graded)))["best_steps"].item() is None
+
+
 progress = st.lists(st.one_of(st.none(), st.sampled_from([0.1, 0.4, 1.0])), min_size=1, max_size=12)
 
 
@@ -205,6 +223,8 @@ def test_any_share_can_be_asked_for():
             "model": "m",
             "task": "math",
             "family": "long_reasoning",
+            "cohort": "x",
+            "pool": False,
             "trajectory": range(4),
             "stabilization": [0.1, 0.2, 0.3, None],
             "first_appearance": [0.1, 0.1, 0.2, None],
@@ -221,6 +241,7 @@ def test_the_telling_trajectory_is_one_of_long_reasoning_that_gates_disagree_on(
         "model": "m",
         "task": ["mmlu", "math", "math", "math", "math"],
         "family": ["letters", *["long_reasoning"] * 4],
+        "cohort": ["a", *"bbbb"],
         "trajectory": [0, 1, 1, 2, 2],
         "gate": ["cvee", "cvee", "prophet", "cvee", "prophet"],
         "fired": True,
@@ -228,5 +249,5 @@ def test_the_telling_trajectory_is_one_of_long_reasoning_that_gates_disagree_on(
         "premature": [False, False, False, False, True],
     }
     phases = pl.DataFrame(rows)
-    assert telling_trajectory(phases) == ("m", "math", 2)
+    assert telling_trajectory(phases) == ("b", 2)
     assert telling_trajectory(phases.clear()) is None

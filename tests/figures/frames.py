@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from c4.analysis import OUTCOMES, PHASES, family_of
+from c4.analysis import OUTCOMES, PHASES, SETTLING, family_of
 from c4.tasks import TASKS
 
 CASES = {
@@ -36,7 +36,7 @@ def make_phases(models, tasks, n, *, fires=1.0, never=0.0, gates=("prophet", "cv
                     exit_at = float(rng.uniform(0.02, 1)) if fired else 1.0
                     premature = fired and (settled is None or exit_at < settled)
                     early = settled - exit_at if premature and settled else None
-                    key = (model, task, family_of(task), trajectory, gate)
+                    key = (model, task, family_of(task), model + task, trajectory, False, gate)
                     rows.append((*key, fired, exit_at, settled, premature, early))
     return pl.DataFrame(rows, schema=PHASES, orient="row")
 
@@ -44,9 +44,7 @@ def make_phases(models, tasks, n, *, fires=1.0, never=0.0, gates=("prophet", "cv
 def make_settling(phases):
     one = phases.filter(pl.col("gate") == phases["gate"][0])
     shown = pl.col("stabilization") * 0.5
-    return one.select(
-        "model", "task", "family", "trajectory", "stabilization", first_appearance=shown
-    )
+    return one.with_columns(first_appearance=shown).select(SETTLING.names())
 
 
 def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
@@ -64,7 +62,8 @@ def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
                     if method == "cvee":
                         spent = [8] * (blocks - 1) + [0]
                     shape = (8 * blocks, 8 * blocks, 8)
-                    key = (model, task, family_of(task), model + task, method, "live", trajectory)
+                    where = (model, task, family_of(task), model + task)
+                    key = (*where, method, "live", trajectory, False)
                     answer = "a" if method == "baseline" else str(rng.choice(["a", "b"]))
                     result = (sum(spent), method == "cvee", answer, bool(rng.random() < 0.6))
                     rest = (spent, [0.01 * s for s in spent], 0.1, settings_of(method))

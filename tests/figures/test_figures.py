@@ -25,9 +25,7 @@ from c4.figures import (
 )
 from c4.figures._style import FAMILY_COLOURS, MARKS, mark_of
 
-NO_BENCH = pl.DataFrame(
-    schema={"model": pl.String, "task": pl.String, "method": pl.String, "tps": pl.Float64}
-)
+NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps": pl.Float64})
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES)

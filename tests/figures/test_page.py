@@ -37,7 +37,7 @@ def hung(tmp_path):
 def test_text_never_becomes_markup(hung, tmp_path):
     rows = pl.DataFrame({"task": [NASTY], "accuracy": [None], "past": [False]})
     columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
-    table = ReportTable("t", NASTY, columns, rows, [NASTY], "past")
+    table = ReportTable("t", NASTY, columns, rows, [NASTY], "accuracy")
     write_page(tmp_path / "index.html", NASTY, NASTY, [hung], [table])
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))

@@ -144,7 +144,7 @@ def make_signals(tasks, gates=("prophet", "cvee")):
     rng = np.random.default_rng(0)
     rows = []
     for task in tasks:
-        key = {"model": "tiny", "task": task, "family": family_of(task)}
+        key = {"model": "tiny", "task": task, "family": family_of(task), "cohort": task}
         for signal in ("gap", "confidence", "entropy"):
             for step in range(1, STEPS + 1):
                 value = float(rng.random())

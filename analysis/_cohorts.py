@@ -1,0 +1,222 @@
+"""Cohorts: decodes of the same examples by the same weights in the same shape.
+
+Only these may be pooled or paired. Every frame carries its rows' cohort, and of each model and
+task one cohort is shown; tables name the others.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from c4.analysis._names import family_of, in_order
+from c4.record import LiveRun, Run
+from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, TASKS, get_task
+
+COHORT = (
+    "model",
+    "revision",
+    "weights_sha256",
+    "task",
+    "origin",
+    "shape",
+    "seed",
+    "device",
+    "dtype",
+    "resolution",
+)
+"""What two decodes must share to be compared example by example."""
+
+COHORTS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "family": pl.String(),
+        "cohort": pl.String(),
+        "length": pl.Int32(),
+        "steps": pl.Int32(),
+        "block": pl.Int32(),
+        "methods": pl.Int64(),  # that it has results of, settings of users' own aside
+        "examples": pl.Int64(),  # outside the calibration pool
+        "pooled": pl.Int64(),  # inside it
+        "created": pl.String(),
+        "again": pl.String(),  # the options that decode with the same weights, shape and source
+        "span": pl.String(),  # and those that choose the same examples
+        "main": pl.Boolean(),  # the one of its model and task that is shown
+    }
+)
+SHAPE = ("length", "steps", "block")
+
+
+def cohort_key(identity: Mapping[str, Any]) -> str:
+    """A short name for the examples, weights and shape of a run."""
+    shared = json.dumps([identity.get(key) for key in COHORT], sort_keys=True)
+    return hashlib.sha256(shared.encode()).hexdigest()[:12]
+
+
+def pool_size(identity: Mapping[str, Any]) -> int:
+    """How many of the first examples calibration may have seen; files of users' own have none."""
+    own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
+    return get_task(identity["task"]).skip if own_split else 0
+
+
+def cohort_columns(run: Run | LiveRun) -> dict[str, pl.Expr]:
+    """What every row of a run says about where it belongs. Needs a column `trajectory`."""
+    identity = run.manifest.identity
+    return {
+        "model": pl.lit(run.model),
+        "task": pl.lit(run.task),
+        "family": pl.lit(family_of(run.task)),
+        "cohort": pl.lit(cohort_key(identity)),
+        "pool": pl.col("trajectory") < pool_size(identity),
+    }
+
+
+def held_out(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without the examples that calibration may have seen, where a cohort has others."""
+    others = (~pl.col("pool")).any().over("cohort")
+    return frame.filter(~(pl.col("pool") & others))
+
+
+def is_plain(method: str) -> bool:
+    """Whether a label is a method as it is; variants such as `c4,H=2` belong to sweeps."""
+    return "," not in method
+
+
+def cohort_table(
+    runs: Sequence[Run], live: Sequence[LiveRun], gates: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Every cohort on disk. See `COHORTS`.
+
+    Args:
+        gates: what the recordings are replayed under.
+    """
+    members: dict[str, list[_Member]] = {}
+    for run in runs:
+        member = _Member(run, {"baseline", *gates}, set(run.indices))
+        members.setdefault(cohort_key(run.manifest.identity), []).append(member)
+    for result in live:
+        numbers = set(result.table()["trajectory"].to_pylist())
+        member = _Member(result, {result.method}, numbers)
+        members.setdefault(cohort_key(result.manifest.identity), []).append(member)
+    rows = [_row(cohort, found) for cohort, found in members.items()]
+    frame = pl.DataFrame(rows, schema=COHORTS)
+    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame))), "cohort")
+
+
+class _Member(NamedTuple):
+    """A folder of a cohort: what it has results of."""
+
+    run: Run | LiveRun
+    methods: set[str]
+    indices: set[int]
+
+
+def _row(cohort: str, found: Sequence[_Member]) -> dict[str, Any]:
+    run = found[0].run
+    indices = set().union(*(member.indices for member in found))
+    methods = set().union(*(member.methods for member in found))
+    pooled = {i for i in indices if i < pool_size(run.manifest.identity)}
+    return {
+        "model": run.model,
+        "task": run.task,
+        "family": family_of(run.task),
+        "cohort": cohort,
+        **{name: run.manifest.identity["shape"][name] for name in SHAPE},
+        "methods": sum(map(is_plain, methods)),
+        "examples": len(indices - pooled),
+        "pooled": len(pooled),
+        "created": max(str(m.run.manifest.environment.get("created", "")) for m in found),
+        "again": _spell_options(_setup(run)),
+        "span": _spell_options(_span(indices - pooled or indices)),
+        "main": False,
+    }
+
+
+def _main(cohorts: pl.DataFrame) -> list[str]:
+    """The cohort of each model and task that stands for it.
+
+    The task's own shape before others, then the one that the model has on most tasks of the
+    family (its own, if it brings one), then the one with most methods, examples, and the newest.
+    """
+    own = {name: list(_own_shape(name)) for name in TASKS}
+    shape = pl.concat_list(SHAPE)
+    ranked = cohorts.with_columns(
+        own=shape == pl.col("task").replace_strict(own, return_dtype=pl.List(pl.Int32())),
+        usual=pl.col("task").n_unique().over("model", "family", *SHAPE),
+    )
+    order = ["own", "usual", "methods", "examples", "created", "cohort"]
+    best = ranked.sort(order, descending=True).group_by("model", "task", maintain_order=True)
+    return best.first()["cohort"].to_list()
+
+
+def _own_shape(task: str) -> tuple[int, ...]:
+    return tuple(getattr(get_task(task).shape, name) for name in SHAPE)
+
+
+def _setup(run: Run | LiveRun) -> dict[str, Any]:
+    """What `c4 run` must be given to decode in the same cohort."""
+    identity = run.manifest.identity
+    source = identity["source"]
+    if source not in (EMBEDDED_SOURCE, HUB_SOURCE):  # a file: its name is known, not its place
+        source = identity["origin"].partition(":")[2].rpartition("@")[0]
+    levels = 3 if isinstance(run, LiveRun) else 1  # live runs lie below `live` and their method
+    return {
+        "model": run.model.replace("--", "/"),
+        "task": run.task,
+        "source": source,
+        "seed": identity["seed"],
+        "gen-length": identity["shape"]["length"],
+        "steps": identity["shape"]["steps"],
+        "block-length": identity["shape"]["block"],
+        "out": run.folder.parents[levels],
+    }
+
+
+def _span(indices: set[int]) -> dict[str, int]:
+    return {"skip": min(indices), "n": max(indices) - min(indices) + 1}
+
+
+def _spell_options(options: Mapping[str, Any]) -> str:
+    return shlex.join(word for name, value in options.items() for word in (f"--{name}", str(value)))
+
+
+def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
+    """Which shape is shown where there are several cohorts, and what is not."""
+    notes = []
+    several = cohorts.filter(pl.len().over("model", "task") > 1)
+    for (model, task), group in several.group_by("model", "task", maintain_order=True):
+        (shown,) = group.filter("main").iter_rows(named=True)
+        others = [_describe(row, shown) for row in group.filter(~pl.col("main")).to_dicts()]
+        notes.append(
+            f"{task} on {model}: shown is {_spell(shown)}; not shown: {', '.join(others)}; tables "
+            "of shapes: (c4 report scaling)"
+        )
+    return notes
+
+
+def _describe(row: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    if _spell(row) != _spell(shown):
+        return _spell(row)
+    return f"the same shape with other weights, examples or number format ({row['cohort']})"
+
+
+def _spell(row: Mapping[str, Any]) -> str:
+    return f"L={row['length']} T={row['steps']} B={row['block']}"
+
+
+def pool_note(cohorts: pl.DataFrame) -> str:
+    """A sentence on the calibration pool for a table's caption; empty where it plays no part."""
+    only = cohorts.filter((pl.col("examples") == 0) & (pl.col("pooled") > 0))
+    cut = cohorts.filter((pl.col("examples") > 0) & (pl.col("pooled") > 0))
+    notes = []
+    if only.height:
+        tasks = ", ".join(only["task"].unique(maintain_order=True))
+        notes.append(f"only examples that calibration may have seen: {tasks}")
+    if cut.height:
+        counts = [f"{n} of {task}" for task, n in cut.select("task", "pooled").iter_rows()]
+        notes.append(f"examples left out because it may have seen them: {', '.join(counts)}")
+    return "; ".join(notes)

@@ -1,0 +1,158 @@
+"""Decodes that are no pairs are never mixed: shapes, pools, folders, and what tables say of it."""
+
+import json
+import re
+import shlex
+
+import polars as pl
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from c4.analysis import COMPARED_GATES, Evidence, cohort_table, make_report
+from c4.cli._app import app
+from c4.errors import ConfigError, RunError
+from c4.figures import EXHIBITS
+from c4.record import find_live, find_runs, open_live, open_run
+
+COMMANDS = get_command(app).commands
+
+
+def c4(*args):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def root(random_llada, tmp_path_factory):
+    """GSM8K in two shapes, most methods in the one that is not the model's; MATH's pool alone."""
+    root = tmp_path_factory.mktemp("cohorts")
+    common = ["--model", random_llada, "--source", "embedded"]
+    c4("record", "--task", "math", "--skip", 0, "--n", 2, *common, "--out", root)
+    c4("record", "--task", "gsm8k", "--skip", 38, "--n", 4, *common, "--out", root)
+    short = ["--task", "gsm8k", "--gen-length", 12, *common, "--out", root / "short"]
+    c4("record", "--n", 5, *short)
+    methods = ["--method", "baseline", "--method", "c4", "--method", "wino", "--set", "c4.H=2"]
+    c4("run", "--n", 2, *methods, *short, "--no-grade")
+    bench = ["--method", "baseline", "--n", 1, "--passes", 1, "--warmups", 0]
+    c4("bench", *bench, *short)
+    return root
+
+
+@pytest.fixture
+def evidence(root):
+    return Evidence(root)
+
+
+def test_one_shape_of_a_task_is_shown_and_it_is_the_model_s_own(evidence):
+    main = evidence.cohorts.filter("main").select("task", "length", "steps", "block")
+    assert main.rows() == [("gsm8k", 24, 24, 3), ("math", 24, 24, 3)]
+    alone = Evidence(evidence.root, tasks=["gsm8k"])
+    assert alone.cohorts.filter("main")["length"].to_list() == [24]
+    for frame in (evidence.settling, evidence.phases, evidence.gate_signals):
+        assert frame.filter(pl.col("task") == "gsm8k")["cohort"].n_unique() == 1
+    settling = evidence.settling.filter(pl.col("task") == "gsm8k")
+    assert settling["trajectory"].to_list() == [40, 41]
+    steps = evidence.gate_signals.filter((pl.col("task") == "gsm8k") & (pl.col("kind") == "course"))
+    assert steps.group_by("signal").len()["len"].to_list() == [24] * 3
+    assert evidence.blocks.filter(pl.col("task") == "gsm8k")["budget"].unique().to_list() == [24]
+
+
+def test_the_rest_is_named(evidence):
+    (table,) = make_report(["paired"], evidence, paper=False)
+    (note,) = [note for note in table.missing if "shown is" in note]
+    assert "shown is L=24 T=24 B=3; not shown: L=12 T=12 B=3" in note
+
+
+def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):
+    runs = [open_run(folder) for folder in find_runs(root)]
+    runs = [run for run in runs if run.task == "gsm8k"]
+    live = [open_live(folder) for folder in find_live(root)]
+    assert cohort_table(runs, live, ["cvee"]).filter("main")["length"].to_list() == [12]
+    (methods,) = cohort_table([], live).select("methods").to_series()
+    assert methods == 2  # `c4,H=2` is no method of its own
+
+
+def test_timings_stand_only_beside_the_shape_they_are_of(evidence):
+    assert (
+        evidence.bench["cohort"].to_list() == evidence.cohorts.filter(length=12)["cohort"].to_list()
+    )
+    (table,) = make_report(["main"], evidence, paper=False)
+    assert table.rows["tps"].null_count() == table.rows.height
+
+
+def test_tables_say_what_part_the_pool_plays(evidence):
+    for table in make_report(["main", "paired", "stabilization"], evidence, paper=False):
+        assert "only examples that calibration may have seen: math" in table.caption
+        assert "left out because it may have seen them: 2 of gsm8k" in table.caption
+        pools = dict(table.rows.select("task", "pool").unique().iter_rows())
+        assert pools == {"gsm8k": False, "math": True}
+
+
+def test_two_folders_of_one_cohort_count_as_one(random_llada, tmp_path):
+    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded"]
+    c4("record", "--skip", 40, "--n", 2, *common, "--out", tmp_path / "a")
+    c4("record", "--skip", 41, "--n", 2, *common, "--out", tmp_path / "b")
+    evidence = Evidence(tmp_path, gates=["cvee"])
+    assert evidence.settling["trajectory"].to_list() == [40, 41, 42]
+    assert evidence.phases["trajectory"].to_list() == [40, 41, 42]
+    assert evidence.outcomes.group_by("method").len()["len"].to_list() == [3, 3]
+    courses = evidence.gate_signals.filter(pl.col("kind") == "course")
+    assert courses.height == 3 * 16
+    assert Evidence(tmp_path, trajectory=42).trace["trajectory"].unique().to_list() == [42]
+
+
+def test_live_seconds_count_though_the_recording_has_more_examples(root):
+    shares = Evidence(root / "short").time_shares
+    assert set(shares["method"]) == {"baseline", "wino"}
+    assert shares["n"].unique().to_list() == [2]
+
+
+def test_a_recording_of_a_live_run_does_not_pass_for_full_decodes(random_llada, tmp_path):
+    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
+    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--record", *common)
+    (folder,) = find_live(tmp_path)
+    for root in (tmp_path, folder, folder.parent):
+        evidence = Evidence(root)
+        assert evidence.outcomes.select("method", "how").rows() == [("wino", "live")]
+        assert evidence.settling.is_empty()
+
+
+def test_a_trajectory_needs_a_task_where_several_have_it(root):
+    with pytest.raises(ConfigError, match="--model random-llada --task gsm8k, --model"):
+        Evidence(root, trajectory=40).trace  # noqa: B018
+    assert Evidence(root, trajectory=38, tasks=["gsm8k"]).trace["trajectory"][0] == 38
+    with pytest.raises(RunError, match="no trajectory 7; there are 38 to 41"):
+        Evidence(root, trajectory=7, tasks=["gsm8k"]).trace  # noqa: B018
+
+
+def hints(evidence):
+    """Every command that tables and figures advise."""
+    for table in make_report(["all"], evidence, paper=False):
+        for note in table.missing:
+            yield from re.findall(r"\((c4 [^()]*)\)", note)
+    for exhibit in EXHIBITS.values():
+        yield from exhibit.needs.split("; ")
+
+
+@pytest.mark.parametrize("folder", ["", "short", "nothing"])
+def test_every_hint_can_be_typed(root, folder):
+    advised = set(hints(Evidence(root / folder, gates=COMPARED_GATES)))
+    assert len(advised) > 6
+    for hint in advised:
+        program, command, *arguments = shlex.split(hint)
+        assert program == "c4"
+        COMMANDS[command].make_context(command, arguments)
+
+
+def test_a_hint_fills_the_gap_it_stands_beside(root, random_llada, monkeypatch):
+    monkeypatch.chdir(random_llada.parent)
+    (table,) = make_report(["main"], Evidence(root / "short"), paper=False)
+    (hint,) = [h for note in table.missing for h in re.findall(r"\((c4 run [^()]*)\)", note)]
+    c4(*shlex.split(hint)[1:])
+    (table,) = make_report(["main"], Evidence(root / "short"), paper=False)
+    assert table.rows["steps"].null_count() == 0
+    result = c4("report", "main", "--runs", root / "short", "--json")
+    (again,) = json.loads(result.stdout)
+    assert not [note for note in again["missing"] if "c4 run" in note]
