@@ -90,21 +90,19 @@ def _run(arguments: list[str]) -> None:
 def _hang_everything(out: Path) -> Path:
     """Draw every figure there is data for, and the page that shows them."""
     from c4.analysis import Evidence, make_report
-    from c4.figures import EXHIBITS, Format, hang, write_page
+    from c4.figures import Format, choose_exhibits, hang_all, write_page
 
     with status("drawing") as note:
         evidence = Evidence(
             out / "runs", calibrations=[out / "runs" / "calibration.json"], note=note
         )
-        hung = []
-        for exhibit in EXHIBITS.values():
-            note(f"drawing {exhibit.name}")
-            hung.append(hang(exhibit, evidence, out / "figures", [Format.PDF, Format.PNG]))
+        formats = [Format.PDF, Format.PNG]
+        hung = hang_all(choose_exhibits(["all"]), evidence, out / "figures", formats, note)
         tables = make_report(["all"], evidence, paper=False)
     intro = (
         "Recorded, replayed and run live on the small model that ships with c4, on problems that "
-        "c4 generates. Its numbers are not LLaDA's; what it shows about early exit is."
+        "c4 generates. Its numbers are not LLaDA's."
     )
     page = out / "index.html"
-    write_page(page, TITLE, intro, [one for one in hung if one], tables)
+    write_page(page, TITLE, intro, hung, tables)
     return page

@@ -56,11 +56,10 @@ def figures_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     from c4.analysis import COMPARED_GATES, Evidence
-    from c4.figures import choose_exhibits, choose_formats, hang, terminal_texts
+    from c4.figures import choose_exhibits, choose_formats, hang_all, terminal_texts
 
     exhibits = choose_exhibits(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
-    drawn, skipped, texts = {}, {}, None
     with status("looking for recordings") as note:
         evidence = Evidence(
             runs,
@@ -71,20 +70,15 @@ def figures_command(
             trajectory=trajectory,
             gates=gate or COMPARED_GATES,
         )
-        for exhibit in exhibits:
-            note(f"drawing {exhibit.name}")
-            hung = hang(exhibit, evidence, out, kinds)
-            if hung is None:
-                skipped[exhibit.name] = exhibit.needs
-            else:
-                drawn[exhibit.name] = [str(path) for path in (*hung.files, hung.data)]
-                if exhibit.name == "text" and "text" in (names or []):
-                    texts = terminal_texts(hung.frame)
+        hung = hang_all(exhibits, evidence, out, kinds, note)
+    drawn = {one.exhibit.name: [str(path) for path in (*one.files, one.data)] for one in hung}
+    skipped = {x.name: x.needs for x in exhibits if x.name not in drawn}
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
     else:
-        if texts is not None:
-            show(texts)
+        for one in hung:
+            if one.exhibit.name == "text" and "text" in (names or []):
+                show(terminal_texts(one.frame))
         for name, files in drawn.items():
             typer.echo(f"{name}: {', '.join(files)}")
         for name, needs in skipped.items():

@@ -1,6 +1,7 @@
 """Figures: one function for each, data frame in, Matplotlib figure out.
 
-`EXHIBITS` knows them by name, with the data each is drawn from; `hang` draws one and writes it.
+`EXHIBITS` knows them by name, with the data each is drawn from; `hang` draws one and writes it,
+`hang_all` several.
 """
 
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
@@ -13,6 +14,7 @@ from c4.figures._gallery import (
     choose_exhibits,
     choose_formats,
     hang,
+    hang_all,
     save_figure,
 )
 from c4.figures._gates import gates_figure
@@ -34,6 +36,7 @@ __all__ = [
     "gates_figure",
     "h_sweep_figure",
     "hang",
+    "hang_all",
     "phase_diagram",
     "save_figure",
     "stabilization_figure",

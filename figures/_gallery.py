@@ -41,9 +41,9 @@ class Exhibit:
     """The flat frame that is drawn, and written beside the figure. Empty: nothing to draw."""
     draw: Callable[[pl.DataFrame], Figure]
     see: str
-    """What a reader should notice."""
+    """What to look for; what there is to see depends on the data."""
     needs: str
-    """The command that makes its data."""
+    """The commands that make its data."""
 
 
 EXHIBITS = {
@@ -53,24 +53,25 @@ EXHIBITS = {
             "stabilization",
             lambda evidence: evidence.settling,
             stabilization_figure,
-            "Short answers settle in the first steps, long reasoning near the end; the answer is "
-            "first shown well before it stays.",
+            "How soon the curves of short answers, long reasoning and code rise, and how far the "
+            "first showing of an answer (tick) lies before it stays.",
             "c4 record --task math",
         ),
         Exhibit(
             "phase-diagram",
             lambda evidence: evidence.phases,
             phase_diagram,
-            "Marks in the shaded half stopped before the answer had settled: the margin gates do "
-            "so on long reasoning, CVEE hardly ever.",
+            "Marks in the shaded half stopped before the answer had settled. Hollow marks never "
+            "stopped: a gate that hardly stops is not thereby a safe one, so compare its premature "
+            "exits with how often it stopped at all.",
             "c4 record --task math",
         ),
         Exhibit(
             "gates",
             lambda evidence: evidence.gate_signals,
             gates_figure,
-            "What stands where the answer is due when each gate stops, and where answers settle "
-            "(ticks): on long reasoning the margin gates stop left of them.",
+            "What stands where the answer is due when each gate stops, and whether that is left or "
+            "right of where answers settle (ticks).",
             "c4 record --task math",
         ),
         Exhibit(
@@ -91,14 +92,15 @@ EXHIBITS = {
             "blocks",
             lambda evidence: evidence.blocks,
             blocks_figure,
-            "A gate cuts off the last blocks, a sampler thins every one of them.",
+            "Where a method saves: in the last blocks, which a gate can cut off, or in every one, "
+            "which a sampler can thin; above 100% it spends more than was planned.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
         Exhibit(
             "totals",
             lambda evidence: evidence.blocks,
             totals_figure,
-            "Steps saved against accuracy kept; a loss past two points is red.",
+            "Steps spent against accuracy kept; a loss past two points is red.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
         Exhibit(
@@ -112,8 +114,8 @@ EXHIBITS = {
             "h-sweep",
             lambda evidence: evidence.h_sweep,
             h_sweep_figure,
-            "More tolerated holes, fewer steps; accuracy does not follow in step.",
-            "c4 run --method c4 --set H=0 --task gsm8k, and so for other H",
+            "What more tolerated holes do to steps, and whether accuracy pays for it.",
+            "c4 run --method c4 --task gsm8k; c4 run --method c4 --set H=0 --task gsm8k",
         ),
         Exhibit(
             "frontier",
@@ -166,6 +168,25 @@ def hang(exhibit: Exhibit, evidence: Evidence, folder: Path, formats: list[Forma
     data = folder / f"{exhibit.name}.csv"
     frame.write_csv(data)
     return Hung(exhibit, frame, files, data)
+
+
+def hang_all(
+    exhibits: Sequence[Exhibit],
+    evidence: Evidence,
+    folder: Path,
+    formats: list[Format],
+    note: Callable[[str], None] = lambda text: None,
+) -> list[Hung]:
+    """Draw and write those figures for which there is data.
+
+    Args:
+        note: told what is being drawn, for people who wait.
+    """
+    hung = []
+    for exhibit in exhibits:
+        note(f"drawing {exhibit.name}")
+        hung.append(hang(exhibit, evidence, folder, formats))
+    return [one for one in hung if one is not None]
 
 
 def save_figure(figure: Figure, path: Path) -> None:
