@@ -2,18 +2,20 @@
 
     python benchmarks/bench_live.py [--model tiny] [--n 50] [--timed 20] [--passes 3]
 
-Writes the table of docs/methods.md. Results and timings are kept in --out (`c4 run` and `c4 bench`
-write and read the same), so a second call decodes only what is missing.
+Writes the table of docs/methods.md, if all tasks and methods are in it. Results and timings are
+kept in --out (`c4 run` and `c4 bench` write and read the same), so a second call decodes only what
+is missing; timings count only if they are of the same weights and settings.
 """
 
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import (
@@ -28,7 +30,7 @@ from c4.record import (
     Vocabulary,
     decode,
     load_planned,
-    read_bench,
+    read_timings,
     start_recording,
     summarise_live,
     write_bench,
@@ -46,6 +48,11 @@ TOLERANCE = 2.0
 LOOP_LIMIT = 1.05
 SPEEDUP_SHARE = 0.9
 LOOP_TASKS = ("mmlu", "math", "humaneval")
+FIRST_TIMED = 40
+"""Where the timed examples begin in every split: behind the calibration pool."""
+
+Timings = dict[tuple[str, str], dict[str, Any]]
+"""Rows of `BENCH` by task and method."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +68,21 @@ class Options:
     def choice(self) -> MethodChoice:
         return MethodChoice(self.methods)
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left out."""
+        return set(self.tasks) == set(TASKS) and set(self.methods) == set(METHODS)
+
     def config(self, task: str, **changes: Any) -> RecordConfig:
         asked = {"n": self.n, "source": "embedded"} | changes
         return RecordConfig(task=task, model=self.model, out=self.out, **asked)
 
 
-def measure(options: Options) -> tuple[list[LiveSummary], dict[tuple[str, str], dict[str, Any]]]:
+def measure(options: Options) -> tuple[list[LiveSummary], Timings]:
     """What every method does on every task, and how long it takes."""
     model: LoadedModel | None = None
     summaries = []
+    timings: Timings = {}
     for task in options.tasks:
         plans = plan_methods(options.config(task), options.choice)
         model = model or load_planned(plans[0])
@@ -81,27 +94,35 @@ def measure(options: Options) -> tuple[list[LiveSummary], dict[tuple[str, str], 
             summaries.append(summarise_live(plan.folder, wanted))
             seconds = time.perf_counter() - started
             print(f"{task} {plan.folder.name}: {decoded} decoded in {seconds:.0f} s", flush=True)
-        time_task(options, task, model)
-    rows = read_bench(options.out).to_pylist()
-    return summaries, {(row["task"], row["method"]): row for row in rows}
+        timings |= {(task, row["method"]): row for row in time_task(options, task, model)}
+    return summaries, timings
 
 
-def time_task(options: Options, task: str, model: LoadedModel) -> None:
-    """The timing protocol, unless the disk has it for these methods already."""
-    wanted = options.timing
-    known = {
-        row["method"]
-        for row in read_bench(options.out).to_pylist()
-        if row["task"] == task and (row["n"], row["passes"]) == (wanted.n, wanted.passes)
-    }
-    if known >= set(options.methods):
-        return
-    config = options.config(task, n=wanted.examples, skip=40, graded=False)
+def time_task(options: Options, task: str, model: LoadedModel) -> list[dict[str, Any]]:
+    """The timing protocol, unless the disk has it for these methods and weights already."""
+    config = options.config(task, n=options.timing.examples, skip=FIRST_TIMED, graded=False)
     plan, methods = choose_live(config, options.choice)
-    bench = Bench(plan, methods, model, wanted)
+    bench = Bench(plan, methods, model, options.timing)
+    if known := known_timings(options, bench):
+        return known
     for _ in bench:
         pass
-    print(f"{task}: timed, {write_bench(plan, bench.table())}", flush=True)
+    table = bench.table()
+    print(f"{task}: timed, {write_bench(plan, table)}", flush=True)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def known_timings(options: Options, bench: Bench) -> list[dict[str, Any]]:
+    """The rows that a bench would make, if the disk has all of them; else none."""
+    wanted = asdict(options.timing) | {"threads": torch.get_num_threads()}
+    rows = {
+        row["identity"]: row
+        for row in read_timings(options.out).to_pylist()
+        if wanted.items() <= row.items() and row["speedup"] is not None
+    }
+    identities = [bench.identity(method) for method in bench.methods]
+    return [rows[i] for i in identities] if rows.keys() >= set(identities) else []
 
 
 class TimedReads:
@@ -143,7 +164,7 @@ def whole_decodes(plan: Plan, method: LiveMethod, model: LoadedModel) -> tuple[f
     return whole, reads.seconds
 
 
-def render(summaries: Sequence[LiveSummary], timings: dict[tuple[str, str], dict[str, Any]]) -> str:
+def render(summaries: Sequence[LiveSummary], timings: Timings) -> str:
     """The table as Markdown; an accuracy more than the tolerance below the baseline stands out."""
     lines = [
         "| task | method | accuracy | against baseline | steps | saving | exits | TPS | speedup |",
@@ -158,7 +179,7 @@ def render(summaries: Sequence[LiveSummary], timings: dict[tuple[str, str], dict
             s.task if s.method == "baseline" else "",
             f"`{s.method}`",
             f"🔴 **{accuracy}**" if lost else accuracy,
-            "–" if s.drop is None else f"{-s.drop:+.1f}",
+            "–" if s.drop is None else f"{0 - s.drop:+.1f}",
             f"{s.steps:.1f}",
             f"{s.saving:.1%}",
             f"{s.exits:.0%}",
@@ -177,15 +198,13 @@ def write_table(options: Options, table: str) -> None:
     said = (
         f"Measured with `python benchmarks/bench_live.py --n {options.n} --timed "
         f"{options.timing.n} --passes {options.timing.passes}` on `{options.model}`: "
-        f"{options.n} evaluation problems a task, {options.timing.n} of them timed in "
-        f"{options.timing.passes} passes."
+        f"{options.n} evaluation problems a task; timed are problems {FIRST_TIMED} to "
+        f"{FIRST_TIMED + options.timing.n - 1} of each split, in {options.timing.passes} passes."
     )
     DOCUMENT.write_text(f"{before}{BEGIN}\n{said}\n\n{table}\n{END}{after}", encoding="utf-8")
 
 
-def report(
-    summaries: Sequence[LiveSummary], timings: dict[tuple[str, str], dict[str, Any]]
-) -> None:
+def report(summaries: Sequence[LiveSummary], timings: Timings) -> None:
     """Which tasks keep what c4 promises."""
     for s in summaries:
         if s.method != "c4":
@@ -210,7 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="tiny")
     parser.add_argument("--n", type=int, default=50, help="problems of each task")
-    parser.add_argument("--timed", type=int, default=20, help="of which are timed")
+    parser.add_argument("--timed", type=int, default=20, help="problems of each task to time")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("bench-out"))
     parser.add_argument("--task", action="append", choices=list(TASKS), help="only these")
@@ -227,8 +246,11 @@ def main() -> None:
         methods=["baseline", *(m for m in methods if m != "baseline")],
     )
     summaries, timings = measure(options)
-    if not given.no_table:
-        write_table(options, render(summaries, timings))
+    table = render(summaries, timings)
+    if options.complete and not given.no_table:
+        write_table(options, table)
+    else:
+        print(table)
     report(summaries, timings)
     for task in LOOP_TASKS:
         ratio = loop_cost(options, task)
