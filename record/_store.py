@@ -36,6 +36,7 @@ from c4.record._format import (
     TRAJECTORIES,
     Manifest,
     Part,
+    flush_folder,
     is_ours,
     list_parts,
     make_folder,
@@ -243,9 +244,11 @@ class RunWriter:
         for name in DATA_FOLDERS:
             if (self.folder / name).exists():
                 shutil.rmtree(self.folder / name)
-        # The manifest last: while it is there, the files are known to be its own.
-        for name in ("tokenizer.json", "manifest.json"):
+        # The manifest after the data: while it is there, the files are known to be its own. But
+        # before the tokenizer, which only a missing manifest makes the next session write anew.
+        for name in ("manifest.json", "tokenizer.json"):
             (self.folder / name).unlink(missing_ok=True)
+            flush_folder(self.folder)
 
     @staticmethod
     def _remove(paths: Iterable[Path]) -> None:

@@ -8,13 +8,21 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from conftest import byte_tokenizer
 
 from c4.errors import RunError
 from c4.record import CELLS, TRAJECTORIES, Cells, Manifest, TrajectoryRow, open_run
 from c4.record import _format as format_module
 from c4.record._cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.record._decode import RESOLUTION, fixed_point
-from c4.record._format import list_parts, open_part, read_manifest, text_hash
+from c4.record._format import (
+    list_parts,
+    open_part,
+    read_manifest,
+    text_hash,
+    write_manifest,
+    write_tokenizer,
+)
 from c4.record._store import Finished, RunWriter, plan_parts
 from c4.tasks import Grade, Shape
 
@@ -236,8 +244,17 @@ def test_a_deleted_damaged_part_is_recorded_anew(whole, kind):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole):
-    other = replace(MANIFEST, identity={**MANIFEST.identity, "seed": 1})
+@pytest.mark.parametrize("identity", [{"seed": 1}, {}], ids=["another", "the same"])
+def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole, identity):
+    tokenizer = byte_tokenizer().to_str()
+    other = replace(
+        MANIFEST,
+        identity={**MANIFEST.identity, **identity},
+        tokenizer_file_sha256=text_hash(tokenizer),
+    )
+    if not identity:  # what is begun anew is then the very recording that is there
+        write_manifest(whole, other)
+        write_tokenizer(whole, tokenizer)
     survived, event = False, 0
     while not survived:
         event += 1
@@ -246,16 +263,17 @@ def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole):
 
         def begin_anew(folder=folder):
             with RunWriter(folder) as writer:
-                writer.start(other, "{}", fresh=True)
+                writer.start(other, tokenizer, fresh=True)
 
         survived = in_a_child_that_dies_at(event, begin_anew)
         with RunWriter(folder) as writer:
             try:
-                writer.start(other, "{}")
+                writer.start(other, tokenizer)
             except RunError:  # the old recording is still the old one
                 assert "seed" not in read_manifest(folder).identity
             else:
-                assert writer.sealed == set()
+                assert not identity or writer.sealed == set()
+                assert open_run(folder).vocabulary.text([0]) == "!"
     assert event > 5
 
 
