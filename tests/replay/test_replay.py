@@ -204,7 +204,7 @@ def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
 
 
 def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
-    (tmp_path / "my_gates.py").write_text(
+    (tmp_path / "step_gates.py").write_text(
         "from dataclasses import dataclass\n"
         "@dataclass(frozen=True)\n"
         "class Calm:\n"
@@ -213,7 +213,7 @@ def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
         "        return s.step >= self.steps\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "my_gates:Calm", "--set",
+    result = c4("replay", "--runs", runs, "--task", "mmlu", "--gate", "step_gates:Calm", "--set",
                 "steps=5", "--json")  # fmt: skip
     assert json.loads(result.stdout)[0]["steps"] == 5
 
