@@ -21,11 +21,12 @@ from c4.errors import RunError
 from c4.models import LoadedModel
 from c4.record._cells import CellRecorder
 from c4.record._decode import Decoded, ExitGate, decode
-from c4.record._format import Manifest, read_manifest, text_hash
+from c4.record._format import Manifest, open_part, read_manifest, text_hash
 from c4.record._live import open_any
 from c4.record._methods import LiveMethod
 from c4.record._plan import Plan, encode_prompts, full_identity, load_planned
 from c4.record._rows import LiveFacts, TrajectoryRow
+from c4.record._run import pending_row
 from c4.record._store import Finished, RunWriter, plan_parts, read_pending
 from c4.record._text import Vocabulary
 from c4.tasks import Family, Sample, grade
@@ -162,12 +163,10 @@ class Recording:
 
     def _seal(self, part: range) -> None:
         """Seal a part if it is complete, grading first what a kill left ungraded."""
-        for index in part:
-            pending = self.writer.pending.get(index)
-            if pending is not None and self.plan.config.graded:
-                finished = read_pending(pending)
-                if finished.row.correct is None:
-                    self.writer.replace(self._graded(finished))
+        pending = self.writer.pending if self.plan.config.graded else {}
+        for index in sorted(pending.keys() & set(part)):
+            if pending_row(open_part(pending[index])).correct is None:
+                self.writer.replace(self._graded(read_pending(pending[index])))
         self.writer.seal(part)
 
     def _graded(self, finished: Finished) -> Finished:

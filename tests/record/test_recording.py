@@ -114,6 +114,14 @@ def test_a_decode_survives_a_kill_while_its_program_runs(config, monkeypatch):
     assert list((folder / "pending").iterdir()) == []
 
 
+def test_sealing_decodes_cells_only_where_a_grade_is_missing(config, monkeypatch):
+    read = []
+    monkeypatch.setattr(record_module, "read_pending", lambda part: read.append(part))
+    plan, _ = record_all(config)
+    assert read == []
+    assert list((plan.folder / "pending").iterdir()) == []
+
+
 def test_a_prompt_that_does_not_fit_is_refused_before_decoding(config, tmp_path):
     from conftest import save_llada
 
