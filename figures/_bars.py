@@ -4,20 +4,23 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from c4.analysis import in_order, method_label, model_label, task_label
+from c4.analysis import in_order, method_label
 from c4.figures._style import (
     ALARM,
-    FAMILY_COLOURS,
     INK,
     QUIET,
     best_columns,
     mark_of,
     method_legend,
     panel_grid,
+    panel_keys,
+    panel_rows,
     quiet_grid,
     shorten,
     styled,
+    title_panel,
 )
 
 
@@ -28,11 +31,11 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
     Columns: model, task, family, method, block, share.
     """
     blocks = in_order(blocks, "block")
-    keys = _keys(blocks)
+    keys = panel_keys(blocks)
     methods = in_order(blocks.select("method").unique())["method"].to_list()
     figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.65)
     for ax, key in zip(axes, keys, strict=True):
-        panel = _panel(blocks, key)
+        panel = panel_rows(blocks, key)
         for method in methods:
             rows = panel.filter(pl.col("method") == method)
             mark = mark_of(method)
@@ -45,7 +48,7 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
                 linewidth=1,
                 label=method,
             )
-        _title(ax, key, blocks)
+        title_panel(ax, key, blocks)
         count = int(panel["block"].max()) + 1  # type: ignore[arg-type]
         ax.set_xticks(range(1, count + 1, 1 + count // 9))
         ax.set_ylim(bottom=0)
@@ -64,22 +67,20 @@ def totals_figure(blocks: pl.DataFrame) -> Figure:
     past the tolerance is marked.
     """
     blocks = in_order(blocks, "block")
-    keys = _keys(blocks)
-    most = max(_panel(blocks, key)["method"].n_unique() for key in keys)
+    keys = panel_keys(blocks)
+    most = max(panel_rows(blocks, key)["method"].n_unique() for key in keys)
     figure, axes = panel_grid(
         len(keys), columns=min(2, len(keys)), height=0.55 + 0.3 * most, head=0.15
     )
     figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
     for ax, key in zip(axes, keys, strict=True):
-        panel = _panel(blocks, key)
+        panel = panel_rows(blocks, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
         for y, method in enumerate(methods):
             rows = panel.filter(pl.col("method") == method)
             _draw_total(ax, y, rows, method)
         _method_axis(ax, methods)
-        ax.set(xlim=(0, 100))
-        ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])
-        _title(ax, key, blocks)
+        title_panel(ax, key, blocks)
     figure.supxlabel(
         "thick: steps, % of the budget, block by block;  thin: accuracy, %", fontsize=7.5
     )
@@ -116,14 +117,14 @@ def time_share_figure(shares: pl.DataFrame) -> Figure:
     Columns: model, task, family, method, block, seconds, share, tps.
     """
     shares = in_order(shares, "block")
-    keys = _keys(shares)
-    most = max(_panel(shares, key)["method"].n_unique() for key in keys)
+    keys = panel_keys(shares)
+    most = max(panel_rows(shares, key)["method"].n_unique() for key in keys)
     figure, axes = panel_grid(
         len(keys), columns=min(2, len(keys)), height=0.55 + 0.24 * most, head=0.15
     )
     figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
     for ax, key in zip(axes, keys, strict=True):
-        panel = _panel(shares, key)
+        panel = panel_rows(shares, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
         for y, method in enumerate(methods):
             rows = panel.filter(pl.col("method") == method)
@@ -140,9 +141,7 @@ def time_share_figure(shares: pl.DataFrame) -> Figure:
                 annotation_clip=False,
             )
         _method_axis(ax, methods)
-        ax.set(xlim=(0, 100))
-        ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])
-        _title(ax, key, shares)
+        title_panel(ax, key, shares)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure
 
@@ -178,18 +177,6 @@ def _method_axis(ax: Axes, methods: list[str]) -> None:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(methods) - 0.4, -0.6)
     ax.axvline(100, color=QUIET, linewidth=0.5, linestyle=":")
-
-
-def _keys(frame: pl.DataFrame) -> list[tuple[str, str, str]]:
-    return frame.select("model", "task", "family").unique(maintain_order=True).rows()
-
-
-def _panel(frame: pl.DataFrame, key: tuple[str, str, str]) -> pl.DataFrame:
-    return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
-
-
-def _title(ax: Axes, key: tuple[str, str, str], frame: pl.DataFrame) -> None:
-    model, task, family = key
-    several = frame["model"].n_unique() > 1
-    title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
-    ax.set_title(title, color=FAMILY_COLOURS[family])
+    longest = max(bar.get_x() + bar.get_width() for bar in ax.patches if isinstance(bar, Rectangle))
+    ax.set_xlim(0, max(100, longest))  # some methods may spend more than the budget
+    ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])

@@ -17,8 +17,11 @@ from c4.figures._style import (
     method_legend,
     new_figure,
     panel_grid,
+    panel_keys,
+    panel_rows,
     quiet_grid,
     styled,
+    title_panel,
 )
 
 
@@ -30,15 +33,12 @@ def frontier_figure(totals: pl.DataFrame) -> Figure:
     accuracy less the tolerance.
     """
     totals = in_order(totals)
-    keys = totals.select("model", "task", "family").unique(maintain_order=True).rows()
+    keys = panel_keys(totals)
     methods = in_order(totals.select("method").unique())["method"].to_list()
-    several = totals["model"].n_unique() > 1
     figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.75)
-    for ax, (model, task, family) in zip(axes, keys, strict=True):
-        panel = totals.filter((pl.col("model") == model) & (pl.col("task") == task))
-        _draw_frontier(ax, panel)
-        title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
-        ax.set_title(title, color=FAMILY_COLOURS[family])
+    for ax, key in zip(axes, keys, strict=True):
+        _draw_frontier(ax, panel_rows(totals, key))
+        title_panel(ax, key, totals)
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
     method_legend(figure, methods, [method_label(m) for m in methods])
@@ -58,7 +58,8 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
     for method, x, y in points.select("method", "x", "y").iter_rows():
         mark = mark_of(method)
         ax.plot(x, y, mark.marker, color=mark.colour, markersize=5.5, zorder=3, label=method)
-    ax.set_xlim(0, 104)
+    # Some methods may spend more than the budget.
+    ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)
     low, high = ax.get_ylim()
     if high - low < 2 * TOLERANCE:
@@ -87,10 +88,9 @@ def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
     labels = [str(hole) for hole in holes] + (["∞"] if sweep["H"].null_count() else [])
     figure = new_figure(PAGE, 2.4)
     axes = figure.subplots(1, len(PANELS))
-    keys = sweep.select("model", "task", "family").unique(maintain_order=True).rows()
     several = sweep["model"].n_unique() > 1
-    for i, (model, task, family) in enumerate(keys):
-        rows = sweep.filter((pl.col("model") == model) & (pl.col("task") == task))
+    for i, (model, task, family) in enumerate(panel_keys(sweep)):
+        rows = panel_rows(sweep, (model, task, family))
         rows = rows.with_columns(place=pl.col("H").replace_strict(places, return_dtype=pl.Int64))
         name = f"{task_label(task)}, {model_label(model)}" if several else task_label(task)
         for ax, column in zip(axes, PANELS, strict=True):

@@ -6,17 +6,19 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis import in_order, method_label, model_label, task_label
+from c4.analysis import in_order, method_label
 from c4.figures._style import (
-    FAMILY_COLOURS,
     INK,
     QUIET,
     mark_of,
     method_legend,
     new_figure,
+    panel_keys,
+    panel_rows,
     panel_width,
     share_axis,
     styled,
+    title_panel,
 )
 
 SIGNALS = {"gap": "gap (logits)", "confidence": "confidence", "entropy": "entropy (nats)"}
@@ -32,17 +34,15 @@ def gates_figure(signals: pl.DataFrame) -> Figure:
     """
     signals = in_order(signals.rename({"gate": "method"}))
     gates = signals["method"].drop_nulls().unique(maintain_order=True).to_list()
-    keys = signals.select("model", "task", "family").unique(maintain_order=True).rows()
-    several = signals["model"].n_unique() > 1
+    keys = panel_keys(signals)
     columns = min(MOST_COLUMNS, len(keys))
     bands = ceil(len(keys) / columns)
     figure = new_figure(columns * panel_width(columns), bands * 3.6 + 0.5)
     grid = figure.subplots(3 * bands, columns, squeeze=False)
-    for i, (model, task, family) in enumerate(keys):
-        panel = signals.filter((pl.col("model") == model) & (pl.col("task") == task))
+    for i, key in enumerate(keys):
+        panel = panel_rows(signals, key)
         axes = grid[3 * (i // columns) : 3 * (i // columns) + 3, i % columns]
-        title = f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
-        axes[0].set_title(title, color=FAMILY_COLOURS[family])
+        title_panel(axes[0], key, signals)
         for ax, signal in zip(axes, SIGNALS, strict=True):
             _draw_panel(ax, panel.filter(pl.col("signal") == signal), gates)
             if i % columns == 0:

@@ -1,5 +1,7 @@
 """The phase diagram: where gates stop against where answers settle."""
 
+from math import ceil
+
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -14,7 +16,7 @@ from matplotlib.offsetbox import (
     VPacker,
 )
 
-from c4.analysis import FAMILY_LABELS, in_order, method_label, model_label, task_label
+from c4.analysis import FAMILY_LABELS, in_order, method_label
 from c4.figures._style import (
     ALARM,
     DANGER,
@@ -25,15 +27,16 @@ from c4.figures._style import (
     mark_of,
     method_legend,
     panel_grid,
+    panel_keys,
+    panel_rows,
+    panel_title,
     panel_width,
     sample,
     share_axis,
     styled,
 )
 
-PER_LINE = 4
-"""Gates whose shares are printed side by side."""
-NEVER = 1.09
+NEVER = 1.26
 """Where a trajectory is drawn whose answer never settles: beyond the end."""
 
 
@@ -41,26 +44,26 @@ NEVER = 1.09
 def phase_diagram(phases: pl.DataFrame) -> Figure:
     """Exit progress against stabilization; below the diagonal, the exit was premature.
 
-    Columns: model, task, family, trajectory, gate, fired, exit, stabilization, premature. A panel
-    for each model and task; marks of one trajectory are joined by a faint line.
+    Columns: model, task, family, trajectory, pool, gate, fired, exit, stabilization, premature. A
+    panel for each model and task; marks of one trajectory are joined by a faint line.
     """
     phases = in_order(phases.rename({"gate": "method"}), "trajectory")
     gates = phases["method"].unique(maintain_order=True).to_list()
-    keys = phases.select("model", "task", "family").unique(maintain_order=True).rows()
+    keys = panel_keys(phases)
     several = phases["model"].n_unique() > 1
     columns = best_columns(len(keys))
-    lines = 2 + len(gates) // PER_LINE + several
+    right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
+    per_line = _fit_counts(phases, panel_width(columns))
+    lines = 1 + ceil(len(gates) / per_line) + several
     figure, axes = panel_grid(
         len(keys), columns=columns, height=panel_width(columns) - 0.1 + 0.13 * lines
     )
-    for ax, (model, task, family) in zip(axes, keys, strict=True):
-        panel = phases.filter((pl.col("model") == model) & (pl.col("task") == task))
-        _draw_panel(ax, panel, gates)
-        title = f"{task_label(task)}, {FAMILY_LABELS[family]}"
-        if several:
-            title = f"{model_label(model)}\n{title}"
-        pad = 4 + 8.5 * _print_shares(ax, panel, gates)
-        ax.set_title(title, color=FAMILY_COLOURS[family], fontsize=7, pad=pad)
+    for ax, key in zip(axes, keys, strict=True):
+        panel = panel_rows(phases, key)
+        _draw_panel(ax, panel, gates, right)
+        title = f"{panel_title(key, phases)}, {FAMILY_LABELS[key[2]]}"
+        pad = 4 + 8.5 * _print_counts(ax, panel, gates, per_line)
+        ax.set_title(title, color=FAMILY_COLOURS[key[2]], fontsize=7, pad=pad)
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
     hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
@@ -68,21 +71,25 @@ def phase_diagram(phases: pl.DataFrame) -> Figure:
     return figure
 
 
-def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str]) -> None:
-    ax.fill_between([0, NEVER + 0.06], [0, NEVER + 0.06], color=DANGER, linewidth=0, zorder=0)
+def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -> None:
+    ax.fill_between([0, right], [0, right], color=DANGER, linewidth=0, zorder=0)
     ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=1)
-    ax.text(0.97, 0.03, "premature", transform=ax.transAxes, ha="right", color=ALARM, alpha=0.55)
+    # Beside the panel: inside it, any place may be a mark's.
+    aside = ax.text(1.01, 0, "premature", transform=ax.transAxes, color=ALARM, alpha=0.7)
+    aside.set(rotation=270, fontsize=6)
     points = panel.with_columns(x=pl.col("stabilization").fill_null(NEVER))
     ax.add_collection(_joins(points))
-    for gate in gates:
+    for i, gate in enumerate(gates):
         rows = points.filter(pl.col("method") == gate)
         mark = mark_of(gate)
-        for fired in (True, False):
+        # Those that never stop meet at the top: one inside the other, all of them can be seen.
+        sizes = {True: 17, False: 12 * (len(gates) - i)}
+        for fired, size in sizes.items():
             some = rows.filter(pl.col("fired") == fired)
             ax.scatter(
                 some["x"],
                 some["exit"],
-                s=17,
+                s=size,
                 marker=mark.marker,
                 facecolor=mark.colour if fired else "none",
                 edgecolor="white" if fired else mark.colour,
@@ -91,14 +98,13 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str]) -> None:
                 label=gate,
                 zorder=3,
             )
-    if panel["stabilization"].null_count():
-        ax.axvline(1.04, color=QUIET, linewidth=0.5, linestyle=":")
-    ax.set(xlim=(-0.04, NEVER + 0.06), ylim=(-0.04, 1.08))
+    ax.set(xlim=(-0.04, right), ylim=(-0.04, 1.08))
     ax.set_box_aspect(1)
     share_axis(ax, "x")
     share_axis(ax, "y")
-    if panel["stabilization"].null_count():
-        ax.set_xticks([0, 0.5, NEVER], labels=["0", ".5", "never"])
+    if right > NEVER:
+        ax.axvline((1 + NEVER) / 2, color=QUIET, linewidth=0.5, linestyle=":")
+        ax.set_xticks([0, 0.5, 1, NEVER], labels=["0", ".5", "1", "never"])
 
 
 def _joins(points: pl.DataFrame) -> LineCollection:
@@ -110,16 +116,33 @@ def _joins(points: pl.DataFrame) -> LineCollection:
     return LineCollection(lines, colors=QUIET, linewidths=0.4, alpha=0.45, zorder=2)
 
 
-def _print_shares(ax: Axes, panel: pl.DataFrame, gates: list[str]) -> int:
-    """Each gate's share of premature exits, between the panel and its title; lines it takes."""
-    shares = dict(panel.group_by("method").agg(pl.col("premature").mean()).iter_rows())
-    drawn = [gate for gate in gates if gate in shares]
-    lines: list[Artist] = [_words(f"premature of {panel['trajectory'].n_unique()}:", INK)]
-    for i in range(0, len(drawn), PER_LINE):
+def _fit_counts(phases: pl.DataFrame, width: float) -> int:
+    """How many gates' counts stand side by side above a panel of so many inches."""
+    letters = 2 * len(str(phases["trajectory"].n_unique())) + 1
+    return max(1, int((width - 0.35) / (0.12 + 0.062 * letters)))
+
+
+def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int) -> int:
+    """Each gate's premature exits of all its exits, between panel and title; lines it takes.
+
+    Counts, not shares: a gate that never stops has no premature exit to its credit.
+    """
+    counts = {
+        gate: (premature, stopped)
+        for gate, premature, stopped in panel.group_by("method")
+        .agg(pl.col("premature").sum(), pl.col("fired").sum())
+        .iter_rows()
+    }
+    drawn = [gate for gate in gates if gate in counts]
+    pool = "pool " if panel["pool"].all() else ""
+    total = panel["trajectory"].n_unique()
+    lines: list[Artist] = [_words(f"premature/stopped, of {pool}{total}:", INK)]
+    for i in range(0, len(drawn), per_line):
         words: list[Artist] = []
-        for gate in drawn[i : i + PER_LINE]:
-            share, colour = shares[gate], mark_of(gate).colour
-            words += [_symbol(gate), _words(f"{share:.0%} ", colour, bold=share > 0)]
+        for gate in drawn[i : i + per_line]:
+            premature, stopped = counts[gate]
+            colour = mark_of(gate).colour
+            words += [_symbol(gate), _words(f"{premature}/{stopped} ", colour, bold=premature > 0)]
         lines.append(HPacker(children=words, pad=0, sep=2))
     box = AnchoredOffsetbox(
         "lower left",

@@ -27,8 +27,8 @@ SHARE = 0.9
 def stabilization_figure(settling: pl.DataFrame) -> Figure:
     """The share of answers that have settled, by progress; beside it s_0.5 and s_0.9 per task.
 
-    Columns: model, task, family, trajectory, stabilization, first_appearance. One row of panels
-    per model.
+    Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance. One
+    row of panels per model.
     """
     models = settling["model"].unique(maintain_order=True).sort().to_list()
     summary = stabilization_summary(settling)
@@ -85,11 +85,17 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
         note = "never" if most["s_p"] is None else f"{most['s_p']:.2f}"
         ax.annotate(note, (1.05, y), color=colour, va="center", annotation_clip=False)
     ax.text(1.05, 1.02, "$s_{0.9}$", transform=ax.get_xaxis_transform(), color=INK)
-    ax.set_yticks(range(len(tasks)), labels=[task_label(task) for task in tasks])
+    ax.set_yticks(range(len(tasks)), labels=[_label(summary, task) for task in tasks])
     ax.tick_params(axis="y", length=0)
     ax.set(xlim=(0, 1.02), ylim=(len(tasks) - 0.5, -0.6), xlabel="progress of the decode")
     share_axis(ax, "x")
     quiet_grid(ax, "both")
+
+
+def _label(summary: pl.DataFrame, task: str) -> str:
+    """A task and how many examples its row is of; calibration may have seen those of a pool."""
+    row = summary.filter(pl.col("task") == task).row(0, named=True)
+    return f"{task_label(task)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 
 
 def _markers(summary: pl.DataFrame) -> dict[str, str]:

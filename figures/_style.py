@@ -12,12 +12,15 @@ from math import ceil
 from typing import Any, Literal
 
 import matplotlib as mpl
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+
+from c4.analysis import model_label, task_label
 
 COLUMN = 3.4
 PAGE = 7.0
@@ -40,7 +43,6 @@ STYLE: Any = {
     "legend.fontsize": 7,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
-    "hatch.linewidth": 0.5,
     "pdf.fonttype": 42,  # fonts embedded as TrueType: text stays text
     "ps.fonttype": 42,
     "svg.hashsalt": "c4",  # the same figure, the same bytes
@@ -132,6 +134,31 @@ def panel_width(columns: int) -> float:
 def best_columns(panels: int, most: int = 4) -> int:
     """Columns that leave the last row of panels fullest."""
     return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
+
+
+Key = tuple[str, str, str]
+"""Model, task and family: what a panel is of."""
+
+
+def panel_keys(frame: pl.DataFrame) -> list[Key]:
+    """A key for every panel, in the frame's order."""
+    return frame.select("model", "task", "family").unique(maintain_order=True).rows()
+
+
+def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
+    """What is drawn in a panel."""
+    return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
+
+
+def panel_title(key: Key, frame: pl.DataFrame) -> str:
+    """The task's name, below the model's where there are several."""
+    model, task, _ = key
+    several = frame["model"].n_unique() > 1
+    return f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
+
+
+def title_panel(ax: Axes, key: Key, frame: pl.DataFrame) -> None:
+    ax.set_title(panel_title(key, frame), color=FAMILY_COLOURS[key[2]])
 
 
 def sample(**properties: Any) -> Line2D:

@@ -56,7 +56,7 @@ def text_figure(texts: pl.DataFrame) -> Figure:
     """
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    laid = {method: list(_lay_out(rows)) for method, rows in buffers.items()}
+    laid = {method: _lay_out(rows) for method, rows in buffers.items()}
     heights = {m: 1 + max((p.line for p in pieces), default=0) for m, pieces in laid.items()}
     lines = 2.5 + sum(height + 2.4 for height in heights.values())
     figure = new_figure(PAGE, lines * LEADING / 72)
@@ -103,8 +103,19 @@ def _verdict(rows: pl.DataFrame) -> str:
     )
 
 
-def _lay_out(rows: pl.DataFrame) -> Iterator[_Piece]:
-    """The tokens' letters, wrapped; line breaks of the text are kept."""
+def _lay_out(rows: pl.DataFrame) -> list[_Piece]:
+    """The tokens' letters, wrapped; what is cut leaves a sign."""
+    pieces = list(_wrap(rows))
+    kept = [piece for piece in pieces if piece.line < MOST_LINES]
+    if len(kept) < len(pieces):
+        cut = 1 + pieces[-1].line - MOST_LINES
+        sign = f"… cut here; {cut} more {'line' if cut == 1 else 'lines'}"
+        kept.append(_Piece(sign, MOST_LINES, 0, filled=False, in_answer=False))
+    return kept
+
+
+def _wrap(rows: pl.DataFrame) -> Iterator[_Piece]:
+    """All of them; line breaks of the text are kept."""
     line = column = 0
     for text, filled, in_answer in rows.select("piece", "filled", "in_answer").iter_rows():
         for i, part in enumerate(text.expandtabs(4).split("\n")):
@@ -113,7 +124,7 @@ def _lay_out(rows: pl.DataFrame) -> Iterator[_Piece]:
                 line, column = line + 1, 0
             if len(part) > LETTERS - column and len(part) <= LETTERS:
                 line, column = line + 1, 0
-            while part and line < MOST_LINES:
+            while part:
                 fits = part[: LETTERS - column]
                 yield _Piece(fits, line, column, filled, in_answer)
                 part = part[len(fits) :]

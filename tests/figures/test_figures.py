@@ -1,17 +1,24 @@
 """Figures are tested by their artists; no images are compared."""
 
+import re
+
 import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
 from frames import CASES, check_figure, make_outcomes, make_phases, make_settling
+from matplotlib.collections import PathCollection
+from matplotlib.text import Text
 
 from c4.analysis import (
+    METHOD_LABELS,
     block_usage,
     h_sweep,
+    in_order,
     method_label,
     method_totals,
     stabilization_summary,
+    task_label,
     time_shares,
 )
 from c4.figures import (
@@ -23,7 +30,10 @@ from c4.figures import (
     time_share_figure,
     totals_figure,
 )
+from c4.figures._phase import NEVER
 from c4.figures._style import FAMILY_COLOURS, MARKS, mark_of
+from c4.record import METHODS
+from c4.replay import GATES
 
 NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps": pl.Float64})
 
@@ -58,6 +68,13 @@ def panels(frame):
     return frame.select("model", "task").unique().height
 
 
+def by_panel(figure, frame):
+    """Every panel with its rows, in the order in which panels are drawn."""
+    keys = in_order(frame.select("model", "task").unique()).rows()
+    rows = [frame.filter((pl.col("model") == m) & (pl.col("task") == t)) for m, t in keys]
+    return zip(figure.axes, rows, strict=True)
+
+
 def legend_of(figure):
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
@@ -65,32 +82,64 @@ def legend_of(figure):
 def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases):
     figure = check_figure(phase_diagram(phases))
     assert len(figure.axes) == panels(phases)
-    drawn = [
-        np.asarray(marks.get_offsets())
-        for ax in figure.axes
-        for marks in ax.collections
-        if marks.get_label() in ("prophet", "cvee")
-    ]
-    points = np.vstack(drawn)
-    assert len(points) == phases.height
-    assert (points[:, 1] < points[:, 0]).sum() == phases["premature"].sum() + unsettled(phases)
+    for ax, rows in by_panel(figure, phases):
+        for gate in ("prophet", "cvee"):
+            found = [m.get_offsets() for m in ax.collections if m.get_label() == gate]
+            points = np.vstack(found)
+            wanted = rows.filter(pl.col("gate") == gate).with_columns(
+                pl.col("stabilization").fill_null(NEVER)
+            )
+            expected = wanted.select("stabilization", "exit").rows()
+            assert sorted(map(tuple, points)) == sorted(expected)
+            below = (points[:, 1] < points[:, 0]).sum()
+            assert below == wanted["premature"].sum() + unsettled(wanted)
+            assert (points[:, 0] <= ax.get_xlim()[1]).all()
 
 
 def unsettled(phases):
     """Points beyond the end that are no exits: nothing fired, nothing settled."""
-    return phases.filter(pl.col("stabilization").is_null() & ~pl.col("premature")).height
+    return phases.filter((pl.col("stabilization") == NEVER) & ~pl.col("premature")).height
 
 
-def test_the_premature_share_is_printed_in_every_panel(phases):
+def test_every_panel_prints_how_often_each_gate_stopped_and_how_often_too_early(phases):
     figure = check_figure(phase_diagram(phases))
-    shares = phases.group_by("model", "task", "gate").agg(pl.col("premature").mean())
-    printed = [text.get_text().strip() for ax in figure.axes for text in ax.findobj(match=is_text)]
-    for share in shares["premature"]:
-        assert f"{share:.0%}" in printed
+    for ax, rows in by_panel(figure, phases):
+        printed = [text.get_text().strip() for text in set(ax.findobj(match=is_text))]
+        counts = rows.group_by("gate").agg(pl.col("premature").sum(), pl.col("fired").sum())
+        wanted = [f"{premature}/{stopped}" for _, premature, stopped in counts.iter_rows()]
+        assert sorted(text for text in printed if re.fullmatch(r"\d+/\d+", text)) == sorted(wanted)
+        assert f"premature/stopped, of {rows['trajectory'].n_unique()}:" in printed
+
+
+def test_panels_of_the_calibration_pool_say_so():
+    phases = make_phases(["tiny"], ["math"], 3).with_columns(pool=True)
+    (ax,) = phase_diagram(phases).axes
+    printed = [text.get_text() for text in ax.findobj(match=is_text)]
+    assert "premature/stopped, of pool 3:" in printed
+    dots = stabilization_figure(make_settling(phases)).axes[1]
+    assert [tick.get_text() for tick in dots.get_yticklabels()] == ["MATH, pool n=3"]
+
+
+def test_words_in_a_phase_diagram_cover_no_marks():
+    figure = phase_diagram(make_phases(["tiny"], ["math"], 12, never=0.2))
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    (label,) = [text for text in ax.texts if text.get_text() == "premature"]
+    assert not label.get_window_extent().overlaps(ax.get_window_extent())
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", ".5", "1", "never"]
+
+
+def test_gates_that_never_stop_are_drawn_one_inside_the_other():
+    phases = make_phases(["tiny"], ["mmlu"], 3, fires=0.0, gates=("prophet", "sched", "cvee"))
+    (ax,) = phase_diagram(phases).axes
+    marks = [m for m in ax.collections if isinstance(m, PathCollection) and len(m.get_offsets())]
+    assert [m.get_label() for m in marks] == ["prophet", "sched", "cvee"]
+    sizes = [m.get_sizes()[0] for m in marks]
+    assert sizes == sorted(set(sizes), reverse=True)
 
 
 def is_text(artist):
-    return hasattr(artist, "get_text") and bool(artist.get_text())
+    return isinstance(artist, Text) and bool(artist.get_text())
 
 
 def test_marks_of_one_trajectory_are_joined(phases):
@@ -121,12 +170,16 @@ def test_the_stabilization_curve_ends_at_the_share_that_settles(settling):
             (line,) = [curve for curve in ax.lines if curve.get_label() == task]
             settled = 1 - cohort["stabilization"].null_count() / cohort.height
             assert line.get_ydata()[-1] == pytest.approx(settled)
+            progress = sorted(cohort["stabilization"].drop_nulls())
+            assert line.get_xdata().tolist() == [0, *progress, 1]
             assert line.get_color() == FAMILY_COLOURS[cohort["family"][0]]
 
 
 def test_s_p_is_printed_beside_every_task(settling):
     figure = check_figure(stabilization_figure(settling))
     summary = stabilization_summary(settling).filter(pl.col("share") == 0.9)
+    ticks = [t.get_text() for ax in figure.axes[1::2] for t in ax.get_yticklabels()]
+    assert ticks == [f"{task_label(row['task'])}, n={row['n']}" for row in summary.to_dicts()]
     notes = [text.get_text() for ax in figure.axes[1::2] for text in ax.texts]
     wanted = ["never" if s is None else f"{s:.2f}" for s in summary["s_p"]]
     assert sorted(n for n in notes if n != "$s_{0.9}$") == sorted(wanted)
@@ -139,6 +192,8 @@ def test_blocks_have_a_line_for_every_method(outcomes):
     assert legend_of(figure) == [method_label(m) for m in ("baseline", "cvee", "c4")]
     for ax in figure.axes:
         drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
+        count = len(drawn["baseline"])
+        assert all(line.get_xdata().tolist() == [*range(1, count + 1)] for line in ax.lines)
         assert (drawn["baseline"] == 100).all()
         assert drawn["cvee"][-1] == 0
 
@@ -163,10 +218,27 @@ def test_time_shares_fill_the_whole_bar_and_show_no_speed_that_was_not_measured(
 
 
 def test_the_frontier_has_a_point_for_every_method(outcomes):
-    figure = check_figure(frontier_figure(method_totals(outcomes)))
-    for ax in figure.axes:
-        labels = [line.get_label() for line in ax.lines]
-        assert {"baseline", "cvee", "c4"} <= set(labels)
+    totals = method_totals(outcomes)
+    figure = check_figure(frontier_figure(totals))
+    for ax, rows in by_panel(figure, totals):
+        drawn = {line.get_label(): line.get_xydata() for line in ax.lines}
+        for row in rows.iter_rows(named=True):
+            place = [100 * row["steps"] / row["budget"], 100 * row["accuracy"]]
+            assert drawn[row["method"]].ravel() == pytest.approx(place)
+
+
+def test_methods_past_their_budget_are_drawn_whole():
+    outcomes = make_outcomes(["tiny"], ["gsm8k"], 2, ("baseline", "wino")).with_columns(
+        steps=pl.when(method="wino").then(2 * pl.col("steps")).otherwise("steps"),
+        block_passes=pl.when(method="wino")
+        .then(pl.col("block_passes").list.eval(2 * pl.element()))
+        .otherwise("block_passes"),
+    )
+    totals = method_totals(outcomes)
+    (ax,) = frontier_figure(totals).axes
+    assert ax.get_xlim()[1] > 200
+    (ax,) = totals_figure(block_usage(outcomes, totals)).axes
+    assert ax.get_xlim()[1] == pytest.approx(200)
 
 
 def test_the_h_sweep_is_relative_to_one_and_ends_in_infinity(h_outcomes):
@@ -183,6 +255,12 @@ def test_a_method_keeps_its_mark_whatever_its_settings_and_no_two_look_alike():
     assert mark_of("c4,H=2") == mark_of("c4")
     assert mark_of("my_gates:Calm") == mark_of("my_gates:Calm")
     assert len({(mark.colour, mark.marker) for mark in MARKS.values()}) == len(MARKS)
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS, *GATES}))
+def test_every_method_and_gate_has_a_label_and_a_mark(name):
+    assert name in METHOD_LABELS
+    assert name in MARKS
 
 
 def test_figures_leave_no_settings_behind(phases):

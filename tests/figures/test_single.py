@@ -122,6 +122,8 @@ def test_long_and_strange_texts_stay_on_the_page():
     pieces = ["word " * 60, "~def f():\n\treturn 1\n", "苹果\x13", "$x^2$", "line\n" * 80]
     figure = text_figure(make_texts({"baseline": (False, True, pieces)}))
     figure.canvas.draw()
+    written = [text.get_text() for text in figure.axes[0].texts if len(text.get_text()) == 1]
+    assert "".join(written).endswith("…cuthere;54morelines")
     width, height = figure.canvas.get_width_height()
     for text in figure.axes[0].texts:
         box = text.get_window_extent()
@@ -168,13 +170,18 @@ def test_gates_have_three_panels_for_every_task(tasks):
     signals = make_signals(tasks)
     figure = check_figure(gates_figure(signals))
     assert len(figure.axes) == 3 * len(tasks)
-    triggers = sum(
-        len(marks.get_offsets())
+    triggers = [
+        tuple(point)
         for ax in figure.axes
         for marks in ax.collections
         if marks.get_label() in ("prophet", "cvee")
-    )
-    assert triggers == signals.filter(pl.col("kind") == "trigger").height
+        for point in marks.get_offsets()
+    ]
+    expected = signals.filter(pl.col("kind") == "trigger").select("progress", "value")
+    assert sorted(triggers) == sorted(expected.rows())
+    course = signals.filter(kind="course", signal="gap", task=tasks[0])
+    expected = course.select("progress", "value").to_numpy()
+    assert figure.axes[0].lines[0].get_xydata().tolist() == expected.tolist()
 
 
 def test_gates_are_drawn_where_none_of_them_stops():
