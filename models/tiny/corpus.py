@@ -4,16 +4,15 @@ Batches are a pure function of the seed, the phase and their place in the stream
 that stops resumes with exactly the batch it would have seen.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 from settings import (
+    MASKED,
     MIXTURE,
     PHASES,
     SHAPES,
@@ -44,7 +43,8 @@ CHAT_TEMPLATE = (
 PIECES = r"(?<![^\n])[A-M]\.(?= )|\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 
 
-CHOICE = re.compile(r"^([A-M])\. (.+)$", re.MULTILINE)
+NEVER = 2**30
+"""Order of a position that nobody outside its group sees."""
 
 IGNORED = -100
 """Target of a position without loss."""
@@ -59,38 +59,15 @@ class Lesson:
     response: str
 
 
-class LetterForm(StrEnum):
-    """How a letter problem is answered. Only the first form is what the model should give."""
-
-    LETTER_FIRST = "letter first"
-    TEXT_FIRST = "text first"
-    EVERY_CHOICE = "every choice"  # letter first, and so on with all others
-
-
-def lesson(
-    task: str, index: int, form: LetterForm = LetterForm.LETTER_FIRST, seed: int = 0
-) -> Lesson:
+def lesson(task: str, index: int) -> Lesson:
     """The problem of this number with the response a model is taught."""
     made = problem(task, index)
     example = TASKS[task].read(made.row)
     if example is None:
         raise ValueError(f"{task} {index}: the task does not read its own problem")
-    response = made.solution
-    if TASKS[task].family == "letters":
-        response = letter_response(example, made.solution, form, seed)
+    letters = TASKS[task].family == "letters"
+    response = f"{example.target}. {made.solution}" if letters else made.solution
     return Lesson(task, example, response)
-
-
-def letter_response(example: Example, text: str, form: LetterForm, seed: int) -> str:
-    """The answer to a letter problem whose right choice says `text`."""
-    if form is LetterForm.LETTER_FIRST:
-        return f"{example.target}. {text}"
-    if form is LetterForm.TEXT_FIRST:
-        return f"{text}\n{example.target}. "
-    others = [choice for choice in CHOICE.findall(example.prompt) if choice[0] != example.target]
-    order = np.random.default_rng(seed).permutation(len(others))
-    choices = [(example.target, text), *(others[i] for i in order)]
-    return "\n".join(f"{letter}. {text}" for letter, text in choices)
 
 
 def shape_of(task: str) -> BlockShape:
@@ -120,7 +97,8 @@ def train_tokenizer(vocabulary: int, lessons_per_task: int = 1500) -> Tokenizer:
 
 def _tokenizer_texts(lessons_per_task: int) -> Iterator[str]:
     numbers = " ".join(f"{n} {n:02d}" for n in range(100))
-    yield from [numbers] * lessons_per_task
+    letters = "\n".join(f"{letter}. " for letter in "ABCDEFGHIJKLM")
+    yield from [numbers, letters] * lessons_per_task
     for task in MIXTURE:
         for index in range(EVALUATION, EVALUATION + lessons_per_task):
             one = lesson(task, index)
@@ -183,9 +161,23 @@ class Row:
     """Length of the prompt."""
     response: int
     """Length of the response without end tokens."""
-    letters: list[int]
-    """Places in `ids` of the letters that stand for a choice."""
-    form: LetterForm
+    has_letter: bool
+    """Whether the response begins with the letter that is the answer."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Who sees whom, where not everybody sees everybody. Arrays are (rows, length).
+
+    A position sees those whose `order` its `limit` reaches, and those of its own `group`.
+    """
+
+    positions: np.ndarray
+    """Rotary positions."""
+    order: np.ndarray
+    limit: np.ndarray
+    group: np.ndarray
+    """0 is nobody's group."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +192,7 @@ class Batch:
     """Rows by task."""
     place: tuple[int, int]
     """Pool and number in the pool of the *next* batch."""
+    sight: Sight | None = None
 
 
 class Stream:
@@ -209,8 +202,6 @@ class Stream:
         self.settings = settings
         self.codec = codec
         self.phase = phase
-        self._letters = {codec.tokenizer.token_to_id(f"{letter}.") for letter in "ABCDEFGHIJKLM"}
-        (self._newline,) = codec.response("\n")
 
     def batches(self, place: tuple[int, int] = (0, 0)) -> Iterator[Batch]:
         pool, first = place
@@ -226,20 +217,19 @@ class Stream:
 
     def _groups(self, number: int, rng: np.random.Generator) -> list[list[Row]]:
         """A pool cut into groups of similar length, in random order."""
-        mixture = self.phase.mixture
-        weights = np.array(list(mixture.values()))
+        weights = np.array(list(MIXTURE.values()))
         size = self.settings.pool
         drawn = rng.choice(len(weights), size=size, p=weights / weights.sum())
         start = self.phase.first_problem + size * number
-        names = list(mixture)
+        names = list(MIXTURE)
         rows = [self._row(names[task], start + i, rng) for i, task in enumerate(drawn)]
         # A little out of order, so that a batch is not all of one task.
         noise = rng.uniform(0, self.settings.length_noise, size)
-        order = np.argsort(noise + [len(row.ids) for row in rows])
+        order = np.argsort(noise + [self._cost(row) for row in rows])
         rows = [rows[i] for i in order]
         groups, at = [], 0
         while at < len(rows):
-            longest = max(len(row.ids) for row in rows[at : at + 32])
+            longest = max(self._cost(row) for row in rows[at : at + 32])
             fit = max(1, self.phase.batch_tokens // longest)
             # What would be left over joins the last batch: a batch of a few rows is all noise.
             fit = len(rows) - at if len(rows) - at < 1.25 * fit else fit
@@ -247,43 +237,24 @@ class Stream:
             at += fit
         return [groups[i] for i in rng.permutation(len(groups))]
 
+    def _cost(self, row: Row) -> int:
+        """Positions that a row takes in a batch."""
+        return len(row.ids) + (len(row.ids) - row.prompt) * (self.phase.name != MASKED)
+
     def _row(self, task: str, index: int, rng: np.random.Generator) -> Row:
-        form = self._form(rng)
-        one = lesson(task, index, form, seed=index)
+        one = lesson(task, index)
         prompt = self.codec.prompt(one.example.prompt)
         response = self.codec.response(one.response)
-        if form is LetterForm.EVERY_CHOICE:
-            response = response[: shape_of(task).length - 1]
-        if self.phase.masked:
+        ends = self.settings.probe_ends
+        if self.phase.name == MASKED:
             ends = max(1, self._length(task, len(response), rng) - len(response))
-        else:
-            ends = 1
-        letters = self._letter_places(response) if TASKS[task].family == "letters" else []
         return Row(
             task,
             ids=prompt + response + [self.codec.end] * ends,
             prompt=len(prompt),
             response=len(response),
-            letters=[len(prompt) + place for place in letters],
-            form=form,
+            has_letter=TASKS[task].family == "letters",
         )
-
-    def _form(self, rng: np.random.Generator) -> LetterForm:
-        draw = rng.random()
-        if draw < self.phase.letter_last_share:
-            return LetterForm.TEXT_FIRST
-        if draw < self.phase.letter_last_share + self.phase.every_choice_share:
-            return LetterForm.EVERY_CHOICE
-        return LetterForm.LETTER_FIRST
-
-    def _letter_places(self, response: list[int]) -> list[int]:
-        """Where a response has a letter at the beginning of a line."""
-        before = [self._newline, *response]
-        return [
-            i
-            for i, token in enumerate(response)
-            if token in self._letters and before[i] == self._newline
-        ]
 
     def _length(self, task: str, response: int, rng: np.random.Generator) -> int:
         """How many positions are generated: the family's length, now and then another."""
@@ -294,31 +265,52 @@ class Stream:
         return int(rng.integers(low, max(low, shape.length + shape.block) + 1))
 
     def _batch(self, rows: list[Row], rng: np.random.Generator, place: tuple[int, int]) -> Batch:
-        longest = max(len(row.ids) for row in rows)
-        ids = np.full((len(rows), longest), self.codec.end)
-        for i, row in enumerate(rows):
-            ids[i, : len(row.ids)] = row.ids
-        if self.phase.masked:
-            inputs, targets, weights = self._masked(rows, ids, rng)
-        else:
-            inputs, targets, weights = ids, *self._causal(rows, ids)
+        make = self._masked if self.phase.name == MASKED else self._probes
+        inputs, targets, weights, sight = make(rows, rng)
         weights = np.where(targets == IGNORED, 0, weights).astype(np.float32)
-        return Batch(inputs, targets, weights, Counter(row.task for row in rows), place)
+        problems = Counter(row.task for row in rows)
+        return Batch(inputs, targets, weights, problems, place, sight)
 
-    def _causal(self, rows: list[Row], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Position i predicts token i+1 wherever that is the response's or its first end."""
-        targets = np.full_like(ids, IGNORED)
-        weights = np.ones(ids.shape)
-        for i, row in enumerate(rows):
-            inside = slice(row.prompt - 1, row.prompt + row.response)
-            targets[i, inside] = ids[i, row.prompt : row.prompt + row.response + 1]
-            weights[i, [place - 1 for place in row.letters]] = self.settings.letter_weight
-        return targets, weights
+    def _probes(
+        self, rows: list[Row], rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Sight]:
+        """Every block of every response asked for at once, each from what stands before it.
+
+        Behind a row stands a copy of its response, masked but for what is revealed. A block of
+        the copy sees the prompt, the real response before the block, and itself: what block-wise
+        decoding sees, but for the masked rest. The real response sees only what is before it,
+        so that it tells nothing it could not know.
+        """
+        sizes = [2 * len(row.ids) - row.prompt for row in rows]
+        shape = (len(rows), max(sizes))
+        inputs = np.full(shape, self.codec.end)
+        targets, weights = np.full(shape, IGNORED), np.ones(shape)
+        positions, limit, group = (np.zeros(shape, np.int64) for _ in range(3))
+        order = np.full(shape, NEVER)
+        for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+            prompt, stop = row.prompt, len(row.ids)
+            asked = np.arange(stop - prompt)
+            real, copy = slice(0, stop), slice(stop, size)
+            block = int(rng.choice(self.settings.probe_blocks))
+            hidden = part_masked(len(asked), block, rng)
+            answer = np.array(row.ids[prompt:])
+            inputs[i, real] = row.ids
+            inputs[i, copy] = np.where(hidden, self.codec.mask, answer)
+            targets[i, copy] = np.where(hidden, answer, IGNORED)
+            positions[i, real], positions[i, copy] = np.arange(stop), prompt + asked
+            order[i, real] = limit[i, real] = np.maximum(0, np.arange(stop) - prompt + 1)
+            limit[i, copy], group[i, copy] = asked // block * block, asked // block + 1
+            if row.has_letter:
+                weights[i, stop] = self.settings.letter_weight
+        return inputs, targets, weights, Sight(positions, order, limit, group)
 
     def _masked(
-        self, rows: list[Row], ids: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self, rows: list[Row], rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, None]:
         """Masked positions predict their own token, where the kind of row puts a loss."""
+        ids = np.full((len(rows), max(len(row.ids) for row in rows)), self.codec.end)
+        for i, row in enumerate(rows):
+            ids[i, : len(row.ids)] = row.ids
         masked, losses = np.zeros(ids.shape, bool), np.zeros(ids.shape)
         weights = np.where(ids == self.codec.end, self.settings.end_weight, 1.0)
         for i, row in enumerate(rows):
@@ -327,17 +319,15 @@ class Stream:
             masked[i, row.prompt :] = hidden
             losses[i, row.prompt :] = loss
             weights[i, row.prompt + row.response] = 1.0
-            weights[i, row.letters] = self.settings.letter_weight
+            if row.has_letter:
+                weights[i, row.prompt] = self.settings.letter_weight
         inputs = np.where(masked, self.codec.mask, ids)
-        return inputs, np.where(losses > 0, ids, IGNORED), weights * losses
+        return inputs, np.where(losses > 0, ids, IGNORED), weights * losses, None
 
     def _hide(
         self, row: Row, generated: int, block: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """What is masked in a row, and the weight of the loss there; both (generated,)."""
-        if row.form is LetterForm.EVERY_CHOICE and row.letters:
-            places = [place - row.prompt for place in row.letters]
-            return mostly_letters_masked(generated, places, rng)
         if rng.random() < self.settings.uniform_share:
             return uniformly_masked(generated, rng)
         return semi_autoregressive(generated, block, row.response, rng)
@@ -349,13 +339,18 @@ def uniformly_masked(generated: int, rng: np.random.Generator) -> tuple[np.ndarr
     return hidden, hidden.astype(float)
 
 
-def mostly_letters_masked(
-    generated: int, letters: list[int], rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Most letters masked, most of the rest not, and the loss's weight; both (generated,)."""
-    hidden = rng.random(generated) < rng.uniform(0, 0.5)
-    hidden[letters] |= rng.random(len(letters)) < 0.8
-    return hidden, hidden.astype(float)
+def part_masked(generated: int, block: int, rng: np.random.Generator) -> np.ndarray:
+    """What is masked where every block is at some point of being filled. (generated,)
+
+    Half of the blocks are masked whole; of the others at least one position is masked.
+    """
+    hidden = np.ones(generated, bool)
+    for start in range(0, generated, block):
+        size = min(block, generated - start)
+        if size > 1 and rng.random() < 0.5:
+            shown = rng.choice(size, int(rng.integers(1, size)), replace=False)
+            hidden[start + shown] = False
+    return hidden
 
 
 def semi_autoregressive(

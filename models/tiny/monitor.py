@@ -1,8 +1,8 @@
 """Watch a training: `python models/tiny/monitor.py .train`, at any time, on any checkpoint.
 
 Decodes validation problems in batches, as the plain decode does it (one position a step, the
-most confident of the block first), or greedily from left to right while the model is causal.
-Quick, and only for watching: the report that counts comes from the package's own decode.
+most confident of the block first). Quick, and only for watching: the report that counts comes from
+the package's own decode.
 """
 
 import argparse
@@ -76,24 +76,6 @@ def decode_blocks(
     return ids[:, start:], filled
 
 
-@torch.inference_mode()
-def decode_causal(
-    model: Any, codec: Codec, prompts: Sequence[list[int]], shape: BlockShape
-) -> tuple[Tensor, list[Tensor]]:
-    """Greedy left-to-right ids (rows, L); nothing is traced."""
-    ids, real = left_padded(prompts, codec.end)
-    start, cache = ids.shape[1], None
-    inputs = ids
-    for _ in range(shape.length):
-        out = model(input_ids=inputs, attention_mask=real, past_key_values=cache, use_cache=True)
-        cache, inputs = out.past_key_values, out.logits[:, -1:].argmax(-1)
-        ids = torch.cat([ids, inputs], dim=1)
-        real = torch.cat([real, torch.ones_like(real[:, :1])], dim=1)
-        if (ids[:, start:] == codec.end).any(1).all():
-            break
-    return ids[:, start:], []
-
-
 def passes(lesson: Lesson, text: str) -> bool:
     """Whether a response is right, by the task's own grader."""
     return grade(TASKS[lesson.task], lesson.example, text).correct
@@ -125,14 +107,13 @@ def settled(codec: Codec, task: str, trace: list[Tensor], final: Sequence[str]) 
     return sorted(progress)[max(0, -(-9 * len(progress) // 10) - 1)]
 
 
-def evaluate(model: Any, codec: Codec, task: str, n: int, skip: int, *, causal: bool) -> Score:
+def evaluate(model: Any, codec: Codec, task: str, n: int, skip: int) -> Score:
     """Decode a task's validation problems and score them."""
     began = time.monotonic()
     lessons = validation_lessons(task, n, skip)
     shape = shape_of(task)
-    decode = decode_causal if causal else decode_blocks
     prompts = [codec.prompt(lesson.example.prompt) for lesson in lessons]
-    ids, trace = decode(model, codec, prompts, shape)
+    ids, trace = decode_blocks(model, codec, prompts, shape)
     texts = tuple(codec.text(row) for row in ids.tolist())
     right = [passes(*pair) for pair in zip(lessons, texts, strict=True)]
     places = [answer_position(codec, task, text) for text in texts]
@@ -149,15 +130,13 @@ def evaluate(model: Any, codec: Codec, task: str, n: int, skip: int, *, causal: 
     )
 
 
-def open_model(folder: Path, *, causal: bool) -> Any:
+def open_model(folder: Path) -> Any:
     """The model of a work folder's checkpoint, or of a folder with exported weights."""
     checkpoint = folder / "checkpoint.pt"
     if not checkpoint.exists():
-        model = load_llada(folder)
-        model.config.is_causal = causal
-        return model
+        return load_llada(folder)
     state = torch.load(checkpoint, weights_only=True)["model"]
-    model = build_model(Settings().model, state["lm_head.weight"].shape[0], causal=causal)
+    model = build_model(Settings().model, state["lm_head.weight"].shape[0])
     model.load_state_dict(state)
     return model.eval()
 
@@ -166,7 +145,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="Work folder of a training, or exported weights.")
     parser.add_argument("--tokenizer", type=Path, help="Its folder, if another.")
-    parser.add_argument("--causal", action="store_true", help="Decode from left to right.")
     parser.add_argument("-n", type=int, default=32, help="Problems per task.")
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--tasks", nargs="*", default=list(MIXTURE))
@@ -175,9 +153,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     codec = Codec.load(options.tokenizer or options.folder)
-    model = open_model(options.folder, causal=options.causal)
+    model = open_model(options.folder)
     for task in options.tasks:
-        score = evaluate(model, codec, task, options.n, options.skip, causal=options.causal)
+        score = evaluate(model, codec, task, options.n, options.skip)
         print(score, flush=True)
         for i in score.wrong[: options.wrong]:
             lesson = validation_lessons(task, 1, options.skip + i)[0]

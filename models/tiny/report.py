@@ -12,15 +12,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from settings import PHASES, SHAPES, PhaseSettings, Settings
+from settings import MASKED, PHASES, PROBES, SHAPES, PhaseSettings, Settings
 
-LABELS = {
-    "causal": "causal",
-    "letters": "causal, mostly letters",
-    "masked letters": "masked, mostly letters",
-    "masked": "masked",
-}
-COLOURS = dict(zip(LABELS, ("#8a8a8a", "#c77d11", "#5fa8a0", "#1f5fa8"), strict=True))
+LABELS = {PROBES: "probes", MASKED: "masked denoising"}
+COLOURS = {PROBES: "#8a8a8a", MASKED: "#1f5fa8"}
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]

@@ -1,6 +1,5 @@
 """Every number the training of the embedded model depends on."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from c4.tasks.problems import EVALUATION
@@ -23,65 +22,31 @@ SHAPES = {
 """One shape per family, as short as the answers allow."""
 
 MIXTURE = {
-    "mmlu": 1.6,
-    "arc_c": 1.6,
-    "hellaswag": 1.4,
-    "winogrande": 1.6,
-    "piqa": 1.4,
-    "truthfulqa": 1.2,
+    "mmlu": 3.0,
+    "arc_c": 2.5,
+    "hellaswag": 1.5,
+    "winogrande": 2.5,
+    "piqa": 1.2,
+    "truthfulqa": 2.0,
     "gsm8k": 2.0,
     "math": 1.5,
     "svamp": 0.8,
     "asdiv": 0.7,
     "gsmhard": 1.3,
-    "humaneval": 1.3,
-    "mbpp": 1.6,
+    "humaneval": 1.2,
+    "mbpp": 1.5,
 }
 """How often each task is drawn, relative to the others."""
-
-LETTERS_MIXTURE = {
-    "mmlu": 5.0,
-    "arc_c": 4.0,
-    "hellaswag": 3.0,
-    "winogrande": 4.0,
-    "piqa": 1.5,
-    "truthfulqa": 4.0,
-    "gsm8k": 1.0,
-    "math": 0.7,
-    "svamp": 0.5,
-    "asdiv": 0.5,
-    "gsmhard": 1.0,
-    "humaneval": 0.7,
-    "mbpp": 0.7,
-}
-"""The same for the phases that are about letters."""
-
-MASKED_MIXTURE = {
-    "mmlu": 4.0,
-    "arc_c": 2.5,
-    "hellaswag": 1.3,
-    "winogrande": 3.0,
-    "piqa": 1.0,
-    "truthfulqa": 2.5,
-    "gsm8k": 2.0,
-    "math": 1.5,
-    "svamp": 0.8,
-    "asdiv": 0.7,
-    "gsmhard": 1.4,
-    "humaneval": 1.2,
-    "mbpp": 1.4,
-}
-"""The same for the last phase: what letters lack, they are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """The network's size."""
 
-    width: int = 160
-    layers: int = 4
+    width: int = 144
+    layers: int = 5
     heads: int = 4
-    mlp_width: int = 448
+    mlp_width: int = 400
     rope_theta: float = 10_000.0
     max_length: int = 512
     init_std: float = 0.02
@@ -92,68 +57,37 @@ class PhaseSettings:
     """One phase of training. Its schedule runs on training seconds, so that it ends on time."""
 
     name: str
-    masked: bool
-    """Whether the model denoises; else it writes from left to right."""
+    """`probes` or `masked`."""
     minutes: float
     first_problem: int
     """Far from those of the other phases, so that no problem is seen twice."""
-    mixture: Mapping[str, float] = field(default_factory=lambda: MIXTURE)
-    letter_last_share: float = 0.0
-    """Letter problems answered with the text first and the letter behind it: to find the letter
-    that stands before a text is half of choosing one."""
-    every_choice_share: float = 0.0
-    """Letter problems whose answer goes on with all other choices: a letter to find in each."""
     matrix_rate: float
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
     """Peak rate of AdamW, which trains the rest."""
-    batch_tokens: int = 4608
+    batch_tokens: int = 3072
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
     floor: float = 0.02
     """Share of the peak at which the cosine ends."""
 
 
+PROBES, MASKED = "probes", "masked"
+
 PHASES = (
     PhaseSettings(
-        name="causal",
-        masked=False,
-        minutes=32.0,
+        name=PROBES,
+        minutes=45.0,
         first_problem=EVALUATION,
-        letter_last_share=0.5,
         matrix_rate=0.02,
         other_rate=3e-3,
     ),
     PhaseSettings(
-        name="letters",
-        masked=False,
-        minutes=7.0,
-        first_problem=5_000_000,
-        mixture=LETTERS_MIXTURE,
-        letter_last_share=0.3,
-        matrix_rate=0.015,
-        other_rate=3e-3,
-    ),
-    PhaseSettings(
-        name="masked letters",
-        masked=True,
-        minutes=10.0,
-        first_problem=8_000_000,
-        mixture=LETTERS_MIXTURE,
-        every_choice_share=0.5,
-        matrix_rate=0.012,
-        other_rate=3e-3,
-        floor=0.7,
-    ),
-    PhaseSettings(
-        name="masked",
-        masked=True,
-        minutes=36.0,
+        name=MASKED,
+        minutes=60.0,
         first_problem=10_000_000,
-        mixture=MASKED_MIXTURE,
-        batch_tokens=2048,
         matrix_rate=0.01,
-        other_rate=2.5e-3,
+        other_rate=2e-3,
     ),
 )
 
@@ -166,12 +100,16 @@ class Settings:
     """The whole run."""
 
     seed: int = 0
-    vocabulary: int = 1013
+    vocabulary: int = 1000
     """Tokens, the 256 bytes and the specials included."""
     pool: int = 2048
     """Problems sorted by length at a time, to be cut into batches."""
     length_noise: float = 8.0
     """Tokens by which the sorting may err."""
+    probe_blocks: tuple[int, ...] = (1, 1, 2, 4, 8)
+    """Sizes of the blocks that are probed, one drawn for each row."""
+    probe_ends: int = 2
+    """End tokens that are probed behind a response."""
     uniform_share: float = 0.4
     """Rows of the masked phase with a random share masked; the rest are semi-autoregressive."""
     varied_length_share: float = 0.15

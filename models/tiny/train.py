@@ -1,9 +1,9 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
-First causally, as an ordinary language model, then as a masked denoiser without the causal mask,
-with a while mostly on letters on either side of the change. Phases run on a clock of training
-seconds kept in the checkpoint: started again, the script goes on where it was, and the learning
-rate reaches its end when the time is up.
+First with probes: every block of a response is predicted in one pass, from copies that see what
+stands before them. Then as the decode meets it, with masks in the sequence itself. Phases run on a
+clock of training seconds kept in the checkpoint: started again, the script goes on where it was,
+and the learning rate reaches its end when the time is up.
 """
 
 import argparse
@@ -94,10 +94,22 @@ def batch_loss(model: Any, batch: Batch, ranks: Ranks) -> torch.Tensor:
     targets = torch.from_numpy(batch.targets[mine]).flatten()
     weights = torch.from_numpy(batch.weights[mine]).flatten()
     chosen = (weights > 0).nonzero().squeeze(1)
-    hidden = model.model(input_ids=torch.from_numpy(batch.inputs[mine]))[0]  # (rows, length, width)
+    inputs = torch.from_numpy(batch.inputs[mine])
+    hidden = model.model(input_ids=inputs, **sight_of(batch, mine))[0]  # (rows, length, width)
     logits = model.lm_head(hidden.flatten(0, 1)[chosen])  # (chosen, vocabulary)
     losses = cross_entropy(logits, targets[chosen], reduction="none")
     return (losses * weights[chosen]).sum() / float(batch.weights.sum())
+
+
+def sight_of(batch: Batch, mine: slice) -> dict[str, torch.Tensor]:
+    """Positions and attention of a batch in which not everybody sees everybody."""
+    if batch.sight is None:
+        return {}
+    arrays = (batch.sight.positions, batch.sight.order, batch.sight.limit, batch.sight.group)
+    positions, order, limit, group = (torch.from_numpy(array[mine]) for array in arrays)
+    before = order[:, None, :] <= limit[:, :, None]  # (rows, length, length)
+    together = (group[:, None, :] == group[:, :, None]) & (group[:, :, None] > 0)
+    return {"position_ids": positions, "attention_mask": (before | together)[:, None]}
 
 
 class Trainer:
@@ -111,7 +123,7 @@ class Trainer:
         self.asked_to_stop = self.stopping = False
         torch.manual_seed(settings.seed)
         vocabulary = self.codec.tokenizer.get_vocab_size()
-        self.model = build_model(settings.model, vocabulary, causal=True)
+        self.model = build_model(settings.model, vocabulary)
         self._resume()
         if ranks.rank == 0:
             signal.signal(signal.SIGTERM, self._stop)
@@ -151,7 +163,6 @@ class Trainer:
             self._optimizers_of_phase()
 
     def _run_phase(self, phase: PhaseSettings) -> None:
-        self.model.config.is_causal = not phase.masked
         recent: list[float] = []
         clock = time.monotonic()
         stream = Stream(self.settings, self.codec, phase)
@@ -215,7 +226,7 @@ class Trainer:
         """Keep the phase's weights in LLaDA's format."""
         if self.ranks.rank > 0:
             return
-        folder = self.work / phase.replace(" ", "-")
+        folder = self.work / phase
         folder.mkdir(exist_ok=True)
         save_llada(self.model.state_dict(), self.settings.model, self.codec, folder)
         log.info("%s phase done: %s", phase, self.progress)
@@ -256,8 +267,8 @@ def main() -> None:
 def watch(folder: Path, n: int = 100) -> dict[str, Any]:
     """The finished model's size and its accuracy by the monitor's quick decode."""
     torch.set_num_threads(2)
-    codec, model = Codec.load(folder), open_model(folder, causal=False)
-    scores = [evaluate(model, codec, task, n, 0, causal=False) for task in MIXTURE]
+    codec, model = Codec.load(folder), open_model(folder)
+    scores = [evaluate(model, codec, task, n, 0) for task in MIXTURE]
     for score in scores:
         log.info("%s", score)
     return {

@@ -39,8 +39,8 @@ def llada_name(name: str) -> str:
     return f"model.transformer.blocks.{layer}.{INNER[inner]}.weight"
 
 
-def build_model(settings: ModelSettings, vocabulary: int, *, causal: bool) -> LlamaForCausalLM:
-    """A fresh network; not causal, every position sees every other."""
+def build_model(settings: ModelSettings, vocabulary: int) -> LlamaForCausalLM:
+    """A fresh network in which every position sees every other."""
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=settings.width,
@@ -55,7 +55,7 @@ def build_model(settings: ModelSettings, vocabulary: int, *, causal: bool) -> Ll
         use_cache=False,
         rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta},
     )
-    config.is_causal = causal
+    config.is_causal = False
     return LlamaForCausalLM(config)
 
 
@@ -125,7 +125,7 @@ def load_llada(folder: Path) -> LlamaForCausalLM:
         rope_theta=config["rope_theta"],
         max_length=config["max_sequence_length"],
     )
-    model = build_model(settings, config["vocab_size"], causal=False)
+    model = build_model(settings, config["vocab_size"])
     tensors = load_file(folder / "model.safetensors")
     model.load_state_dict({name: tensors[llada_name(name)] for name in model.state_dict()})
     return model.eval()
