@@ -1,4 +1,4 @@
-"""Analysis: what recordings say, as frames and numbers. Draws nothing."""
+"""Analysis: what recordings say, as frames and numbers. Draws nothing, and decodes nothing."""
 
 from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, time_shares
 from c4.analysis._calibrations import CALIBRATIONS, calibration_table, find_calibrations

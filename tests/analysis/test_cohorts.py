@@ -74,6 +74,12 @@ def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):
     assert methods == 2  # `c4,H=2` is no method of its own
 
 
+def test_a_difference_is_not_stored_as_an_accuracy(evidence):
+    (table,) = make_report(["paired"], evidence, paper=False)
+    assert table.marked == "difference"
+    assert "accuracy" not in table.rows.columns
+
+
 def test_timings_stand_only_beside_the_shape_they_are_of(evidence):
     assert (
         evidence.bench["cohort"].to_list() == evidence.cohorts.filter(length=12)["cohort"].to_list()

@@ -1,9 +1,20 @@
 """The published numbers, and how tables show them."""
 
+import json
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
-from c4.analysis import Column, ReportTable, TableFormat, published, render_tables
+from c4.analysis import (
+    Column,
+    ReportTable,
+    TableFormat,
+    calibration_table,
+    find_calibrations,
+    published,
+    render_tables,
+)
 from c4.analysis._published import beside
 from c4.record import METHODS
 from c4.tasks import TASKS
@@ -71,3 +82,48 @@ def test_latex_is_escaped(table):
 def test_csv_keeps_numbers_as_they_are(table):
     text = render_tables([table], TableFormat.CSV)
     assert pl.read_csv(text.encode(), comment_prefix="#").equals(table.rows)
+
+
+def test_json_names_what_it_stores(table):
+    (stored,) = json.loads(render_tables([table], TableFormat.JSON))
+    assert stored["rows"] == table.rows.to_dicts()
+
+
+def test_calibration_files_become_rows(tmp_path):
+    cohort = {"identity": {"model": "tiny", "task": "math"}, "trajectories": [0, 1, 2]}
+    tried = [
+        {"tau": 0.5, "p_min": 3, "worst_drop": 5.0},
+        {"tau": 0.7, "p_min": 3, "worst_drop": 1.5},
+    ]
+    frozen = {
+        "gate": "cvee",
+        "parameters": {"tau": 0.7, "p_min": 3},
+        "pool": [cohort, cohort | {"identity": {"model": "tiny", "task": "mmlu"}}],
+        "table": tried,
+        "seconds": 0.25,
+    }
+    (tmp_path / "frozen.json").write_text(json.dumps(frozen))
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    paths = find_calibrations(tmp_path)
+    assert [path.name for path in paths] == ["frozen.json"]
+    pool = [
+        recorded(cohort["identity"], passes=8, seconds=0.5, indices=[0, 1, 2, 3])
+        for cohort in frozen["pool"]
+    ]
+    row = calibration_table(paths, pool).row(0, named=True)
+    assert row["pool"] == "math, mmlu"
+    assert (row["trajectories"], row["settings"]) == (6, 2)
+    assert (row["forward_passes"], row["decode_seconds"]) == (48, 3.0)
+    assert (row["chosen"], row["worst_drop"]) == ("tau=0.7, p_min=3", 1.5)
+    assert row["search_seconds"] == 0.25
+    gone = calibration_table(paths, pool[:1]).row(0, named=True)
+    assert gone["forward_passes"] is gone["decode_seconds"] is None
+
+
+def recorded(identity, *, passes, seconds, indices):
+    """As much of a recording as a calibration's cost is counted from."""
+    rows = [
+        SimpleNamespace(trajectory=i, forward_passes=passes, wall_seconds=seconds) for i in indices
+    ]
+    return SimpleNamespace(manifest=SimpleNamespace(identity=identity), rows=lambda: iter(rows))

@@ -1,0 +1,89 @@
+"""Recordings whose answers are known step by step: they appear, go, and come back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from c4.analysis import gate_signals, phase_summary, phase_table, stabilization, trace_table
+from c4.models import Denoiser, Reading
+from c4.record import RecordConfig, load_planned, open_run, plan_recording, start_recording
+from c4.replay import FixedProgress
+
+STEPS = 24
+TAIL = 16
+"""Where GSM8K's answer is looked for, of 24 positions."""
+
+RETURNS = ["7"] * 4 + [None] * 4 + ["9"] * 4 + ["7"] * 12
+EARLY = ["5"] * STEPS
+NEVER = ["3"] * 10 + [None] * 14
+
+
+class Spoken(Denoiser):
+    """Says a script's answer at the end of the buffer, surely, and dots elsewhere."""
+
+    def __init__(self, model, scripts):
+        super().__init__(model.denoiser.model, mask_id=model.denoiser.mask_id, shift=False)
+        self.letters = model.tokenizer.backend_tokenizer
+        self.answers = [answer for script in scripts for answer in script]
+
+    def read(self, ids, start):
+        answer = self.answers.pop(0)
+        text = "." * TAIL + (answer or ".") * (STEPS - TAIL)
+        token = np.array(self.letters.encode(text).ids, dtype=np.int64)
+        sure = np.full(STEPS, 0.9, dtype=np.float32)
+        return Reading(token, sure, sure * 10, 1 - sure)
+
+
+@pytest.fixture(scope="module")
+def run(random_llada, tmp_path_factory):
+    config = RecordConfig(
+        task="gsm8k",
+        model=str(random_llada),
+        source="embedded",
+        n=3,
+        skip=40,
+        out=tmp_path_factory.mktemp("scripted"),
+    )
+    plan = plan_recording(config)
+    model = load_planned(plan)
+    model = replace(model, denoiser=Spoken(model, [RETURNS, EARLY, NEVER]))
+    with start_recording(plan, model) as recording:
+        list(recording)
+    return open_run(plan.folder)
+
+
+def test_an_answer_that_goes_and_returns_settles_when_it_returns(run):
+    frame = stabilization(run)
+    assert frame["stabilization"].to_list() == [13 / STEPS, 1 / STEPS, None]
+    assert frame["first_appearance"].to_list() == [1 / STEPS, 1 / STEPS, None]
+
+
+def test_a_premature_exit_is_early_by_what_was_missing(run):
+    gates = {"soon": FixedProgress(0.25), "late": FixedProgress(0.75)}
+    phases = phase_table(run, gates)
+    soon = phases.filter(gate="soon")
+    assert soon["exit"].to_list() == [0.25] * 3
+    assert soon["premature"].to_list() == [True, False, True]
+    assert soon["early_by"].to_list() == [pytest.approx(7 / STEPS), None, None]
+    assert phases.filter(gate="late")["premature"].to_list() == [False, False, True]
+    summary = phase_summary(phases).filter(gate="soon").row(0, named=True)
+    assert summary["premature"] == pytest.approx(2 / 3)
+    assert summary["early_by"] == pytest.approx(7 / STEPS)
+
+
+def test_a_trace_shows_the_answer_come_go_and_return(run):
+    trace = trace_table(run, 40, {})
+    digits = [value and value[0] for value in trace["candidate"].to_list()]
+    assert digits == RETURNS
+    assert trace["settled"].to_list() == [step >= 13 for step in range(1, STEPS + 1)]
+    assert trace["final"].to_list() == [answer == "7" for answer in RETURNS]
+
+
+def test_moments_are_where_answers_settle_and_gates_stop(run):
+    moments = gate_signals([run], {"soon": FixedProgress(0.25)}).filter(signal="confidence")
+    settled = moments.filter(kind="settled").select("trajectory", "progress")
+    assert settled.rows() == [(40, 13 / STEPS), (41, 1 / STEPS)]
+    stops = moments.filter(kind="trigger")
+    assert stops["progress"].to_list() == [0.25] * 3
+    assert stops["value"].to_list() == pytest.approx([0.9] * 3, abs=1e-2)
