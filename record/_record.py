@@ -143,9 +143,16 @@ class Recording:
         )
 
     def decode_again(self, row: TrajectoryRow, gate: ExitGate) -> Decoded:
-        """Decode a recorded example anew, under a gate; nothing is kept."""
+        """Decode a recorded example anew, by the same rule but under a gate; nothing is kept."""
+        method = self.plan.method
         prompt = np.array(row.prompt_ids, dtype=np.int64)
-        return decode(self.model.denoiser, prompt, self.plan.shape, gate=gate)
+        return decode(
+            self.model.denoiser,
+            prompt,
+            self.plan.shape,
+            rule=method.rule if method else None,
+            gate=gate,
+        )
 
     def _finish(self, finished: Finished, part: range) -> TrajectoryRow:
         """Make a decode safe, and seal its part if it was the last one missing."""

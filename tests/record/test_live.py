@@ -29,7 +29,6 @@ from c4.record import (
     write_part,
 )
 from c4.replay import MethodChoice, make_gate, plan_methods, replay
-from c4.tasks import TASKS
 
 
 @pytest.fixture
@@ -213,6 +212,19 @@ def test_a_gate_over_a_recorded_sampler_is_the_two_together(config, task):
             )
 
 
+def test_decoding_again_is_done_by_the_method_s_rule(config):
+    class Never:
+        def fires(self, view):
+            return False
+
+    (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.01"]))
+    with start_recording(plan) as recording:
+        for row in list(recording):
+            again = recording.decode_again(row, Never())
+            assert again.ids.tolist() == row.final_ids
+            assert again.steps == row.forward_passes < plan.shape.steps
+
+
 def test_wino_takes_back_and_says_so(config):
     wide = replace(config, length=32, block=16)
     folder, _ = run(wide, "wino", "wino.tau=0.01", recorded=True)
@@ -321,14 +333,6 @@ def test_a_baseline_is_found_under_any_label(config):
     folder, _ = run(config, "c4")
     run(config, "baseline", label="whole")
     assert summarise_live(folder).drop is not None
-
-
-def test_every_paper_task_has_settings_for_every_method():
-    from c4.replay import resolve_methods
-
-    for task in TASKS.values():
-        for method in resolve_methods(MethodChoice(list(METHODS)), task):
-            assert method.label in METHODS
 
 
 def test_plain_readers_see_the_results_with_model_task_and_method(config):
