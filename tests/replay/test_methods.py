@@ -6,7 +6,7 @@ import math
 import pytest
 
 from c4.errors import ConfigError
-from c4.record import CCTC, KLASS, METHODS, WINO, Threshold
+from c4.record import CCTC, KLASS, METHODS, WINO, Schedule, SlowFast, Threshold
 from c4.replay import GATES, MethodChoice, resolve_methods
 from c4.replay._registry import SAMPLERS
 from c4.tasks import TASKS
@@ -41,6 +41,35 @@ def test_klass_has_the_paper_s_settings(task, dream, tau, epsilon):
 def test_wino_has_the_paper_s_settings(task, tau):
     for method in ("wino", "wino+cvee"):
         assert resolve(method, task=task).rule == WINO(tau=tau, tau_back=0.9)
+
+
+TABLE_3 = {  # by family; KLASS and WINO have tests of their own
+    "letters": ((7.5, 5.0, 2.5), "cosine", 0),
+    "long_reasoning": ((8.0, 5.0, 3.5), "linear", 4),
+    "code": ((7.5, 5.0, 4.5), "cosine", 4),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_the_paper_s_settings_under_every_method(task):
+    (high, mid, low), curve, patience = TABLE_3[TASKS[task].family]
+    methods = resolve_methods(MethodChoice(list(METHODS)), TASKS[task])
+    gates = {method.label: method.gate_settings for method in methods}
+    rules = {method.label: method.rule for method in methods}
+    assert list(rules) == list(METHODS)
+    assert gates["prophet"] == {"high": high, "mid": mid, "low": low}
+    sched = {"high": high, "low": low, "curve": curve, "patience": patience}
+    assert sched.items() <= gates["sched"].items()
+    assert gates["confidence"] == {"tau": 0.7}
+    assert gates["stability"] == {"gamma": 2.0, "p_min": 3}
+    assert gates["fixed-patience"] == {"tau": 0.7, "p_min": 3}
+    for name in ("cvee", "cctc-core", "cctc", "c4", "wino+cvee"):
+        assert gates[name] == {"tau": 0.7, "gamma": 2.0, "p_min": 3}
+    assert rules["c4"] == CCTC(tau=0.8, H=1, confirm=True, blocks="all")
+    assert rules["fast-dllm"] == Threshold(tau=0.9)
+    assert rules["slowfast"] == SlowFast(explore=6, tau_span=0.3, tau=0.9, spread=1.0)
+    for name in ("baseline", "prophet", "sched", "confidence", "stability", "fixed-patience"):
+        assert rules[name] == Schedule()
 
 
 def test_the_ladder_adds_one_thing_a_rung():
