@@ -90,7 +90,7 @@ class Recording:
         self.writer = writer
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
         self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
-        self._check_problems()
+        self._check_recorded()
         encode_prompts(plan, model, self._missing())  # all of them fit, or nothing is decoded
 
     def __len__(self) -> int:
@@ -206,25 +206,27 @@ class Recording:
             wall_seconds=wall,
         )
 
-    def _check_problems(self) -> None:
+    def _check_recorded(self) -> None:
         """Refuse to go on where the same numbers now stand for other problems.
 
         Prompts come from code as well as from data, so no other part of the identity shows it.
+        What was sealed without a grade stays so, and who asks for grades is told.
         """
-        for index, prompt in recorded_prompts(self.plan):
-            sample = self.wanted.get(index)
-            if sample is not None and sample.example.prompt != prompt:
+        sealed, ungraded = self.writer.sealed, 0
+        for row in open_any(self.plan.folder).rows():
+            sample = self.wanted.get(row.trajectory)
+            if sample is None:
+                continue
+            if sample.example.prompt != row.prompt:
                 raise RunError(
-                    f"{self.plan.folder}: example {index} was recorded with another prompt than "
-                    f"{self.plan.task.name} gives it now; use --out for a place of its own, or "
-                    "--fresh to throw the old one away"
+                    f"{self.plan.folder}: example {row.trajectory} was recorded with another "
+                    f"prompt than {self.plan.task.name} gives it now; use --out for a place of "
+                    "its own, or --fresh to throw the old one away"
                 )
-
-
-def recorded_prompts(plan: Plan) -> Iterator[tuple[int, str]]:
-    """The examples that a folder holds already, by number."""
-    for row in open_any(plan.folder).rows():
-        yield row.trajectory, row.prompt
+            ungraded += row.correct is None and row.trajectory in sealed
+        if ungraded and self.plan.config.graded:
+            advice = "%d examples were made with --no-grade; grade them with: c4 grade '%s'"
+            log.warning(advice, ungraded, self.plan.folder)
 
 
 def live_facts(decoded: Decoded, method: LiveMethod) -> LiveFacts:

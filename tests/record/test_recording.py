@@ -280,6 +280,20 @@ def test_an_interrupted_grading_keeps_what_it_gave(config):
     assert len(list(regrade(plan.folder))) == 3
 
 
+def test_asking_for_grades_of_what_has_none_says_how_to_get_them(config, caplog):
+    plan, _ = record_all(replace(config, graded=False, n=2))
+    record_all(replace(config, graded=False, n=2))
+    assert "c4 grade" not in caplog.text
+    record_all(config)
+    assert f"2 examples were made with --no-grade; grade them with: c4 grade '{plan.folder}'" in (
+        caplog.text
+    )
+    list(regrade(plan.folder))
+    caplog.clear()
+    record_all(config)
+    assert "c4 grade" not in caplog.text
+
+
 def test_what_was_not_graded_can_be_graded_later(config):
     plan, _ = record_all(replace(config, graded=False))
     assert summarise(plan.folder).accuracy is None
