@@ -11,9 +11,12 @@ SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
 
-# The pictures of README.md, drawn anew from the demonstration's recordings.
-docs-figures: demo
-	$(BIN)/c4 figures stabilization phase-diagram --runs demo-out/runs --out docs/figures --format png
+# The pictures of README.md, drawn anew from recordings of their own: 20 evaluation examples a task.
+docs-figures: $(VENV)/.installed
+	for task in mmlu gsm8k math humaneval; do \
+		$(BIN)/c4 record --task $$task --n 20 --out docs-out || exit 1; \
+	done
+	$(BIN)/c4 figures stabilization phase-diagram --runs docs-out --out docs/figures --format png
 
 test: lint types unit
 
@@ -43,4 +46,4 @@ $(VENV)/.installed: $(VENV)/.ready $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info demo-out
+	rm -rf $(VENV) build *.egg-info demo-out docs-out
