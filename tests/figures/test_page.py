@@ -48,6 +48,21 @@ def test_text_never_becomes_markup(hung, tmp_path):
     assert image == {"src": "figures/phase-diagram.png", "alt": NASTY}
 
 
+def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missing(tmp_path):
+    rows = pl.DataFrame({"difference": [-5.0, 1.0], "past": [True, False]})
+    columns = [Column("difference", "Δ", 1, signed=True)]
+    full = ReportTable("full", "Full", columns, rows, (), "difference")
+    empty = ReportTable("empty", "Empty", columns, rows.clear(), ["all of it"], "difference")
+    write_page(tmp_path / "index.html", "t", "i", [], [full, empty])
+    page = Tags()
+    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    marked = [tag for tag, attrs in page.tags if attrs.get("class") == "past"]
+    assert marked == ["td", "p"]
+    assert "a drop past 2.0 points" in page.text
+    assert "Missing: all of it" in page.text
+    assert [tag for tag, _ in page.tags].count("table") == 1
+
+
 def test_a_figure_comes_with_the_data_it_was_drawn_from(hung):
     data = pl.read_csv(hung.data)
     assert data.height == hung.frame.height
