@@ -139,6 +139,8 @@ BENCH = pa.schema(
 PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
 TEMPORARY = ".tmp"
 ROW_KEY = b"c4.trajectory"
+SHAPES_KEY = b"c4.shapes"
+"""In a part of cells: number, steps and positions of each trajectory, so that it reads alone."""
 """Where a pending file keeps its trajectory row, so that one rename finishes both."""
 LIVE_KEY = b"c4.live"
 """Where it keeps what only a live run knows."""

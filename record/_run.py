@@ -1,5 +1,6 @@
 """Reading a recording back: trajectories one at a time, never more than a part in memory."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from c4.errors import RunError
 from c4.record._cells import Cells, batch_cells
 from c4.record._format import (
     ROW_KEY,
+    SHAPES_KEY,
     Manifest,
     Part,
     list_parts,
@@ -26,7 +28,6 @@ from c4.tasks import Shape
 
 LIVE_PATTERN = "**/method=*/manifest.json"
 """Where live runs lie below a root, be it above their `live` folder or inside."""
-SHAPE_COLUMNS = ["trajectory", "forward_passes", "length"]
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,11 @@ class Run:
         """The same in batches of one shape, cells stacked: (n, steps, positions)."""
         try:
             file = open_part(part.cells)
-            table = None if part.rows is None else open_part(part.rows).read(columns=SHAPE_COLUMNS)
         except FileNotFoundError:
             found = self._sealed_since(part).trajectory(part.cells.first)
             yield [found.row.trajectory], found.cells[None]
             return
-        if table is None:
-            row = pending_row(file)
-            shapes = [(row.trajectory, row.forward_passes, row.length)]
-        else:
-            shapes = list(zip(*(table[name].to_pylist() for name in SHAPE_COLUMNS), strict=True))
+        shapes = cell_shapes(file)
         start = 0
         for batch in batch_cells(file, [(steps, length) for _, steps, length in shapes]):
             stop = start + len(batch.token)
@@ -174,6 +170,15 @@ def _find_parts(folder: Path) -> list[RunPart]:
     # A killed recording may have sealed a trajectory without removing its pending file.
     found |= {part.first: RunPart(part, None) for part in pending if part.first not in sealed}
     return [found[first] for first in sorted(found)]
+
+
+def cell_shapes(file: pq.ParquetFile) -> list[tuple[int, int, int]]:
+    """Number, steps and positions of the trajectories whose cells a file holds."""
+    shapes = file.schema_arrow.metadata.get(SHAPES_KEY)
+    if shapes is not None:
+        return [(number, steps, positions) for number, steps, positions in json.loads(shapes)]
+    row = pending_row(file)
+    return [(row.trajectory, row.forward_passes, row.length)]
 
 
 def pending_row(file: pq.ParquetFile) -> TrajectoryRow:

@@ -6,6 +6,7 @@ be repeated, so recovery after a kill is: look which files exist.
 """
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ from c4.record._format import (
     LIVE,
     LIVE_KEY,
     ROW_KEY,
+    SHAPES_KEY,
     TEMPORARY,
     TRAJECTORIES,
     Manifest,
@@ -48,7 +50,7 @@ from c4.record._format import (
 )
 from c4.record._live import pending_facts, pending_result
 from c4.record._rows import LiveFacts, TrajectoryRow
-from c4.record._run import pending_row
+from c4.record._run import cell_shapes, pending_row
 from c4.tasks import Grade, Shape
 
 RECORDED = ("cells", "trajectories")
@@ -112,6 +114,8 @@ def read_pending(part: Part) -> Finished:
 def seal_cells(files: Sequence[pq.ParquetFile]) -> bytes:
     """The cells of pending files as one part."""
     cells = pa.concat_tables([file.read().replace_schema_metadata() for file in files])
+    shapes = [shape for file in files for shape in cell_shapes(file)]
+    cells = cells.replace_schema_metadata({SHAPES_KEY: json.dumps(shapes).encode()})
     return encode_table(cells, **WRITE_OPTIONS)
 
 
