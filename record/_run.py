@@ -174,9 +174,11 @@ def _find_parts(folder: Path) -> list[RunPart]:
 
 def cell_shapes(file: pq.ParquetFile) -> list[tuple[int, int, int]]:
     """Number, steps and positions of the trajectories whose cells a file holds."""
-    shapes = file.schema_arrow.metadata.get(SHAPES_KEY)
-    if shapes is not None:
-        return [(number, steps, positions) for number, steps, positions in json.loads(shapes)]
+    metadata = file.schema_arrow.metadata or {}
+    if SHAPES_KEY in metadata:
+        return [(n, steps, length) for n, steps, length in json.loads(metadata[SHAPES_KEY])]
+    if ROW_KEY not in metadata:
+        raise RunError("the cells do not say their shapes: made before c4 0.1, record them again")
     row = pending_row(file)
     return [(row.trajectory, row.forward_passes, row.length)]
 
