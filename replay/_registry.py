@@ -2,8 +2,10 @@
 
 import difflib
 import re
+import sys
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, NotReplayable
@@ -75,10 +77,15 @@ def _find(name: str) -> Any:
             f"no gate named {name!r}; known here: {', '.join(near)}; one of your own is "
             "given as module:object"
         )
+    if str(Path.cwd()) not in sys.path:  # a console script does not look where it is called
+        sys.path.append(str(Path.cwd()))
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"cannot load the gate {name!r}: {error}") from error
+        raise ConfigError(
+            f"cannot load the gate {name!r}: {error}; the module must stand in this folder or be "
+            "installed"
+        ) from error
 
 
 def _checked(name: str, gate: Any) -> Gate:

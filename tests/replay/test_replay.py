@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -321,3 +323,16 @@ def test_verify_finds_live_decoding_and_replay_equal(random_llada, task):
     assert result.exit_code == 0
     assert len(checks) == 2 * 7
     assert all(check["agrees"] for check in checks)
+
+
+def test_a_gate_of_one_s_own_is_found_in_the_folder_where_c4_is_called(tmp_path):
+    (tmp_path / "gates_found_here.py").write_text(
+        "class Never:\n    def fires(self, s):\n        return s.step < 0\n"
+    )
+    code = (
+        "from c4.replay import make_gate; print(type(make_gate('gates_found_here:Never')).__name__)"
+    )
+    # As a console script does, and unlike python -c, without the folder on the path.
+    command = [sys.executable, "-c", f"import sys; sys.path[:1] = []; {code}"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "gates_found_here.Never" in run.stdout, run.stderr
