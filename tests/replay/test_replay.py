@@ -335,4 +335,4 @@ def test_a_gate_of_one_s_own_is_found_in_the_folder_where_c4_is_called(tmp_path)
     # As a console script does, and unlike python -c, without the folder on the path.
     command = [sys.executable, "-c", f"import sys; sys.path[:1] = []; {code}"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "gates_found_here.Never" in run.stdout, run.stderr
+    assert run.stdout == "Never\n", run.stderr
