@@ -1,8 +1,9 @@
 """`c4 bench`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -27,6 +28,9 @@ from c4.cli._decode import (
 )
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, show
+
+if TYPE_CHECKING:
+    from c4.record import LiveMethod, Plan, TimingProtocol
 
 HELP = """Time methods by the paper's protocol.
 
@@ -65,7 +69,7 @@ def bench_command(
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record import Bench, RecordConfig, TimingProtocol, load_planned, write_bench
+    from c4.record import RecordConfig, TimingProtocol
     from c4.replay import choose_live
 
     protocol = TimingProtocol(n=n, warmups=warmups, passes=passes)
@@ -92,9 +96,24 @@ def bench_command(
         )
         for name in dict.fromkeys(task)
     ]
-    with status(f"loading {model}"):
+    rows = time_methods(chosen, protocol)
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        show(render(rows))
+    if all(row["speedup"] is None for row in rows):
+        typer.echo("no speedup: there is no --method baseline in this call", err=True)
+
+
+def time_methods(
+    chosen: "Sequence[tuple[Plan, Sequence[LiveMethod]]]", protocol: "TimingProtocol"
+) -> list[dict[str, Any]]:
+    """Time every task's methods with one loaded model, and keep each task's table."""
+    from c4.record import Bench, load_planned, write_bench
+
+    with status(f"loading {chosen[0][0].checkpoint.name}"):
         loaded = load_planned(chosen[0][0])
-    rows: list[dict[str, Any]] = []
+    rows = []
     for plan, methods in chosen:
         bench = Bench(plan, methods, loaded, protocol)
         with progress(f"timing {plan.task.name}", len(bench)) as advance:
@@ -102,16 +121,9 @@ def bench_command(
                 advance(timed)
         table = bench.table()
         write_bench(plan, table)
-        rows += [
-            {"model": plan.checkpoint.name, "task": plan.task.name, **row}
-            for row in table.to_pylist()
-        ]
-    if as_json:
-        typer.echo(json.dumps(rows))
-    else:
-        show(render(rows))
-    if bench.baseline is None:  # the methods are the same for every task
-        typer.echo("no speedup: there is no --method baseline in this call", err=True)
+        names = {"model": plan.checkpoint.name, "task": plan.task.name}
+        rows += [names | row for row in table.to_pylist()]
+    return rows
 
 
 def render(rows: list[dict[str, Any]]) -> Table:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -36,7 +37,7 @@ from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
-    from c4.record import LiveSummary
+    from c4.record import LiveSummary, Plan
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     # Torch takes seconds to import; a command that does not decode should not wait for it.
-    from c4.record import RecordConfig, load_planned, start_recording, summarise_live
+    from c4.record import RecordConfig, summarise_live
     from c4.replay import plan_methods
 
     choice = choose_methods(method, settings, config, label)
@@ -113,7 +114,22 @@ def run_command(
             recorded=record,
         )
     ]
-    with status(f"loading {model}"):
+    decode_plans(plans)
+    summaries = [
+        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        for plan in plans
+    ]
+    if as_json:
+        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
+    else:
+        show(render(summaries))
+
+
+def decode_plans(plans: "Sequence[Plan]") -> None:
+    """Decode what every plan lacks, with one loaded model."""
+    from c4.record import load_planned, start_recording
+
+    with status(f"loading {plans[0].checkpoint.name}"):
         loaded = load_planned(plans[0])
     for plan in plans:
         with ExitStack() as stack:
@@ -123,14 +139,6 @@ def run_command(
             advance = stack.enter_context(progress(title, len(recording)))
             for row in recording:
                 advance(f"{row.forward_passes} steps")
-    summaries = [
-        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
-        for plan in plans
-    ]
-    if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
-    else:
-        show(render(summaries))
 
 
 def render(summaries: "list[LiveSummary]") -> Table:
