@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from settings import (
-    MASKED,
     MIXTURE,
     PHASES,
     SHAPES,
@@ -163,6 +162,13 @@ class Row:
     """Length of the response without end tokens."""
     has_letter: bool
     """Whether the response begins with the letter that is the answer."""
+    probed: bool
+    """Asked for by probes, or masked in the sequence itself."""
+
+    @property
+    def cost(self) -> int:
+        """Positions that it takes in a batch."""
+        return len(self.ids) + (len(self.ids) - self.prompt) * self.probed
 
 
 @dataclass(frozen=True)
@@ -216,37 +222,40 @@ class Stream:
             first = 0
 
     def _groups(self, number: int, rng: np.random.Generator) -> list[list[Row]]:
-        """A pool cut into groups of similar length, in random order."""
+        """A pool cut into groups of one kind and similar length, in random order."""
         weights = np.array(list(MIXTURE.values()))
         size = self.settings.pool
         drawn = rng.choice(len(weights), size=size, p=weights / weights.sum())
         start = self.phase.first_problem + size * number
         names = list(MIXTURE)
-        rows = [self._row(names[task], start + i, rng) for i, task in enumerate(drawn)]
+        probed = rng.random(size) < self.phase.probe_share
+        rows = [self._row(names[drawn[i]], start + i, bool(probed[i]), rng) for i in range(size)]
         # A little out of order, so that a batch is not all of one task.
         noise = rng.uniform(0, self.settings.length_noise, size)
-        order = np.argsort(noise + [self._cost(row) for row in rows])
-        rows = [rows[i] for i in order]
+        order = np.argsort(noise + [row.cost for row in rows])
+        groups = []
+        for kind in (True, False):
+            groups += self._cut([rows[i] for i in order if rows[i].probed == kind])
+        return [groups[i] for i in rng.permutation(len(groups))]
+
+    def _cut(self, rows: list[Row]) -> list[list[Row]]:
+        """Sorted rows cut into batches of the phase's size."""
         groups, at = [], 0
         while at < len(rows):
-            longest = max(self._cost(row) for row in rows[at : at + 32])
+            longest = max(row.cost for row in rows[at : at + 32])
             fit = max(1, self.phase.batch_tokens // longest)
             # What would be left over joins the last batch: a batch of a few rows is all noise.
             fit = len(rows) - at if len(rows) - at < 1.25 * fit else fit
             groups.append(rows[at : at + fit])
             at += fit
-        return [groups[i] for i in rng.permutation(len(groups))]
+        return groups
 
-    def _cost(self, row: Row) -> int:
-        """Positions that a row takes in a batch."""
-        return len(row.ids) + (len(row.ids) - row.prompt) * (self.phase.name != MASKED)
-
-    def _row(self, task: str, index: int, rng: np.random.Generator) -> Row:
+    def _row(self, task: str, index: int, probed: bool, rng: np.random.Generator) -> Row:
         one = lesson(task, index)
         prompt = self.codec.prompt(one.example.prompt)
         response = self.codec.response(one.response)
         ends = self.settings.probe_ends
-        if self.phase.name == MASKED:
+        if not probed:
             ends = max(1, self._length(task, len(response), rng) - len(response))
         return Row(
             task,
@@ -254,6 +263,7 @@ class Stream:
             prompt=len(prompt),
             response=len(response),
             has_letter=TASKS[task].family == "letters",
+            probed=probed,
         )
 
     def _length(self, task: str, response: int, rng: np.random.Generator) -> int:
@@ -265,7 +275,7 @@ class Stream:
         return int(rng.integers(low, max(low, shape.length + shape.block) + 1))
 
     def _batch(self, rows: list[Row], rng: np.random.Generator, place: tuple[int, int]) -> Batch:
-        make = self._masked if self.phase.name == MASKED else self._probes
+        make = self._probes if rows[0].probed else self._masked
         inputs, targets, weights, sight = make(rows, rng)
         weights = np.where(targets == IGNORED, 0, weights).astype(np.float32)
         problems = Counter(row.task for row in rows)

@@ -65,6 +65,8 @@ class PhaseSettings:
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
     """Peak rate of AdamW, which trains the rest."""
+    probe_share: float = 1.0
+    """Rows that are probed; the others are masked in the sequence itself."""
     batch_tokens: int = 3072
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
@@ -77,17 +79,18 @@ PROBES, MASKED = "probes", "masked"
 PHASES = (
     PhaseSettings(
         name=PROBES,
-        minutes=45.0,
+        minutes=42.0,
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
     ),
     PhaseSettings(
         name=MASKED,
-        minutes=60.0,
+        minutes=54.0,
         first_problem=10_000_000,
         matrix_rate=0.01,
         other_rate=2e-3,
+        probe_share=0.3,
     ),
 )
 
@@ -111,9 +114,9 @@ class Settings:
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
     uniform_share: float = 0.4
-    """Rows of the masked phase with a random share masked; the rest are semi-autoregressive."""
+    """Rows masked in the sequence of which a random share is; the rest are semi-autoregressive."""
     varied_length_share: float = 0.15
-    """Rows of the masked phase whose generation is not exactly the family's length."""
+    """Rows masked in the sequence whose generation is not exactly the family's length."""
     end_weight: float = 0.2
     """Loss weight of end tokens after the first."""
     letter_weight: float = 4.0
