@@ -1,6 +1,5 @@
 """The paper's tables, from what is on disk."""
 
-import difflib
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from c4.analysis._published import beside
 from c4.analysis._render import Column, ReportTable, without_unpublished
 from c4.analysis._stabilization import stabilization_summary
 from c4.analysis._sweeps import scaling_table, wino_table
-from c4.errors import ConfigError
+from c4.errors import unknown_name
 from c4.record import LiveRun, Run
 
 MAIN_METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
@@ -44,8 +43,7 @@ def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> lis
     """
     for name in names:
         if name not in REPORTS and name != "all":
-            near = difflib.get_close_matches(name, REPORTS, n=3) or [*REPORTS, "all"]
-            raise ConfigError(f"no report named {name!r}; known here: {', '.join(near)}")
+            raise unknown_name("report", name, [*REPORTS, "all"])
     wanted = [make for name, make in REPORTS.items() if name in names or "all" in names]
     return [without_unpublished(table) for make in wanted for table in make(evidence, paper)]
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -58,8 +59,20 @@ app = typer.Typer(
 )
 
 
+def show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"c4 {version('c4-dlm')}")
+        raise typer.Exit()
+
+
 @app.callback()
 def configure(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
 ) -> None:
     handler = RichHandler(console=console, show_path=False, show_time=False)

@@ -1,6 +1,7 @@
 """`c4 calibrate`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from c4.errors import ConfigError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from c4.replay import Calibration
 
 HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
 
@@ -73,16 +76,9 @@ def calibrate_command(
         split_cohorts,
     )
 
-    asked = dict(_split(text) for text in settings or [])
-    if gamma is not None:
-        asked["gamma"] = gamma
-    grid = make_grid(gate, asked)
+    grid = make_grid(gate, _asked(settings, gamma))
     promise = Promise(
-        tolerance=tolerance,
-        risk=risk,
-        delta=delta,
-        loss=Loss(loss),
-        control=Control(control),
+        tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     tasks = task or _default_tasks(runs, model)
     with status("reading signals"):
@@ -92,37 +88,55 @@ def calibrate_command(
         result = calibrate(grid, chosen_on, promise)
         held_out = evaluate_setting(result, tried_on)
     save_calibration(out, result, chosen_on)
+    sizes = {cohort.name: len(cohort) for cohort in chosen_on}
     if as_json:
-        summary: dict[str, Any] = {
-            "gate": gate,
-            "parameters": result.parameters,
-            "statement": result.statement,
-            "pool": {cohort.name: len(cohort) for cohort in chosen_on},
-            "held_out": held_out.to_dicts(),
-        }
-        typer.echo(json.dumps(summary))
-        return
-    sizes = ", ".join(f"{c.name} {len(c)}" for c in chosen_on)
-    typer.echo(f"pool: {sizes}; {len(grid)} settings of {gate}")
-    typer.echo(f"chosen: {result.parameters}\n{result.statement}")
-    show(render("Pareto front on the pool", result.pareto.drop("pareto")))
-    if result.chosen is not None:
-        show(render("the choice and its neighbours", result.neighbours))
-        show(render("held out, tried once", held_out))
-    typer.echo(f"frozen in {out}")
+        typer.echo(json.dumps(summary(result, sizes, held_out)))
+    else:
+        show_calibration(result, sizes, held_out)
+        typer.echo(f"frozen in {out}")
 
 
-def _split(text: str) -> tuple[str, str]:
-    name, equals, values = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--set {text}: write name=values")
-    return name, values
+def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:
+    """Parameters and the values to try, as written."""
+    asked = {} if gamma is None else {"gamma": gamma}
+    for text in settings or []:
+        name, equals, values = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {text}: write name=values")
+        asked[name] = values
+    return asked
 
 
 def _default_tasks(runs: Path, model: str | None) -> list[str] | None:
     """The paper's pool, as far as it was recorded."""
     there = {run.task for run in choose_runs(runs, None, model)}
     return [task for task in POOL_TASKS if task in there] or None
+
+
+def summary(
+    result: "Calibration", sizes: Mapping[str, int], held_out: "pl.DataFrame"
+) -> dict[str, Any]:
+    """What --json prints."""
+    return {
+        "gate": result.grid.gate,
+        "parameters": result.parameters,
+        "statement": result.statement,
+        "pool": sizes,
+        "held_out": held_out.to_dicts(),
+    }
+
+
+def show_calibration(
+    result: "Calibration", sizes: Mapping[str, int], held_out: "pl.DataFrame"
+) -> None:
+    """The choice, what it was chosen from, and how it did on what it had not seen."""
+    pool = ", ".join(f"{name} {n}" for name, n in sizes.items())
+    typer.echo(f"pool: {pool}; {len(result.grid)} settings of {result.grid.gate}")
+    typer.echo(f"chosen: {result.parameters}\n{result.statement}")
+    show(render("Pareto front on the pool", result.pareto.drop("pareto")))
+    if result.chosen is not None:
+        show(render("the choice and its neighbours", result.neighbours))
+        show(render("held out, tried once", held_out))
 
 
 def render(title: str, frame: "pl.DataFrame") -> Table:

@@ -39,6 +39,8 @@ def runs_command(
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
         show(render(summaries))
+        if check:
+            typer.echo(f"every file of {len(summaries)} of {len(folders)} recordings is sound")
     if errors:
         raise RunError("\n".join(errors))
 

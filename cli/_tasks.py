@@ -13,7 +13,10 @@ from c4.tasks import TASKS
 def tasks_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the tasks: family, shape and where their examples come from."""
+    """List the tasks: family, shape and where their examples come from.
+
+    Shapes are the paper's; a model that brings its own, as the embedded one does, takes those.
+    """
     if as_json:
         rows = [
             {
@@ -28,7 +31,7 @@ def tasks_command(
         ]
         typer.echo(json.dumps(rows))
         return
-    table = new_table("task", "family", "L/T/B", "n", "skip", "hub data set")
+    table = new_table("task", "family", "L/T/B (paper)", "n", "skip", "hub data set")
     for task in TASKS.values():
         hub = " ".join(filter(None, [task.hub.dataset, task.hub.config, task.hub.split]))
         table.add_row(task.name, task.family, str(task.shape), str(task.n), str(task.skip), hub)

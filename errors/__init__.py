@@ -1,5 +1,8 @@
 """The one family of errors a user may see; every room raises these and `cli` prints them."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class C4Error(Exception):
     """Something a user can act on. Printed as its message, without a traceback."""
@@ -27,3 +30,11 @@ class RunError(C4Error):
 
 class NotReplayable(C4Error):  # noqa: N818 - the name is the message
     """A recording cannot answer for a method that changes which steps exist."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """What to raise for a name that is none: it says the nearest ones, or else all."""
+    names = list(known)
+    if near := difflib.get_close_matches(name, names, n=3):
+        return ConfigError(f"no {kind} named {name!r}; did you mean {' or '.join(near)}?")
+    return ConfigError(f"no {kind} named {name!r}; there are {', '.join(names) or 'none'}")

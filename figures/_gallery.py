@@ -1,6 +1,5 @@
 """The figures by name: which data each is drawn from, and what to see in it."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from c4.analysis import Evidence, method_totals
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
@@ -132,8 +131,7 @@ def choose_exhibits(names: Sequence[str]) -> list[Exhibit]:
     """Figures by name, in their own order; `all` is every one."""
     for name in names:
         if name not in EXHIBITS and name != "all":
-            near = difflib.get_close_matches(name, EXHIBITS, n=3) or list(EXHIBITS)
-            raise ConfigError(f"no figure named {name!r}; known here: {', '.join(near)}")
+            raise unknown_name("figure", name, [*EXHIBITS, "all"])
     return [x for name, x in EXHIBITS.items() if name in names or "all" in names]
 
 

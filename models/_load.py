@@ -17,7 +17,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from c4.errors import ConfigError, ModelError
+from c4.errors import ConfigError, ModelError, unknown_name
 from c4.models._architectures import NATIVE, Architecture, architecture_of
 from c4.models._checkpoint import (
     Checkpoint,
@@ -107,7 +107,7 @@ def resolve_dtype(dtype: str, device: str) -> str:
     if dtype == "auto":
         return "bfloat16" if device.startswith("cuda") else "float32"
     if dtype not in DTYPES:
-        raise ConfigError(f"no dtype named {dtype!r}; known here: auto, {', '.join(DTYPES)}")
+        raise unknown_name("dtype", dtype, ["auto", *DTYPES])
     return dtype
 
 

@@ -1,6 +1,5 @@
 """Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
 from enum import StrEnum
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -57,9 +56,7 @@ def typed_parameters(name: str, kind: type[Any], params: Mapping[str, Any]) -> d
     known = {spec.name: spec for spec in fields(kind)}
     for param in params:
         if param not in known:
-            near = difflib.get_close_matches(param, known, n=1) or sorted(known)
-            has = f"it has: {', '.join(near)}" if near else "it has none"
-            raise ConfigError(f"{name} has no parameter {param!r}; {has}")
+            raise unknown_name(f"parameter of {name}", param, sorted(known))
     return {param: _typed(name, known[param], value) for param, value in params.items()}
 
 

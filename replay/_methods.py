@@ -4,13 +4,12 @@ A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`
 a rule or a gate. `METHOD.NAME=VALUE` does where only one part of the method has that name.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 from c4.record import (
     METHODS,
     RULES,
@@ -98,8 +97,7 @@ def choose_live(config: RecordConfig, choice: MethodChoice) -> tuple[Plan, list[
 def check_method(name: str) -> None:
     """Refuse a name that is none."""
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=3) or METHODS
-        raise ConfigError(f"no method named {name!r}; known here: {', '.join(near)}")
+        raise unknown_name("method", name, METHODS)
 
 
 def resolve_methods(choice: MethodChoice, task: Task, *, dream: bool = False) -> list[LiveMethod]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,26 @@ def split_cohorts(
         if not in_pool.any():
             raise RunError(
                 f"{run.folder} has no trajectory below {pool_size} to calibrate on; record them "
-                f"with: c4 record --task {run.task} --skip 0 --n {pool_size}"
+                f"with: c4 record --task {run.task} --skip 0 --n {pool_size}, and the model and "
+                "shape of that recording"
             )
         pool.append(Cohort(run, choose(signals, np.flatnonzero(in_pool)), unsafe_code))
         if not in_pool.all():
             held_out.append(Cohort(run, choose(signals, np.flatnonzero(~in_pool)), unsafe_code))
+    _refuse_twins(pool)
     return pool, held_out
+
+
+def _refuse_twins(pool: Sequence[Cohort]) -> None:
+    """A setting is chosen for one recording of each task: two would share a column."""
+    folders: dict[str, Path] = {}
+    for cohort in pool:
+        folder = folders.setdefault(cohort.name, cohort.run.folder)
+        if folder != cohort.run.folder:
+            raise RunError(
+                f"{folder} and {cohort.run.folder} are both of {cohort.name}; calibrate on one of "
+                "them: --model NAME, or --runs with a folder that holds only one"
+            )
 
 
 def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:

@@ -1,6 +1,5 @@
 """Gates by name, with the paper's settings for each family, and gates of users' own."""
 
-import difflib
 import re
 import sys
 from importlib import import_module
@@ -8,7 +7,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from c4.errors import ConfigError, NotReplayable
+from c4.errors import ConfigError, NotReplayable, unknown_name
 from c4.record import METHODS, typed_parameters
 from c4.replay._gates import GATES, Gate
 from c4.tasks import Family
@@ -72,11 +71,7 @@ def _find(name: str) -> Any:
         return known[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        near = difflib.get_close_matches(name, known, n=3) or sorted(known)
-        raise ConfigError(
-            f"no gate named {name!r}; known here: {', '.join(near)}; one of your own is "
-            "given as module:object"
-        )
+        raise unknown_name("gate", name, [*sorted(known), "module:object for one of your own"])
     if str(Path.cwd()) not in sys.path:  # a console script does not look where it is called
         sys.path.append(str(Path.cwd()))
     try:

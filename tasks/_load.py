@@ -82,9 +82,11 @@ def load_samples(
     random.Random(seed).shuffle(order)
     wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
     if skip < 0 or wanted < 1 or skip + wanted > len(order):
+        left = len(order) - skip
+        advice = f"--n of at most {left}" if left > 0 else f"--skip below {len(order)}"
         raise DataError(
             f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n {wanted} "
-            f"ask for {skip + wanted}: use --n of at most {max(0, len(order) - skip)}"
+            f"ask for {skip + wanted}: use {advice}"
         )
     samples = []
     for index in range(skip, skip + wanted):

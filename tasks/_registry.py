@@ -1,8 +1,6 @@
 """All tasks by name."""
 
-import difflib
-
-from c4.errors import ConfigError
+from c4.errors import unknown_name
 from c4.tasks import (
     arc_c,
     asdiv,
@@ -32,6 +30,5 @@ TASKS: dict[str, Task] = {
 def get_task(name: str) -> Task:
     """The task of this name, or an error that names the nearest."""
     if name not in TASKS:
-        near = difflib.get_close_matches(name, TASKS, n=3) or list(TASKS)
-        raise ConfigError(f"no task named {name!r}; known here: {', '.join(near)}")
+        raise unknown_name("task", name, TASKS)
     return TASKS[name]

@@ -242,9 +242,9 @@ def test_equal_figures_are_equal_files(runs, tmp_path):
     [
         (["figures", "fase"], "no figure named 'fase'"),
         (["figures", "--format", "gif"], "no format named 'gif'"),
-        (["report", "mane"], "no report named 'mane'; known here: main"),
-        (["report", "--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
-        (["figures", "--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
+        (["report", "mane"], "no report named 'mane'; did you mean main"),
+        (["report", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
+        (["figures", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
         (["report", "--runs", "nowhere"], "nothing below nowhere to report"),
     ],
 )

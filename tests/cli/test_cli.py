@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -54,11 +55,12 @@ def test_the_same_command_again_goes_on(record_args, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--task", "gsm9k"], "no task named 'gsm9k'; known here: gsm8k"),
+        (["--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
         (["--gen-length", 30, "--block-length", 8], "30 is not a multiple of block length 8"),
         (["--model", "nope"], "no model 'nope'"),
         (["--source", "nope.jsonl"], "no source 'nope.jsonl'"),
-        (["--n", 20000], "svamp has 10000 usable examples"),
+        (["--n", 20000], "use --n of at most 9960"),
+        (["--skip", 10000], "use --skip below 10000"),
         (["--device", "abacus"], "device 'abacus' cannot be used here"),
         (["--dtype", "int1"], "no dtype named 'int1'"),
     ],
@@ -84,13 +86,18 @@ def test_runs_lists_and_checks_every_recording(record_args, tmp_path):
     c4(*record_args)
     listed = json.loads(c4("runs", "--runs", tmp_path / "runs", "--json").stdout)
     assert [(run["task"], run["trajectories"]) for run in listed] == [("svamp", 3)]
-    assert c4("runs", "--runs", tmp_path / "runs", "--check").exit_code == 0
+    sound = c4("runs", "--runs", tmp_path / "runs", "--check")
+    assert "every file of 1 of 1 recordings is sound" in sound.stdout
     damaged = next((tmp_path / "runs").rglob("cells/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
     result = c4("runs", "--runs", tmp_path / "runs", "--check")
     assert result.exit_code == 2
     assert f"{damaged.name}: damaged" in "".join(result.stderr.split("\n"))
     assert "svamp" in c4("runs", "--runs", tmp_path / "runs").stdout  # the rest is still listed
+
+
+def test_the_version_is_that_of_the_package():
+    assert c4("--version").stdout == f"c4 {version('c4-dlm')}\n"
 
 
 def test_runs_of_an_empty_folder_say_how_to_make_one(tmp_path):

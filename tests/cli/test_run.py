@@ -78,7 +78,7 @@ def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--method", "klas"], "no method named 'klas'; known here: klass"),
+        (["--method", "klas"], "no method named 'klas'; did you mean klass"),
         (["--method", "c4", "--task", "gsm9k"], "no task named 'gsm9k'"),
         (["--method", "c4", "--set", "tau=0.5"], "write cctc.tau=0.5 or cvee.tau=0.5"),
         (["--method", "c4", "--set", "H=-2"], "CCTC takes H at least 0"),

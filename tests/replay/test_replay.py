@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -277,6 +278,7 @@ def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):
         (["--gate", "cvee", "--set", "tau=7"], "CVEE takes tau from 0 to 1"),
         (["--gate", "cvee", "--set", "patience=7"], "no chosen gate takes that"),
         (["--task", "math"], "no recording of math below"),
+        (["--task", "mmul"], "no task named 'mmul'; did you mean mmlu"),
         (["--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
     ],
 )
@@ -305,6 +307,16 @@ def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, t
     )
     replayed = c4("replay", "--runs", runs, "--config", out, "--task", "mmlu", "--json")
     assert json.loads(replayed.stdout)[0]["gate"] == "cvee (cvee.json)"
+
+
+def test_two_recordings_of_a_task_are_not_calibrated_together(runs, tmp_path):
+    for copy in ("one", "two"):
+        shutil.copytree(runs, tmp_path / "runs" / copy)
+    out = tmp_path / "x.json"
+    result = c4("calibrate", "--runs", tmp_path / "runs", "--gamma", "2", "--out", out)
+    assert result.exit_code == 2
+    assert "are both of gsm8k; calibrate on one of them" in " ".join(result.stderr.split())
+    assert not out.exists()
 
 
 def test_too_few_trajectories_are_not_certified_and_said_so(runs, tmp_path):

@@ -99,7 +99,7 @@ def test_an_unreachable_hub_says_what_to_do_instead(monkeypatch):
 
 
 def test_a_misspelt_task_is_met_with_the_nearest():
-    with pytest.raises(ConfigError, match="no task named 'gsm8'; known here: gsm8k"):
+    with pytest.raises(ConfigError, match="no task named 'gsm8'; did you mean gsm8k"):
         get_task("gsm8")
 
 
