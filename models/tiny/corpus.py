@@ -301,8 +301,12 @@ class Stream:
             prompt, stop = row.prompt, len(row.ids)
             asked = np.arange(stop - prompt)
             real, copy = slice(0, stop), slice(stop, size)
-            block = int(rng.choice(self.settings.probe_blocks))
+            lookup = row.has_letter and rng.random() < self.phase.lookup_share
+            blocks = (self.settings.lookup_block,) if lookup else self.settings.probe_blocks
+            block = int(rng.choice(blocks))
             hidden = part_masked(len(asked), block, rng)
+            if lookup:
+                hidden[:block] = np.arange(len(hidden[:block])) == 0
             answer = np.array(row.ids[prompt:])
             inputs[i, real] = row.ids
             inputs[i, copy] = np.where(hidden, self.codec.mask, answer)

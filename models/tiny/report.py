@@ -12,10 +12,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from settings import MASKED, PHASES, PROBES, SHAPES, PhaseSettings, Settings
+from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-LABELS = {PROBES: "probes", MASKED: "masked denoising"}
-COLOURS = {PROBES: "#8a8a8a", MASKED: "#1f5fa8"}
+COLOURS = {"probes": "#8a8a8a", "lookups": "#b8860b", "masked": "#1f5fa8"}
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]
@@ -91,7 +90,7 @@ def _draw_phase(axes: Axes, name: str, lines: Log, start: float) -> float:
     minutes = [start + line["seconds"] / 60 for line in lines]
     losses = [line["loss"] for line in lines]
     axes.plot(minutes, losses, color=COLOURS[name], linewidth=0.6, alpha=0.35)
-    axes.plot(minutes, _smooth(losses), color=COLOURS[name], linewidth=1.6, label=LABELS[name])
+    axes.plot(minutes, _smooth(losses), color=COLOURS[name], linewidth=1.6, label=name)
     if start:
         axes.axvline(start, color="0.6", linewidth=0.8, linestyle=":")
     return minutes[-1]

@@ -57,7 +57,7 @@ class PhaseSettings:
     """One phase of training. Its schedule runs on training seconds, so that it ends on time."""
 
     name: str
-    """`probes` or `masked`."""
+    """Also that of the folder in which its weights are kept."""
     minutes: float
     first_problem: int
     """Far from those of the other phases, so that no problem is seen twice."""
@@ -67,6 +67,8 @@ class PhaseSettings:
     """Peak rate of AdamW, which trains the rest."""
     probe_share: float = 1.0
     """Rows that are probed; the others are masked in the sequence itself."""
+    lookup_share: float = 0.0
+    """Probed rows with a letter in which the letter is asked for beside the choice's text."""
     batch_tokens: int = 3072
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
@@ -74,23 +76,32 @@ class PhaseSettings:
     """Share of the peak at which the cosine ends."""
 
 
-PROBES, MASKED = "probes", "masked"
-
 PHASES = (
     PhaseSettings(
-        name=PROBES,
-        minutes=42.0,
+        name="probes",
+        minutes=18.0,
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
+        floor=0.66,
     ),
     PhaseSettings(
-        name=MASKED,
-        minutes=54.0,
+        name="lookups",
+        minutes=25.0,
+        first_problem=5_000_000,
+        matrix_rate=0.014,
+        other_rate=2.2e-3,
+        lookup_share=0.5,
+        floor=0.1,
+    ),
+    PhaseSettings(
+        name="masked",
+        minutes=50.0,
         first_problem=10_000_000,
         matrix_rate=0.01,
         other_rate=2e-3,
         probe_share=0.3,
+        lookup_share=0.3,
     ),
 )
 
@@ -111,6 +122,8 @@ class Settings:
     """Tokens by which the sorting may err."""
     probe_blocks: tuple[int, ...] = (1, 1, 2, 4, 8)
     """Sizes of the blocks that are probed, one drawn for each row."""
+    lookup_block: int = 8
+    """Size of the blocks of a row in which a letter is looked up: the choice's text is inside."""
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
     uniform_share: float = 0.4

@@ -1,7 +1,8 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
 First with probes: every block of a response is predicted in one pass, from copies that see what
-stands before them. Then as the decode meets it, with masks in the sequence itself. Phases run on a
+stands before them. Then with many rows in which only the letter of an answer is asked for, beside
+its text. Then mostly as the decode meets it, with masks in the sequence itself. Phases run on a
 clock of training seconds kept in the checkpoint: started again, the script goes on where it was,
 and the learning rate reaches its end when the time is up.
 """
