@@ -1,5 +1,7 @@
 """Where steps and time go: per block, in total with accuracy, and by the clock."""
 
+from collections.abc import Callable
+
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -66,21 +68,7 @@ def totals_figure(blocks: pl.DataFrame) -> Figure:
     Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop, past. A drop
     past the tolerance is marked.
     """
-    blocks = in_order(blocks, "block")
-    keys = panel_keys(blocks)
-    most = max(panel_rows(blocks, key)["method"].n_unique() for key in keys)
-    figure, axes = panel_grid(
-        len(keys), columns=min(2, len(keys)), height=0.55 + 0.3 * most, head=0.15
-    )
-    figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
-    for ax, key in zip(axes, keys, strict=True):
-        panel = panel_rows(blocks, key)
-        methods = panel["method"].unique(maintain_order=True).to_list()
-        for y, method in enumerate(methods):
-            rows = panel.filter(pl.col("method") == method)
-            _draw_total(ax, y, rows, method)
-        _method_axis(ax, methods)
-        title_panel(ax, key, blocks)
+    figure = _method_rows(blocks, height=0.3, draw=_draw_total)
     figure.supxlabel(
         "thick: steps, % of the budget, block by block;  thin: accuracy, %", fontsize=7.5
     )
@@ -91,23 +79,15 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
     first = rows.row(0, named=True)
     parts = 100 * rows["passes"].to_numpy() / first["budget"]
     _stack(ax, y - 0.08, parts.tolist(), mark_of(method).colour, height=0.5)
-    dropped = first["past"]
+    colour = ALARM if first["past"] else INK
     note = f"{first['steps']:.1f} steps"
     if first["accuracy"] is not None:
         accuracy = 100 * first["accuracy"]
-        ax.barh(y + 0.3, accuracy, height=0.14, color=ALARM if dropped else INK)
+        ax.barh(y + 0.3, accuracy, height=0.14, color=colour)
         note += f", {accuracy:.1f}%"
-    if dropped:
+    if first["past"]:
         note += f" (−{100 * first['drop']:.1f})"
-    ax.annotate(
-        note,
-        (1.02, y),
-        xycoords=ax.get_yaxis_transform(),
-        va="center",
-        fontsize=6.5,
-        color=ALARM if dropped else INK,
-        annotation_clip=False,
-    )
+    _note(ax, y, note, colour)
 
 
 @styled
@@ -116,34 +96,50 @@ def time_share_figure(shares: pl.DataFrame) -> Figure:
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
-    shares = in_order(shares, "block")
-    keys = panel_keys(shares)
-    most = max(panel_rows(shares, key)["method"].n_unique() for key in keys)
+    figure = _method_rows(shares, height=0.24, draw=_draw_time)
+    figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
+    return figure
+
+
+def _draw_time(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
+    parts = (100 * rows["share"]).to_list()
+    _stack(ax, y, parts, mark_of(method).colour, height=0.6, numbered=True)
+    seconds, tps = rows["seconds"].sum(), rows["tps"][0]
+    _note(ax, y, f"{seconds:.2f} s" + ("" if tps is None else f", {tps:.0f} tok/s"), INK)
+
+
+def _method_rows(
+    frame: pl.DataFrame, *, height: float, draw: Callable[[Axes, int, pl.DataFrame, str], None]
+) -> Figure:
+    """A panel per model and task, in it a row per method, `height` inches each."""
+    frame = in_order(frame, "block")
+    keys = panel_keys(frame)
+    most = max(panel_rows(frame, key)["method"].n_unique() for key in keys)
     figure, axes = panel_grid(
-        len(keys), columns=min(2, len(keys)), height=0.55 + 0.24 * most, head=0.15
+        len(keys), columns=min(2, len(keys)), height=0.55 + height * most, head=0.15
     )
     figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
     for ax, key in zip(axes, keys, strict=True):
-        panel = panel_rows(shares, key)
+        panel = panel_rows(frame, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
         for y, method in enumerate(methods):
-            rows = panel.filter(pl.col("method") == method)
-            parts = (100 * rows["share"]).to_list()
-            _stack(ax, y, parts, mark_of(method).colour, height=0.6, numbered=True)
-            seconds, tps = rows["seconds"].sum(), rows["tps"][0]
-            note = f"{seconds:.2f} s" + ("" if tps is None else f", {tps:.0f} tok/s")
-            ax.annotate(
-                note,
-                (1.02, y),
-                xycoords=ax.get_yaxis_transform(),
-                va="center",
-                fontsize=6.5,
-                annotation_clip=False,
-            )
+            draw(ax, y, panel.filter(pl.col("method") == method), method)
         _method_axis(ax, methods)
-        title_panel(ax, key, shares)
-    figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
+        title_panel(ax, key, frame)
     return figure
+
+
+def _note(ax: Axes, y: float, text: str, colour: str) -> None:
+    """What stands to the right of a row."""
+    ax.annotate(
+        text,
+        (1.02, y),
+        xycoords=ax.get_yaxis_transform(),
+        va="center",
+        fontsize=6.5,
+        color=colour,
+        annotation_clip=False,
+    )
 
 
 def _stack(
