@@ -79,24 +79,16 @@ class PhaseSettings:
 PHASES = (
     PhaseSettings(
         name="probes",
-        minutes=18.0,
+        minutes=30.0,
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
-        floor=0.66,
-    ),
-    PhaseSettings(
-        name="lookups",
-        minutes=25.0,
-        first_problem=5_000_000,
-        matrix_rate=0.014,
-        other_rate=2.2e-3,
-        lookup_share=0.5,
+        lookup_share=0.3,
         floor=0.1,
     ),
     PhaseSettings(
         name="masked",
-        minutes=50.0,
+        minutes=35.0,
         first_problem=10_000_000,
         matrix_rate=0.01,
         other_rate=2e-3,
@@ -113,7 +105,7 @@ VALIDATION_FIRST = 20_000_000
 class Settings:
     """The whole run."""
 
-    seed: int = 0
+    seed: int = 4
     vocabulary: int = 1000
     """Tokens, the 256 bytes and the specials included."""
     pool: int = 2048

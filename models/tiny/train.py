@@ -1,10 +1,9 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
 First with probes: every block of a response is predicted in one pass, from copies that see what
-stands before them. Then with many rows in which only the letter of an answer is asked for, beside
-its text. Then mostly as the decode meets it, with masks in the sequence itself. Phases run on a
-clock of training seconds kept in the checkpoint: started again, the script goes on where it was,
-and the learning rate reaches its end when the time is up.
+stands before them. Then mostly as the decode meets it, with masks in the sequence itself. Phases
+run on a clock of training seconds kept in the checkpoint: started again, the script goes on where
+it was, and the learning rate reaches its end when the time is up.
 """
 
 import argparse
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from circuits import start_circuits
 from corpus import Batch, Codec, Stream, save_tokenizer, train_tokenizer
 from monitor import evaluate, open_model
 from optimizer import make_optimizers
@@ -125,6 +125,7 @@ class Trainer:
         torch.manual_seed(settings.seed)
         vocabulary = self.codec.tokenizer.get_vocab_size()
         self.model = build_model(settings.model, vocabulary)
+        start_circuits(self.model, settings.model.init_std)
         self._resume()
         if ranks.rank == 0:
             signal.signal(signal.SIGTERM, self._stop)
