@@ -5,7 +5,8 @@ can compare neighbours: the reward comes only when several heads do their part a
 from the first step, if badly. Two heads of the first layer look at the token before and at the
 token behind; two heads of the second look where that token is the same as their own. So a mask
 before ` tadpole` already looks at the `D.` of `D. tadpole`, and a mask behind a name at what
-followed it in the prompt. Everything is still trained.
+followed it in the prompt. For some minutes they are held still, or the first large updates would
+undo them before anything has learned to use them; then they are trained as all the rest.
 """
 
 import math
@@ -31,8 +32,10 @@ OFFSETS = (-1, 1)
 
 @torch.no_grad()
 def start_circuits(model: LlamaForCausalLM, std: float) -> None:
-    """Set the first two heads of the first two layers; `std` is the initialisation's."""
-    model.model.embed_tokens.weight[:, 0] = CONSTANT * std
+    """Set embeddings, with this standard deviation, and two heads of the first two layers."""
+    embeddings = model.model.embed_tokens.weight
+    embeddings.normal_(std=std)
+    embeddings[:, 0] = CONSTANT * std
     first, second = (layer.self_attn for layer in model.model.layers[:2])
     size = first.head_dim
     frequencies = model.config.rope_parameters["rope_theta"] ** (
@@ -43,6 +46,16 @@ def start_circuits(model: LlamaForCausalLM, std: float) -> None:
         _look_at_neighbour(first, rows, offset, frequencies)
         _look_for_the_same(second, rows, carried=_carry(first, rows, CARRIED * std))
         _carry(second, rows, std)
+
+
+def hold_circuits(model: LlamaForCausalLM) -> None:
+    """Take from the gradients what would change them. To be called before every update."""
+    model.model.embed_tokens.weight.grad[:, 0] = 0
+    first, second = (layer.self_attn for layer in model.model.layers[:2])
+    heads = slice(0, len(OFFSETS) * first.head_dim)
+    for projection in (first.q_proj, first.k_proj, first.v_proj, second.q_proj, second.k_proj):
+        projection.weight.grad[heads] = 0
+    first.o_proj.weight.grad[:, heads] = 0
 
 
 def _look_at_neighbour(attention: nn.Module, rows: slice, offset: int, frequencies: Tensor) -> None:

@@ -4,6 +4,7 @@ Batches are a pure function of the seed, the phase and their place in the stream
 that stops resumes with exactly the batch it would have seen.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ CHAT_TEMPLATE = (
 
 # A choice's letter is one token with its full stop and so stands right before the choice's text.
 # Numbers are cut into pairs of digits from the right, so that hundreds keep their place.
+CHOICE = r"^[A-M]\. .+$"
 PIECES = r"(?<![^\n])[A-M]\.(?= )|\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 
 
@@ -164,11 +166,14 @@ class Row:
     """Whether the response begins with the letter that is the answer."""
     probed: bool
     """Asked for by probes, or masked in the sequence itself."""
+    choices: tuple[list[int], ...] = ()
+    """Of a row without a response, in which the letter of every choice is asked for."""
 
     @property
     def cost(self) -> int:
         """Positions that it takes in a batch."""
-        return len(self.ids) + (len(self.ids) - self.prompt) * self.probed
+        probes = (len(self.ids) - self.prompt) * self.probed
+        return len(self.ids) + probes + sum(map(len, self.choices))
 
 
 @dataclass(frozen=True)
@@ -223,11 +228,11 @@ class Stream:
 
     def _groups(self, number: int, rng: np.random.Generator) -> list[list[Row]]:
         """A pool cut into groups of one kind and similar length, in random order."""
-        weights = np.array(list(MIXTURE.values()))
+        weights = np.array(list(self.phase.mixture.values()))
         size = self.settings.pool
         drawn = rng.choice(len(weights), size=size, p=weights / weights.sum())
         start = self.phase.first_problem + size * number
-        names = list(MIXTURE)
+        names = list(self.phase.mixture)
         probed = rng.random(size) < self.phase.probe_share
         rows = [self._row(names[drawn[i]], start + i, bool(probed[i]), rng) for i in range(size)]
         # A little out of order, so that a batch is not all of one task.
@@ -253,6 +258,11 @@ class Stream:
     def _row(self, task: str, index: int, probed: bool, rng: np.random.Generator) -> Row:
         one = lesson(task, index)
         prompt = self.codec.prompt(one.example.prompt)
+        has_letter = TASKS[task].family == "letters"
+        if probed and has_letter and rng.random() < self.phase.lookup_share:
+            lines = re.findall(CHOICE, one.example.prompt, flags=re.MULTILINE)
+            choices = tuple(self.codec.response(line) for line in lines)
+            return Row(task, prompt, len(prompt), 0, has_letter, probed, choices)
         response = self.codec.response(one.response)
         ends = self.settings.probe_ends
         if not probed:
@@ -262,7 +272,7 @@ class Stream:
             ids=prompt + response + [self.codec.end] * ends,
             prompt=len(prompt),
             response=len(response),
-            has_letter=TASKS[task].family == "letters",
+            has_letter=has_letter,
             probed=probed,
         )
 
@@ -289,30 +299,34 @@ class Stream:
         Behind a row stands a copy of its response, masked but for what is revealed. A block of
         the copy sees the prompt, the real response before the block, and itself: what block-wise
         decoding sees, but for the masked rest. The real response sees only what is before it,
-        so that it tells nothing it could not know.
+        so that it tells nothing it could not know. Behind a row without a response stands every
+        choice, its letter masked: which letter belongs to which text is hard to find out from
+        one letter a row.
         """
-        sizes = [2 * len(row.ids) - row.prompt for row in rows]
-        shape = (len(rows), max(sizes))
+        shape = (len(rows), max(row.cost for row in rows))
         inputs = np.full(shape, self.codec.end)
         targets, weights = np.full(shape, IGNORED), np.ones(shape)
         positions, limit, group = (np.zeros(shape, np.int64) for _ in range(3))
         order = np.full(shape, NEVER)
-        for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
-            prompt, stop = row.prompt, len(row.ids)
-            asked = np.arange(stop - prompt)
-            real, copy = slice(0, stop), slice(stop, size)
-            lookup = row.has_letter and rng.random() < self.phase.lookup_share
-            blocks = (self.settings.lookup_block,) if lookup else self.settings.probe_blocks
-            block = int(rng.choice(blocks))
+        for i, row in enumerate(rows):
+            real, stop = slice(0, len(row.ids)), len(row.ids)
+            inputs[i, real], positions[i, real] = row.ids, np.arange(stop)
+            order[i, real] = limit[i, real] = np.maximum(0, np.arange(stop) - row.prompt + 1)
+            for number, choice in enumerate(row.choices):
+                copy = slice(stop, stop + len(choice))
+                inputs[i, copy] = [self.codec.mask, *choice[1:]]
+                targets[i, stop] = choice[0]
+                positions[i, copy], group[i, copy] = row.prompt + np.arange(len(choice)), number + 1
+                stop = copy.stop
+            if row.choices:
+                continue
+            copy, asked = slice(stop, row.cost), np.arange(stop - row.prompt)
+            block = int(rng.choice(self.settings.probe_blocks))
             hidden = part_masked(len(asked), block, rng)
-            if lookup:
-                hidden[:block] = np.arange(len(hidden[:block])) == 0
-            answer = np.array(row.ids[prompt:])
-            inputs[i, real] = row.ids
+            answer = np.array(row.ids[row.prompt :])
             inputs[i, copy] = np.where(hidden, self.codec.mask, answer)
             targets[i, copy] = np.where(hidden, answer, IGNORED)
-            positions[i, real], positions[i, copy] = np.arange(stop), prompt + asked
-            order[i, real] = limit[i, real] = np.maximum(0, np.arange(stop) - prompt + 1)
+            positions[i, copy] = row.prompt + asked
             limit[i, copy], group[i, copy] = asked // block * block, asked // block + 1
             if row.has_letter:
                 weights[i, stop] = self.settings.letter_weight

@@ -31,7 +31,7 @@ class Muon(torch.optim.Optimizer):
         params: list[nn.Parameter],
         lr: float,
         momentum: float = 0.95,
-        decay: float = 0.01,
+        decay: float = 0.0,
         ranks: Ranks | None = None,
     ) -> None:
         self.ranks = ranks or Ranks()

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-COLOURS = {"probes": "#8a8a8a", "masked": "#1f5fa8"}
+COLOURS = {"lookups": "#b8860b", "probes": "#8a8a8a", "masked": "#1f5fa8"}
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]

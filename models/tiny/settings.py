@@ -1,7 +1,9 @@
 """Every number the training of the embedded model depends on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from c4.tasks import TASKS
 from c4.tasks.problems import EVALUATION
 
 
@@ -38,6 +40,8 @@ MIXTURE = {
 }
 """How often each task is drawn, relative to the others."""
 
+LETTERS = tuple(task for task in MIXTURE if TASKS[task].family == "letters")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
@@ -50,6 +54,9 @@ class ModelSettings:
     rope_theta: float = 10_000.0
     max_length: int = 512
     init_std: float = 0.02
+    """Of the matrices."""
+    embedding_std: float = 0.3
+    """So large that AdamW's first updates do not wipe out what the embeddings are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +75,10 @@ class PhaseSettings:
     probe_share: float = 1.0
     """Rows that are probed; the others are masked in the sequence itself."""
     lookup_share: float = 0.0
-    """Probed rows with a letter in which the letter is asked for beside the choice's text."""
+    """Probed rows with a letter in which, instead, each choice's letter is asked for."""
+    mixture: Mapping[str, float] = field(default_factory=lambda: MIXTURE)
+    held_minutes: float = 0.0
+    """How long the heads that `circuits.py` sets stay as they are."""
     batch_tokens: int = 3072
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
@@ -78,22 +88,35 @@ class PhaseSettings:
 
 PHASES = (
     PhaseSettings(
+        name="lookups",
+        minutes=3.0,
+        first_problem=5_000_000,
+        matrix_rate=0.01,
+        other_rate=3e-3,
+        lookup_share=1.0,
+        mixture={task: share for task, share in MIXTURE.items() if task in LETTERS},
+        held_minutes=3.0,
+        warmup=0.1,
+        floor=0.5,
+    ),
+    PhaseSettings(
         name="probes",
-        minutes=30.0,
+        minutes=28.0,
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
-        lookup_share=0.3,
+        lookup_share=0.25,
+        held_minutes=10.0,
         floor=0.1,
     ),
     PhaseSettings(
         name="masked",
-        minutes=35.0,
+        minutes=33.0,
         first_problem=10_000_000,
         matrix_rate=0.01,
         other_rate=2e-3,
         probe_share=0.3,
-        lookup_share=0.3,
+        lookup_share=0.2,
     ),
 )
 
@@ -114,8 +137,6 @@ class Settings:
     """Tokens by which the sorting may err."""
     probe_blocks: tuple[int, ...] = (1, 1, 2, 4, 8)
     """Sizes of the blocks that are probed, one drawn for each row."""
-    lookup_block: int = 8
-    """Size of the blocks of a row in which a letter is looked up: the choice's text is inside."""
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
     uniform_share: float = 0.4

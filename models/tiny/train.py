@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from circuits import start_circuits
+from circuits import hold_circuits, start_circuits
 from corpus import Batch, Codec, Stream, save_tokenizer, train_tokenizer
 from monitor import evaluate, open_model
 from optimizer import make_optimizers
@@ -49,7 +49,7 @@ class Progress:
 class Checkpoint:
     """The one file a training resumes from."""
 
-    def __init__(self, folder: Path, every: float = 180.0) -> None:
+    def __init__(self, folder: Path, every: float = 60.0) -> None:
         self.path = folder / "checkpoint.pt"
         self.every = every
         self._saved = time.monotonic()
@@ -125,7 +125,7 @@ class Trainer:
         torch.manual_seed(settings.seed)
         vocabulary = self.codec.tokenizer.get_vocab_size()
         self.model = build_model(settings.model, vocabulary)
-        start_circuits(self.model, settings.model.init_std)
+        start_circuits(self.model, settings.model.embedding_std)
         self._resume()
         if ranks.rank == 0:
             signal.signal(signal.SIGTERM, self._stop)
@@ -190,6 +190,8 @@ class Trainer:
         total, seconds, stop = self.ranks.sum_gradients(params, torch.tensor(mine)).tolist()
         self.stopping = stop > 0
         self.progress.seconds += seconds
+        if self.progress.seconds < 60 * phase.held_minutes:
+            hold_circuits(self.model)
         torch.nn.utils.clip_grad_norm_(params, self.settings.clip)
         self._update(rate(phase, self.progress.seconds))
         self.progress.step += 1
