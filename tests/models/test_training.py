@@ -43,7 +43,7 @@ def network(training, codec):
 
 def stream_of(training, codec, **changes):
     settings = training["settings"]
-    phase = replace(settings.PHASES[0], batch_tokens=512, **changes)
+    phase = replace(settings.PHASES[0], batch_tokens=512, **({"lookup_share": 0.0} | changes))
     return training["corpus"].Stream(replace(settings.Settings(), pool=32), codec, phase)
 
 
@@ -91,21 +91,24 @@ def test_blocks_of_probes_do_not_see_each_other(training, codec, network):
     np.testing.assert_array_equal(before[others], after[others])
 
 
-def test_a_looked_up_letter_is_all_that_is_hidden_of_its_block(training, codec):
+def test_every_choice_is_asked_for_its_letter_alone_and_unseen_by_the_others(training, codec):
     stream = stream_of(training, codec, lookup_share=1.0)
-    rows = rows_of(stream, ["mmlu", "winogrande", "piqa"])
+    rows = rows_of(stream, ["mmlu", "winogrande", "truthfulqa"])
     batch = stream._batch(rows, np.random.default_rng(1), (0, 0))
     for i, row in enumerate(rows):
-        first = slice(len(row.ids), len(row.ids) + 8)
-        hidden = batch.inputs[i, first] == codec.mask
-        assert hidden.tolist() == [True] + [False] * (len(hidden) - 1)
-        assert batch.targets[i, first.start] == row.ids[row.prompt]
+        letters = batch.targets[i][batch.targets[i] >= 0].tolist()
+        assert letters == [choice[0] for choice in row.choices]
+        assert len(set(letters)) == len(row.choices) >= 2
+        for number, choice in enumerate(row.choices, start=1):
+            copy = batch.sight.group[i] == number
+            assert batch.inputs[i][copy].tolist() == [codec.mask, *choice[1:]]
+            assert (batch.sight.limit[i][copy] == 0).all()  # the prompt
 
 
 def test_batches_are_the_same_from_any_place_on(training, codec):
     settings = training["settings"]
     few = replace(settings.Settings(), pool=64)
-    stream = training["corpus"].Stream(few, codec, settings.PHASES[1])
+    stream = training["corpus"].Stream(few, codec, settings.PHASES[-1])
     whole = [batch for batch, _ in zip(stream.batches(), range(6), strict=False)]
     resumed = next(iter(stream.batches(whole[3].place)))
     np.testing.assert_array_equal(resumed.inputs, whole[4].inputs)
