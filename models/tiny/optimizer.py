@@ -67,11 +67,15 @@ class Muon(torch.optim.Optimizer):
 def make_optimizers(
     model: nn.Module, phase: PhaseSettings, ranks: Ranks
 ) -> list[torch.optim.Optimizer]:
-    """One optimizer for the matrices inside the layers, one for everything else."""
-    inner, outer = [], []
+    """One optimizer for the matrices inside the layers, one for embeddings, one for the rest."""
+    matrices, embeddings, rest = [], [], []
     for name, param in model.named_parameters():
-        (inner if ".layers." in name and param.ndim == 2 else outer).append(param)
+        inner = ".layers." in name and param.ndim == 2
+        (matrices if inner else embeddings if "embed" in name else rest).append(param)
     return [
-        Muon(inner, lr=phase.matrix_rate, ranks=ranks),
-        torch.optim.AdamW(outer, lr=phase.other_rate, betas=(0.9, 0.98), weight_decay=0.0),
+        Muon(matrices, lr=phase.matrix_rate, ranks=ranks),
+        *(
+            torch.optim.AdamW(params, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
+            for params, lr in ((embeddings, phase.embedding_rate), (rest, phase.other_rate))
+        ),
     ]

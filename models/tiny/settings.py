@@ -72,6 +72,8 @@ class PhaseSettings:
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
     """Peak rate of AdamW, which trains the rest."""
+    embedding_rate: float = 1.5e-2
+    """The same for embeddings, which are larger."""
     probe_share: float = 1.0
     """Rows that are probed; the others are masked in the sequence itself."""
     lookup_share: float = 0.0
@@ -101,7 +103,7 @@ PHASES = (
     ),
     PhaseSettings(
         name="probes",
-        minutes=28.0,
+        minutes=40.0,
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
@@ -111,10 +113,11 @@ PHASES = (
     ),
     PhaseSettings(
         name="masked",
-        minutes=33.0,
+        minutes=32.0,
         first_problem=10_000_000,
         matrix_rate=0.01,
         other_rate=2e-3,
+        embedding_rate=1e-2,
         probe_share=0.3,
         lookup_share=0.2,
     ),
@@ -139,13 +142,13 @@ class Settings:
     """Sizes of the blocks that are probed, one drawn for each row."""
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
-    uniform_share: float = 0.4
+    uniform_share: float = 0.25
     """Rows masked in the sequence of which a random share is; the rest are semi-autoregressive."""
     varied_length_share: float = 0.15
     """Rows masked in the sequence whose generation is not exactly the family's length."""
     end_weight: float = 0.2
     """Loss weight of end tokens after the first."""
-    letter_weight: float = 4.0
+    letter_weight: float = 2.0
     """Loss weight of the letter that is the answer: one token of a few, and the one that counts."""
     clip: float = 1.0
     model: ModelSettings = field(default_factory=ModelSettings)

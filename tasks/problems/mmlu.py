@@ -60,7 +60,7 @@ Draft = tuple[str, str, str, list[str]]
 
 def generate(rng: random.Random) -> Problem:
     """A question with four choices of one category."""
-    kinds = (_fact, _fact, _fact, _next, _class, _class, _extreme, _parity)
+    kinds = (_fact, _fact, _fact, _fact, _next, _class, _class, _extreme)
     question, subject, right, wrong = rng.choice(kinds)(rng)
     choices = [right, *wrong]
     rng.shuffle(choices)
@@ -105,11 +105,3 @@ def _extreme(rng: random.Random) -> Draft:
     wrong = [str(number) for number in numbers if number != right]
     wording = rng.choice(("Which number is the {}?", "Which of these numbers is {}?"))
     return wording.format(word), "elementary_mathematics", str(right), wrong
-
-
-def _parity(rng: random.Random) -> Draft:
-    rest = rng.randrange(2)
-    right = rng.choice(range(2 - rest, 100, 2))
-    wrong = rng.sample(range(1 + rest, 100, 2), 3)
-    question = f"Which number is {'odd' if rest else 'even'}?"
-    return question, "elementary_mathematics", str(right), [str(number) for number in wrong]

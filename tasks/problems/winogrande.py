@@ -8,16 +8,11 @@ from c4.tasks.problems._words import NAMES, OBJECTS
 # Each sentence about {0} and {1}: an ending that means {0}, an ending that means {1}.
 TWINS = (
     ("{0} gave some {2} to {1} because _", "had too many.", "had none."),
-    ("{0} got some {2} from {1} because _", "had none.", "had too many."),
     ("{0} sold the {2} to {1} because _", "needed money.", "wanted to own them."),
-    ("{0} bought the {2} from {1} because _", "wanted to own them.", "needed money."),
     ("{0} asked {1} about the {2} because _", "did not know much.", "knew a lot."),
-    ("{0} told {1} about the {2} because _", "knew a lot.", "did not know much."),
     ("{0} carried the {2} for {1} because _", "was strong.", "was tired."),
     ("{0} has more {2} than {1}, so _", "has the bigger pile.", "has the smaller pile."),
-    ("{0} has fewer {2} than {1}, so _", "has the smaller pile.", "has the bigger pile."),
     ("{0} counts {2} faster than {1}, so _", "is done first.", "is done last."),
-    ("{0} counts {2} slower than {1}, so _", "is done last.", "is done first."),
     ("{0} thanked {1} for the {2} because _", "got them as a gift.", "gave them as a gift."),
 )
 
