@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 
@@ -138,6 +139,11 @@ class Codec:
     @property
     def mask(self) -> int:
         return self.tokenizer.token_to_id(MASK)
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The tokens that are digits."""
+        return np.array([i for token, i in self.tokenizer.get_vocab().items() if token.isdigit()])
 
     def prompt(self, text: str) -> list[int]:
         """What the chat template makes of one user message."""
@@ -287,6 +293,8 @@ class Stream:
     def _batch(self, rows: list[Row], rng: np.random.Generator, place: tuple[int, int]) -> Batch:
         make = self._probes if rows[0].probed else self._masked
         inputs, targets, weights, sight = make(rows, rng)
+        numbers = np.isin(targets, self.codec.numbers)
+        weights = weights * np.where(numbers, self.settings.number_weight, 1.0)
         weights = np.where(targets == IGNORED, 0, weights).astype(np.float32)
         problems = Counter(row.task for row in rows)
         return Batch(inputs, targets, weights, problems, place, sight)

@@ -113,11 +113,11 @@ PHASES = (
     ),
     PhaseSettings(
         name="masked",
-        minutes=32.0,
+        minutes=47.0,
         first_problem=10_000_000,
-        matrix_rate=0.01,
-        other_rate=2e-3,
-        embedding_rate=1e-2,
+        matrix_rate=0.006,
+        other_rate=1.2e-3,
+        embedding_rate=5e-3,
         probe_share=0.3,
         lookup_share=0.2,
     ),
@@ -150,5 +150,7 @@ class Settings:
     """Loss weight of end tokens after the first."""
     letter_weight: float = 2.0
     """Loss weight of the letter that is the answer: one token of a few, and the one that counts."""
+    number_weight: float = 3.0
+    """Loss weight of numbers: most other tokens of a worked solution are soon learned."""
     clip: float = 1.0
     model: ModelSettings = field(default_factory=ModelSettings)
