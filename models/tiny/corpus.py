@@ -198,6 +198,21 @@ class Sight:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """What stands behind a row and is asked for. All arrays have one length."""
+
+    shown: np.ndarray
+    """Tokens, and masks where they are asked for."""
+    asked: np.ndarray
+    """Tokens, IGNORED where they are shown."""
+    place: np.ndarray
+    """Where they would stand in the response."""
+    limit: np.ndarray
+    """As in `Sight`, as is the group."""
+    group: np.ndarray
+
+
+@dataclass(frozen=True)
 class Batch:
     """Arrays of shape (rows, length). The model reads `inputs` and should predict `targets`."""
 
@@ -317,28 +332,43 @@ class Stream:
         positions, limit, group = (np.zeros(shape, np.int64) for _ in range(3))
         order = np.full(shape, NEVER)
         for i, row in enumerate(rows):
-            real, stop = slice(0, len(row.ids)), len(row.ids)
-            inputs[i, real], positions[i, real] = row.ids, np.arange(stop)
+            probe = self._ask_choices(row) if row.choices else self._ask_response(row, rng)
+            stop = len(row.ids)
+            real, copy = slice(0, stop), slice(stop, row.cost)
+            inputs[i, real], inputs[i, copy] = row.ids, probe.shown
+            targets[i, copy] = probe.asked
+            positions[i, real], positions[i, copy] = np.arange(stop), row.prompt + probe.place
             order[i, real] = limit[i, real] = np.maximum(0, np.arange(stop) - row.prompt + 1)
-            for number, choice in enumerate(row.choices):
-                copy = slice(stop, stop + len(choice))
-                inputs[i, copy] = [self.codec.mask, *choice[1:]]
-                targets[i, stop] = choice[0]
-                positions[i, copy], group[i, copy] = row.prompt + np.arange(len(choice)), number + 1
-                stop = copy.stop
-            if row.choices:
-                continue
-            copy, asked = slice(stop, row.cost), np.arange(stop - row.prompt)
-            block = int(rng.choice(self.settings.probe_blocks))
-            hidden = part_masked(len(asked), block, rng)
-            answer = np.array(row.ids[row.prompt :])
-            inputs[i, copy] = np.where(hidden, self.codec.mask, answer)
-            targets[i, copy] = np.where(hidden, answer, IGNORED)
-            positions[i, copy] = row.prompt + asked
-            limit[i, copy], group[i, copy] = asked // block * block, asked // block + 1
-            if row.has_letter:
+            limit[i, copy], group[i, copy] = probe.limit, probe.group
+            if row.has_letter and not row.choices:
                 weights[i, stop] = self.settings.letter_weight
         return inputs, targets, weights, Sight(positions, order, limit, group)
+
+    def _ask_response(self, row: Row, rng: np.random.Generator) -> Probe:
+        """All blocks of a response, each from what stands before it."""
+        answer = np.array(row.ids[row.prompt :])
+        place = np.arange(len(answer))
+        block = int(rng.choice(self.settings.probe_blocks))
+        hidden = part_masked(len(answer), block, rng)
+        return Probe(
+            shown=np.where(hidden, self.codec.mask, answer),
+            asked=np.where(hidden, answer, IGNORED),
+            place=place,
+            limit=place // block * block,
+            group=place // block + 1,
+        )
+
+    def _ask_choices(self, row: Row) -> Probe:
+        """Every choice's letter, from the prompt and the choice's text."""
+        place = np.concatenate([np.arange(len(choice)) for choice in row.choices])
+        line = np.concatenate(row.choices)
+        return Probe(
+            shown=np.where(place == 0, self.codec.mask, line),
+            asked=np.where(place == 0, line, IGNORED),
+            place=place,
+            limit=np.zeros_like(place),
+            group=np.cumsum(place == 0),
+        )
 
     def _masked(
         self, rows: list[Row], rng: np.random.Generator
