@@ -111,8 +111,9 @@ def time_methods(
     """Time every task's methods with one loaded model, and keep each task's table."""
     from c4.record import Bench, load_planned, write_bench
 
-    with status(f"loading {chosen[0][0].checkpoint.name}"):
-        loaded = load_planned(chosen[0][0])
+    first, _ = chosen[0]
+    with status(f"loading {first.checkpoint.name}"):
+        loaded = load_planned(first)
     rows = []
     for plan, methods in chosen:
         bench = Bench(plan, methods, loaded, protocol)

@@ -98,11 +98,13 @@ def calibrate_command(
 
 def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:
     """Parameters and the values to try, as written."""
-    asked = {} if gamma is None else {"gamma": gamma}
-    for text in settings or []:
+    asked: dict[str, str] = {}
+    for text in [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]:
         name, equals, values = text.partition("=")
         if not equals:
             raise ConfigError(f"--set {text}: write name=values")
+        if name in asked:
+            raise ConfigError(f"{name} is given twice: {asked[name]} and {values}")
         asked[name] = values
     return asked
 

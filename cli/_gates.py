@@ -41,11 +41,11 @@ def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = Non
     from c4.record import find_runs, open_run
     from c4.tasks import get_task
 
+    for name in tasks or ():
+        get_task(name)  # a misspelling is answered as one
     runs = [open_run(folder) for folder in find_runs(root)]
     runs = [run for run in runs if model is None or run.model == model]
     missing = set(tasks or ()) - {run.task for run in runs}
-    for name in missing:
-        get_task(name)
     if missing or not runs:
         task = min(missing, default="math")
         raise RunError(

@@ -32,9 +32,11 @@ class NotReplayable(C4Error):  # noqa: N818 - the name is the message
     """A recording cannot answer for a method that changes which steps exist."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """What to raise for a name that is none: it says the nearest ones, or else all."""
+def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:
+    """The error for a name that is none, to be raised: it says the nearest names, or else all."""
     names = list(known)
-    if near := difflib.get_close_matches(name, names, n=3):
-        return ConfigError(f"no {kind} named {name!r}; did you mean {' or '.join(near)}?")
-    return ConfigError(f"no {kind} named {name!r}; there are {', '.join(names) or 'none'}")
+    near = difflib.get_close_matches(name, names, n=3)
+    there = f"there are {', '.join(names) or 'none'}"
+    if near:
+        there = f"did you mean {' or '.join(near)}?"
+    return ConfigError(f"no {kind} named {name!r}; {there}{also and f' ({also})'}")

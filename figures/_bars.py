@@ -68,7 +68,7 @@ def totals_figure(blocks: pl.DataFrame) -> Figure:
     Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop, past. A drop
     past the tolerance is marked.
     """
-    figure = _method_rows(blocks, height=0.3, draw=_draw_total)
+    figure = _method_rows(blocks, row_height=0.3, draw=_draw_total)
     figure.supxlabel(
         "thick: steps, % of the budget, block by block;  thin: accuracy, %", fontsize=7.5
     )
@@ -96,7 +96,7 @@ def time_share_figure(shares: pl.DataFrame) -> Figure:
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
-    figure = _method_rows(shares, height=0.24, draw=_draw_time)
+    figure = _method_rows(shares, row_height=0.24, draw=_draw_time)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure
 
@@ -109,14 +109,14 @@ def _draw_time(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
 
 
 def _method_rows(
-    frame: pl.DataFrame, *, height: float, draw: Callable[[Axes, int, pl.DataFrame, str], None]
+    frame: pl.DataFrame, *, row_height: float, draw: Callable[[Axes, int, pl.DataFrame, str], None]
 ) -> Figure:
-    """A panel per model and task, in it a row per method, `height` inches each."""
+    """A panel per model and task, in it a row per method, so many inches high."""
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
     most = max(panel_rows(frame, key)["method"].n_unique() for key in keys)
     figure, axes = panel_grid(
-        len(keys), columns=min(2, len(keys)), height=0.55 + height * most, head=0.15
+        len(keys), columns=min(2, len(keys)), height=0.55 + row_height * most, head=0.15
     )
     figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
     for ax, key in zip(axes, keys, strict=True):

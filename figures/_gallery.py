@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from c4.analysis import Evidence, method_totals
-from c4.errors import ConfigError, unknown_name
+from c4.errors import unknown_name
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
@@ -139,7 +139,7 @@ def choose_formats(names: Sequence[str]) -> list[Format]:
     """Formats by name, each once."""
     unknown = [name for name in names if name not in list(Format)]
     if unknown:
-        raise ConfigError(f"no format named {unknown[0]!r}; there are: {', '.join(Format)}")
+        raise unknown_name("format", unknown[0], Format)
     return [kind for kind in Format if kind in names]
 
 

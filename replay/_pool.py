@@ -32,9 +32,7 @@ class Cohort:
 
     @property
     def name(self) -> str:
-        """The task, and the method if it is not the full decode that was recorded."""
-        method = self.run.method
-        return self.run.task if method == "baseline" else f"{self.run.task} ({method})"
+        return cohort_name(self.run)
 
     def steps_at(self, exits: Ints) -> Ints:
         """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""
@@ -87,33 +85,40 @@ def split_cohorts(
     runs: Sequence[Run], pool_size: int, *, unsafe_code: bool = False
 ) -> tuple[list[Cohort], list[Cohort]]:
     """The pool, trajectories below `pool_size` of each run; and the held-out ones, all others."""
+    _refuse_twins(runs)
     pool, held_out = [], []
     for run in runs:
         signals = stack_signals(list(load_signals(run)))
         in_pool = signals.trajectory < pool_size
         if not in_pool.any():
+            shape = run.shape
             raise RunError(
                 f"{run.folder} has no trajectory below {pool_size} to calibrate on; record them "
-                f"with: c4 record --task {run.task} --skip 0 --n {pool_size}, and the model and "
-                "shape of that recording"
+                f"with: c4 record --task {run.task} --model {run.model} --skip 0 --n {pool_size} "
+                f"--gen-length {shape.length} --steps {shape.steps} --block-length {shape.block}"
             )
         pool.append(Cohort(run, choose(signals, np.flatnonzero(in_pool)), unsafe_code))
         if not in_pool.all():
             held_out.append(Cohort(run, choose(signals, np.flatnonzero(~in_pool)), unsafe_code))
-    _refuse_twins(pool)
     return pool, held_out
 
 
-def _refuse_twins(pool: Sequence[Cohort]) -> None:
+def cohort_name(run: Run) -> str:
+    """The task, and the method if it is not the full decode that was recorded."""
+    return run.task if run.method == "baseline" else f"{run.task} ({run.method})"
+
+
+def _refuse_twins(runs: Sequence[Run]) -> None:
     """A setting is chosen for one recording of each task: two would share a column."""
     folders: dict[str, Path] = {}
-    for cohort in pool:
-        folder = folders.setdefault(cohort.name, cohort.run.folder)
-        if folder != cohort.run.folder:
+    for run in runs:
+        name = cohort_name(run)
+        if name in folders:
             raise RunError(
-                f"{folder} and {cohort.run.folder} are both of {cohort.name}; calibrate on one of "
+                f"{folders[name]} and {run.folder} are both of {name}; calibrate on one of "
                 "them: --model NAME, or --runs with a folder that holds only one"
             )
+        folders[name] = run.folder
 
 
 def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:

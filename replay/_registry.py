@@ -71,7 +71,7 @@ def _find(name: str) -> Any:
         return known[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise unknown_name("gate", name, [*sorted(known), "module:object for one of your own"])
+        raise unknown_name("gate", name, sorted(known), also="one of your own: module:object")
     if str(Path.cwd()) not in sys.path:  # a console script does not look where it is called
         sys.path.append(str(Path.cwd()))
     try:

@@ -82,7 +82,7 @@ def load_samples(
     random.Random(seed).shuffle(order)
     wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
     if skip < 0 or wanted < 1 or skip + wanted > len(order):
-        left = len(order) - skip
+        left = len(order) - max(0, skip)
         advice = f"--n of at most {left}" if left > 0 else f"--skip below {len(order)}"
         raise DataError(
             f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n {wanted} "

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from settings import (
+    LETTER_TASKS,
     MIXTURE,
     PHASES,
     SHAPES,
@@ -41,9 +42,10 @@ CHAT_TEMPLATE = (
 
 # A choice's letter is one token with its full stop and so stands right before the choice's text.
 # Numbers are cut into pairs of digits from the right, so that hundreds keep their place.
-CHOICE = r"^[A-M]\. .+$"
 PIECES = r"(?<![^\n])[A-M]\.(?= )|\d{1,2}(?=(?:\d\d)*(?!\d))| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+"
 
+CHOICE = r"^[A-M]\. .+$"
+"""A line of a prompt that offers a choice."""
 
 NEVER = 2**30
 """Order of a position that nobody outside its group sees."""
@@ -67,8 +69,9 @@ def lesson(task: str, index: int) -> Lesson:
     example = TASKS[task].read(made.row)
     if example is None:
         raise ValueError(f"{task} {index}: the task does not read its own problem")
-    letters = TASKS[task].family == "letters"
-    response = f"{example.target}. {made.solution}" if letters else made.solution
+    response = made.solution
+    if task in LETTER_TASKS:
+        response = f"{example.target}. {response}"
     return Lesson(task, example, response)
 
 
@@ -142,8 +145,8 @@ class Codec:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """The tokens that are digits."""
-        return np.array([i for token, i in self.tokenizer.get_vocab().items() if token.isdigit()])
+        """Ids of the tokens that are numbers, 0 to 99."""
+        return np.array([i for token, i in self.tokenizer.get_vocab().items() if token.isdecimal()])
 
     def prompt(self, text: str) -> list[int]:
         """What the chat template makes of one user message."""
@@ -160,7 +163,10 @@ class Codec:
 
 @dataclass(frozen=True)
 class Row:
-    """One lesson in tokens: `ids` are the prompt, the response and its end tokens."""
+    """One lesson in tokens: `ids` are the prompt, the response and its end tokens.
+
+    Or, if there are `choices`, the prompt alone.
+    """
 
     task: str
     ids: list[int]
@@ -171,15 +177,15 @@ class Row:
     has_letter: bool
     """Whether the response begins with the letter that is the answer."""
     probed: bool
-    """Asked for by probes, or masked in the sequence itself."""
+    """Asked for by probes if true, else masked in the sequence itself."""
     choices: tuple[list[int], ...] = ()
-    """Of a row without a response, in which the letter of every choice is asked for."""
+    """Letter and text of each, if their letters are asked for instead of a response."""
 
     @property
     def cost(self) -> int:
         """Positions that it takes in a batch."""
-        probes = (len(self.ids) - self.prompt) * self.probed
-        return len(self.ids) + probes + sum(map(len, self.choices))
+        probe = len(self.ids) - self.prompt if self.probed else 0
+        return len(self.ids) + probe + sum(map(len, self.choices))
 
 
 @dataclass(frozen=True)
@@ -279,11 +285,8 @@ class Stream:
     def _row(self, task: str, index: int, probed: bool, rng: np.random.Generator) -> Row:
         one = lesson(task, index)
         prompt = self.codec.prompt(one.example.prompt)
-        has_letter = TASKS[task].family == "letters"
-        if probed and has_letter and rng.random() < self.phase.lookup_share:
-            lines = re.findall(CHOICE, one.example.prompt, flags=re.MULTILINE)
-            choices = tuple(self.codec.response(line) for line in lines)
-            return Row(task, prompt, len(prompt), 0, has_letter, probed, choices)
+        if probed and task in LETTER_TASKS and rng.random() < self.phase.lookup_share:
+            return self._choices_row(task, one.example.prompt)
         response = self.codec.response(one.response)
         ends = self.settings.probe_ends
         if not probed:
@@ -293,8 +296,25 @@ class Stream:
             ids=prompt + response + [self.codec.end] * ends,
             prompt=len(prompt),
             response=len(response),
-            has_letter=has_letter,
+            has_letter=task in LETTER_TASKS,
             probed=probed,
+        )
+
+    def _choices_row(self, task: str, text: str) -> Row:
+        """A prompt without a response, every choice of which is asked for its letter."""
+        prompt = self.codec.prompt(text)
+        lines = re.findall(CHOICE, text, flags=re.MULTILINE)
+        if not lines:
+            raise ValueError(f"{task}: no choices in {text!r}")
+        choices = tuple(self.codec.response(line) for line in lines)
+        return Row(
+            task,
+            ids=prompt,
+            prompt=len(prompt),
+            response=0,
+            has_letter=False,
+            probed=True,
+            choices=choices,
         )
 
     def _length(self, task: str, response: int, rng: np.random.Generator) -> int:
@@ -340,7 +360,7 @@ class Stream:
             positions[i, real], positions[i, copy] = np.arange(stop), row.prompt + probe.place
             order[i, real] = limit[i, real] = np.maximum(0, np.arange(stop) - row.prompt + 1)
             limit[i, copy], group[i, copy] = probe.limit, probe.group
-            if row.has_letter and not row.choices:
+            if row.has_letter:
                 weights[i, stop] = self.settings.letter_weight
         return inputs, targets, weights, Sight(positions, order, limit, group)
 

@@ -5,6 +5,7 @@ which processors like this one do hundreds of times slower than float32.
 """
 
 from collections import defaultdict
+from functools import partial
 
 import torch
 from ranks import Ranks
@@ -31,14 +32,13 @@ class Muon(torch.optim.Optimizer):
         params: list[nn.Parameter],
         lr: float,
         momentum: float = 0.95,
-        decay: float = 0.0,
         ranks: Ranks | None = None,
     ) -> None:
         self.ranks = ranks or Ranks()
         groups: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
         for param in params:
             groups[param.shape].append(param)
-        defaults = {"lr": lr, "momentum": momentum, "decay": decay}
+        defaults = {"lr": lr, "momentum": momentum}
         super().__init__([{"params": same} for same in groups.values()], defaults)
 
     @torch.no_grad()
@@ -53,7 +53,6 @@ class Muon(torch.optim.Optimizer):
             update = self._orthogonalised(grads.lerp_(state["momentum"], momentum))
             scale = max(1.0, update.shape[-2] / update.shape[-1]) ** 0.5
             for param, change in zip(params, update, strict=True):
-                param.mul_(1 - group["lr"] * group["decay"])
                 param.add_(change, alpha=-group["lr"] * scale)
 
     def _orthogonalised(self, matrices: Tensor) -> Tensor:
@@ -70,12 +69,15 @@ def make_optimizers(
     """One optimizer for the matrices inside the layers, one for embeddings, one for the rest."""
     matrices, embeddings, rest = [], [], []
     for name, param in model.named_parameters():
-        inner = ".layers." in name and param.ndim == 2
-        (matrices if inner else embeddings if "embed" in name else rest).append(param)
+        if ".layers." in name and param.ndim == 2:
+            matrices.append(param)
+        elif "embed_tokens" in name:
+            embeddings.append(param)
+        else:
+            rest.append(param)
+    adam = partial(torch.optim.AdamW, betas=(0.9, 0.98), weight_decay=0.0)
     return [
         Muon(matrices, lr=phase.matrix_rate, ranks=ranks),
-        *(
-            torch.optim.AdamW(params, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
-            for params, lr in ((embeddings, phase.embedding_rate), (rest, phase.other_rate))
-        ),
+        adam(embeddings, lr=phase.embedding_rate),
+        adam(rest, lr=phase.other_rate),
     ]

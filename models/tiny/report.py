@@ -14,7 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-COLOURS = {"lookups": "#b8860b", "probes": "#8a8a8a", "masked": "#1f5fa8"}
+COLOURS = ("#b8860b", "#8a8a8a", "#1f5fa8")
+"""Of the phases."""
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 Log = list[dict[str, Any]]
@@ -71,26 +72,26 @@ def loss_figure(log: Log) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     start = 0.0
-    for name in COLOURS:
-        lines = [line for line in log if line["phase"] == name]
+    for phase, colour in zip(PHASES, COLOURS, strict=True):
+        lines = [line for line in log if line["phase"] == phase.name]
         if lines:
-            start = _draw_phase(axes, name, lines, start)
+            start = _draw_phase(axes, lines, colour, start)
     axes.set_yscale("log")
     axes.set_xlim(left=0)
     axes.set_xlabel("training time (minutes)")
-    axes.set_ylabel("loss on response tokens (nats)")
+    axes.set_ylabel("weighted loss (nats)")
     axes.grid(True, which="major", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure
 
 
-def _draw_phase(axes: Axes, name: str, lines: Log, start: float) -> float:
+def _draw_phase(axes: Axes, lines: Log, colour: str, start: float) -> float:
     """Draw one phase from `start` minutes on; returns where it ends."""
     minutes = [start + line["seconds"] / 60 for line in lines]
     losses = [line["loss"] for line in lines]
-    axes.plot(minutes, losses, color=COLOURS[name], linewidth=0.6, alpha=0.35)
-    axes.plot(minutes, _smooth(losses), color=COLOURS[name], linewidth=1.6, label=name)
+    axes.plot(minutes, losses, color=colour, linewidth=0.6, alpha=0.35)
+    axes.plot(minutes, _smooth(losses), color=colour, linewidth=1.6, label=lines[0]["phase"])
     if start:
         axes.axvline(start, color="0.6", linewidth=0.8, linestyle=":")
     return minutes[-1]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from c4.tasks import TASKS
+from c4.tasks import TASKS, Family
 from c4.tasks.problems import EVALUATION
 
 
@@ -40,7 +40,7 @@ MIXTURE = {
 }
 """How often each task is drawn, relative to the others."""
 
-LETTERS = tuple(task for task in MIXTURE if TASKS[task].family == "letters")
+LETTER_TASKS = tuple(task for task in MIXTURE if TASKS[task].family is Family.LETTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,24 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CircuitSettings:
+    """The heads that training starts with; see `circuits.py`."""
+
+    constant: float = 4.0
+    """The feature that all tokens share, in standard deviations of the others."""
+    sharpness: float = 5.0
+    """Nats by which a neighbour is preferred to the next position."""
+    carried: float = 3.0
+    """How loud a neighbour is, relative to the token itself."""
+    fast: int = 6
+    """Rotary frequencies that tell neighbours apart."""
+    slow: int = 8
+    """From this frequency on, a few dozen positions hardly turn a vector."""
+    likeness: float = 0.75
+    """How much a head looks where the same was carried: little enough to look beyond itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseSettings:
     """One phase of training. Its schedule runs on training seconds, so that it ends on time."""
 
@@ -71,16 +89,17 @@ class PhaseSettings:
     matrix_rate: float
     """Peak rate of Muon, which trains the matrices between embedding and head."""
     other_rate: float
-    """Peak rate of AdamW, which trains the rest."""
-    embedding_rate: float = 1.5e-2
-    """The same for embeddings, which are larger."""
+    """Peak rate of AdamW, which trains the head and the norms."""
+    embedding_rate: float
+    """The same for the embeddings, which are larger."""
     probe_share: float = 1.0
     """Rows that are probed; the others are masked in the sequence itself."""
     lookup_share: float = 0.0
     """Probed rows with a letter in which, instead, each choice's letter is asked for."""
     mixture: Mapping[str, float] = field(default_factory=lambda: MIXTURE)
+    """How often each task is drawn."""
     held_minutes: float = 0.0
-    """How long the heads that `circuits.py` sets stay as they are."""
+    """How long `circuits.py` holds what it set."""
     batch_tokens: int = 3072
     warmup: float = 0.02
     """Share of the phase over which the rates rise."""
@@ -95,8 +114,9 @@ PHASES = (
         first_problem=5_000_000,
         matrix_rate=0.01,
         other_rate=3e-3,
+        embedding_rate=1.5e-2,
         lookup_share=1.0,
-        mixture={task: share for task, share in MIXTURE.items() if task in LETTERS},
+        mixture={task: share for task, share in MIXTURE.items() if task in LETTER_TASKS},
         held_minutes=3.0,
         warmup=0.1,
         floor=0.5,
@@ -107,6 +127,7 @@ PHASES = (
         first_problem=EVALUATION,
         matrix_rate=0.02,
         other_rate=3e-3,
+        embedding_rate=1.5e-2,
         lookup_share=0.25,
         held_minutes=10.0,
         floor=0.1,
@@ -132,6 +153,7 @@ class Settings:
     """The whole run."""
 
     seed: int = 4
+    """Of six, one with which the starting heads soon see beyond themselves."""
     vocabulary: int = 1000
     """Tokens, the 256 bytes and the specials included."""
     pool: int = 2048
@@ -143,9 +165,9 @@ class Settings:
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
     uniform_share: float = 0.25
-    """Rows masked in the sequence of which a random share is; the rest are semi-autoregressive."""
+    """Masked rows in which any position may be masked; in the rest, as blocks are decoded."""
     varied_length_share: float = 0.15
-    """Rows masked in the sequence whose generation is not exactly the family's length."""
+    """Masked rows whose generation is not exactly the family's length."""
     end_weight: float = 0.2
     """Loss weight of end tokens after the first."""
     letter_weight: float = 2.0
@@ -154,3 +176,4 @@ class Settings:
     """Loss weight of numbers: most other tokens of a worked solution are soon learned."""
     clip: float = 1.0
     model: ModelSettings = field(default_factory=ModelSettings)
+    circuits: CircuitSettings = field(default_factory=CircuitSettings)

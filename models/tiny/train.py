@@ -1,9 +1,10 @@
 """Train the embedded model: `python models/tiny/train.py --out models/tiny --work .train`.
 
-First with probes: every block of a response is predicted in one pass, from copies that see what
-stands before them. Then mostly as the decode meets it, with masks in the sequence itself. Phases
-run on a clock of training seconds kept in the checkpoint: started again, the script goes on where
-it was, and the learning rate reaches its end when the time is up.
+It starts with a few heads set by hand (`circuits.py`). First which letter belongs to which choice
+is drilled. Then with probes: every block of a response is predicted in one pass, from copies that
+see what stands before them. Then mostly as the decode meets it, with masks in the sequence itself.
+Phases run on a clock of training seconds kept in the checkpoint: started again, the script goes on
+where it was, and the learning rate reaches its end when the time is up.
 """
 
 import argparse
@@ -125,7 +126,7 @@ class Trainer:
         torch.manual_seed(settings.seed)
         vocabulary = self.codec.tokenizer.get_vocab_size()
         self.model = build_model(settings.model, vocabulary)
-        start_circuits(self.model, settings.model.embedding_std)
+        start_circuits(self.model, settings.circuits, settings.model.embedding_std)
         self._resume()
         if ranks.rank == 0:
             signal.signal(signal.SIGTERM, self._stop)
@@ -260,7 +261,6 @@ def main() -> None:
     if not (options.work / "tokenizer.json").exists():
         tokenizer = train_tokenizer(settings.vocabulary)
         save_tokenizer(tokenizer, options.work, settings.model.max_length)
-    log.info("mixture %s", MIXTURE)
     trainer = run_ranks(options.processes, train, settings, options.work)
     if trainer:
         save_llada(trainer.model.state_dict(), settings.model, trainer.codec, options.out)
