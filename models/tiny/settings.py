@@ -134,7 +134,7 @@ PHASES = (
     ),
     PhaseSettings(
         name="masked",
-        minutes=47.0,
+        minutes=48.0,
         first_problem=10_000_000,
         matrix_rate=0.006,
         other_rate=1.2e-3,

@@ -29,9 +29,9 @@ def checked(left: int, operator: str, right: int) -> str:
 
 
 def draw_operands(rng: random.Random, operator: str) -> tuple[int, int]:
-    """Two small numbers whose result is a whole number from 2 to 81."""
-    factors = rng.randint(2, 9), rng.randint(2, 9)
-    terms = rng.randint(2, 20), rng.randint(2, 20)
+    """Two small numbers whose result is a whole number from 2 to 36."""
+    factors = rng.randint(2, 6), rng.randint(2, 6)
+    terms = rng.randint(2, 12), rng.randint(2, 12)
     match operator:
         case "+":
             return terms

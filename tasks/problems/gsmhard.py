@@ -5,7 +5,7 @@ import random
 from c4.tasks.problems._problem import Problem
 from c4.tasks.problems._stories import Step, Story, equation, program, tell
 
-TERM, FACTOR, MOST = (11, 79), (2, 9), 160
+TERM, FACTOR, MOST = (11, 49), (2, 5), 99
 STORIES = (
     Story(
         {"a": TERM, "b": TERM, "c": TERM},
@@ -38,7 +38,7 @@ STORIES = (
         "",
     ),
     Story(
-        {"a": FACTOR, "b": (11, 39), "c": (11, 19)},
+        {"a": FACTOR, "b": (11, 29), "c": (11, 19)},
         "{name} has {a} boxes with {b} {things} in each. {friend} takes {c}. "
         "How many {things} are left?",
         (

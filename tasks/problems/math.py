@@ -12,7 +12,7 @@ Work = tuple[str, str, str, str, tuple[object, ...]]
 
 
 def _product_first(rng: random.Random) -> Work:
-    a, b, c = rng.randint(2, 20), rng.randint(2, 9), rng.randint(2, 9)
+    a, b, c = rng.randint(2, 12), rng.randint(2, 6), rng.randint(2, 6)
     product, total = b * c, a + b * c
     return (
         "Prealgebra",
@@ -26,7 +26,7 @@ def _product_first(rng: random.Random) -> Work:
 
 
 def _parentheses(rng: random.Random) -> Work:
-    a, b, c = rng.randint(2, 9), rng.randint(2, 9), rng.randint(1, 20)
+    a, b, c = rng.randint(2, 6), rng.randint(2, 6), rng.randint(1, 12)
     left, total = b + c, a * b
     return (
         "Prealgebra",
@@ -41,7 +41,7 @@ def _parentheses(rng: random.Random) -> Work:
 
 def _evaluate(rng: random.Random) -> Work:
     letter = rng.choice(LETTERS)
-    a, b, c = rng.randint(2, 9), rng.randint(2, 20), rng.randint(2, 9)
+    a, b, c = rng.randint(2, 6), rng.randint(2, 12), rng.randint(2, 6)
     product, total = a * c, a * c + b
     return (
         "Algebra",
@@ -56,7 +56,7 @@ def _evaluate(rng: random.Random) -> Work:
 
 def _equation(rng: random.Random) -> Work:
     letter = rng.choice(LETTERS)
-    a, b, x = rng.randint(2, 9), rng.randint(2, 20), rng.randint(2, 9)
+    a, b, x = rng.randint(2, 6), rng.randint(2, 12), rng.randint(2, 6)
     product, total = a * x, a * x + b
     return (
         "Algebra",
@@ -71,7 +71,7 @@ def _equation(rng: random.Random) -> Work:
 
 def _fraction_equation(rng: random.Random) -> Work:
     letter = rng.choice(LETTERS)
-    a, b = rng.randint(3, 10), rng.randint(2, 20)
+    a, b = rng.randint(3, 8), rng.randint(2, 12)
     top = rng.choice([n for n in range(1, a) if gcd(n, a) == 1])
     answer = rf"\frac{{{top}}}{{{a}}}"
     return (
@@ -86,9 +86,9 @@ def _fraction_equation(rng: random.Random) -> Work:
 
 
 def _fractions(rng: random.Random) -> Work:
-    bottom = rng.randint(3, 10)
+    bottom = rng.randint(3, 8)
     while True:
-        a, b, c = (rng.randint(1, 9) for _ in range(3))
+        a, b, c = (rng.randint(1, 6) for _ in range(3))
         if gcd(a + b + c, bottom) == 1:
             break
     total = a + b + c

@@ -61,7 +61,7 @@ TEMPLATES = (
 def generate(rng: random.Random) -> Problem:
     template = rng.choice(TEMPLATES)
     a, b = draw_operands(rng, template.operator)
-    d = rng.choice([n for n in range(2, 21) if n not in (a, b)])
+    d = rng.choice([n for n in range(2, 13) if n not in (a, b)])
     name, friend, other = rng.sample(NAMES, 3)
     things, others = rng.sample(OBJECTS, 2)
     words = {"name": name, "friend": friend, "other": other, "things": things, "others": others}
