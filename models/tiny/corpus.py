@@ -28,6 +28,7 @@ from transformers import PreTrainedTokenizerFast
 
 from c4.tasks import TASKS, Example
 from c4.tasks.problems import EVALUATION, problem
+from c4.tasks.problems._stories import equation
 
 END, MASK, USER, ASSISTANT = "<|end|>", "<|mask|>", "<|user|>", "<|assistant|>"
 SPECIALS = (END, MASK, USER, ASSISTANT)
@@ -180,6 +181,8 @@ class Row:
     """Asked for by probes if true, else masked in the sequence itself."""
     choices: tuple[list[int], ...] = ()
     """Letter and text of each, if their letters are asked for instead of a response."""
+    results: tuple[int, ...] = ()
+    """Where in `ids` the results of calculations stand, if only these are masked."""
 
     @property
     def cost(self) -> int:
@@ -262,8 +265,9 @@ class Stream:
         names = list(self.phase.mixture)
         probed = rng.random(size) < self.phase.probe_share
         rows = [self._row(names[drawn[i]], start + i, bool(probed[i]), rng) for i in range(size)]
+        rows += [self._sheet(rng) for _ in range(round(size * self.phase.sheet_share))]
         # A little out of order, so that a batch is not all of one task.
-        noise = rng.uniform(0, self.settings.length_noise, size)
+        noise = rng.uniform(0, self.settings.length_noise, len(rows))
         order = np.argsort(noise + [row.cost for row in rows])
         groups = []
         for kind in (True, False):
@@ -298,6 +302,26 @@ class Stream:
             response=len(response),
             has_letter=task in LETTER_TASKS,
             probed=probed,
+        )
+
+    def _sheet(self, rng: np.random.Generator) -> Row:
+        """A sheet of calculations as the solutions write them, their results to be filled in."""
+        prompt = self.codec.prompt("")
+        ids, results = list(prompt), []
+        for _ in range(self.settings.sheet_calculations):
+            left, operator, right = draw_calculation(rng)
+            tokens = self.codec.response(f" {equation(left, operator, right)}")
+            last = max(i for i, token in enumerate(tokens) if token in self.codec.numbers)
+            results.append(len(ids) + last)
+            ids += tokens
+        return Row(
+            "calculations",
+            ids=ids,
+            prompt=len(prompt),
+            response=len(ids) - len(prompt),
+            has_letter=False,
+            probed=False,
+            results=tuple(results),
         )
 
     def _choices_row(self, task: str, text: str) -> Row:
@@ -400,23 +424,47 @@ class Stream:
         masked, losses = np.zeros(ids.shape, bool), np.zeros(ids.shape)
         weights = np.where(ids == self.codec.end, self.settings.end_weight, 1.0)
         for i, row in enumerate(rows):
-            generated, block = ids.shape[1] - row.prompt, shape_of(row.task).block
-            hidden, loss = self._hide(row, generated, block, rng)
+            generated = ids.shape[1] - row.prompt
+            hidden, loss = self._hide(row, generated, rng)
             masked[i, row.prompt :] = hidden
             losses[i, row.prompt :] = loss
-            weights[i, row.prompt + row.response] = 1.0
+            if not row.results:
+                weights[i, row.prompt + row.response] = 1.0
             if row.has_letter:
                 weights[i, row.prompt] = self.settings.letter_weight
         inputs = np.where(masked, self.codec.mask, ids)
         return inputs, np.where(losses > 0, ids, IGNORED), weights * losses, None
 
     def _hide(
-        self, row: Row, generated: int, block: int, rng: np.random.Generator
+        self, row: Row, generated: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """What is masked in a row, and the weight of the loss there; both (generated,)."""
+        if row.results:
+            hidden = np.isin(np.arange(generated) + row.prompt, row.results)
+            return hidden, hidden.astype(float)
+        block = shape_of(row.task).block
         if rng.random() < self.settings.uniform_share:
             return uniformly_masked(generated, rng)
         return semi_autoregressive(generated, block, row.response, rng)
+
+
+def draw_calculation(rng: np.random.Generator) -> tuple[int, str, int]:
+    """A calculation of the kind that the worked solutions hold: left, operator, right."""
+    kind = rng.integers(8)
+    if kind < 3:
+        return int(rng.integers(2, 25)), "+", int(rng.integers(2, 25))
+    if kind < 5:
+        right = int(rng.integers(2, 25))
+        return right + int(rng.integers(1, 25)), "-", right
+    if kind == 5:
+        return int(rng.integers(2, 7)), "*", int(rng.integers(2, 7))
+    if kind == 6:
+        right = int(rng.integers(2, 7))
+        return right * int(rng.integers(2, 10)), "/", right
+    left, step = int(rng.integers(11, 100)), int(rng.choice([*range(2, 10), 10, 20, 30, 40]))
+    if left + step < 100 and rng.random() < 0.5:
+        return left, "+", step
+    return max(left, step + 2), "-", step
 
 
 def uniformly_masked(generated: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

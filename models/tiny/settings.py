@@ -41,6 +41,9 @@ MIXTURE = {
 """How often each task is drawn, relative to the others."""
 
 LETTER_TASKS = tuple(task for task in MIXTURE if TASKS[task].family is Family.LETTERS)
+FEWER_LETTERS = {
+    task: share / 2 if task in LETTER_TASKS else share for task, share in MIXTURE.items()
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +101,8 @@ class PhaseSettings:
     """Probed rows with a letter in which, instead, each choice's letter is asked for."""
     mixture: Mapping[str, float] = field(default_factory=lambda: MIXTURE)
     """How often each task is drawn."""
+    sheet_share: float = 0.0
+    """Sheets of calculations, relative to the problems."""
     held_minutes: float = 0.0
     """How long `circuits.py` holds what it set."""
     batch_tokens: int = 3072
@@ -134,13 +139,26 @@ PHASES = (
     ),
     PhaseSettings(
         name="masked",
-        minutes=48.0,
+        minutes=47.0,
         first_problem=10_000_000,
-        matrix_rate=0.006,
-        other_rate=1.2e-3,
-        embedding_rate=5e-3,
-        probe_share=0.3,
+        matrix_rate=0.012,
+        other_rate=2.4e-3,
+        embedding_rate=1e-2,
+        probe_share=0.2,
         lookup_share=0.2,
+        mixture=FEWER_LETTERS,
+    ),
+    PhaseSettings(
+        name="calculations",
+        minutes=11.0,
+        first_problem=15_000_000,
+        matrix_rate=0.008,
+        other_rate=2e-3,
+        embedding_rate=8e-3,
+        probe_share=0.15,
+        sheet_share=0.4,
+        lookup_share=0.2,
+        mixture=FEWER_LETTERS,
     ),
 )
 
@@ -162,6 +180,8 @@ class Settings:
     """Tokens by which the sorting may err."""
     probe_blocks: tuple[int, ...] = (1, 1, 2, 4, 8)
     """Sizes of the blocks that are probed, one drawn for each row."""
+    sheet_calculations: int = 16
+    """On one sheet."""
     probe_ends: int = 2
     """End tokens that are probed behind a response."""
     uniform_share: float = 0.25
