@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -138,6 +139,20 @@ def test_masked_rows_have_a_loss_only_at_masks_and_most_of_it_at_numbers(trainin
     assert texts
     assert all(text.isascii() and text.isdecimal() for text in texts)
     assert (batch.weights[numbers] == stream.settings.number_weight).all()
+
+
+def test_a_sheet_asks_for_the_results_of_its_calculations_alone(training, codec):
+    stream = stream_of(training, codec)
+    row = stream._sheet(np.random.default_rng(0))
+    batch = stream._batch([row], np.random.default_rng(1), (0, 0))
+    asked = np.flatnonzero(batch.weights[0] > 0).tolist()
+    assert asked == list(row.results)
+    assert len(asked) == stream.settings.sheet_calculations
+    text = codec.tokenizer.decode(row.ids[row.prompt :], skip_special_tokens=False)
+    found = re.findall(r"(\d+) ([-+*/]) (\d+) = (\d+)\.", text)
+    work = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "/": int.__floordiv__}
+    assert len(found) == len(asked)
+    assert all(work[sign](int(a), int(b)) == int(c) for a, sign, b, c in found)
 
 
 def attention(network, ids, layer):
