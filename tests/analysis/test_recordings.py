@@ -52,7 +52,7 @@ def sampled(random_llada, tmp_path_factory):
     config = RecordConfig(
         task="gsm8k", model=str(random_llada), source="embedded", n=5, skip=38, out=root
     )
-    choice = MethodChoice(["fast-dllm"], ["tau=0.12"])
+    choice = MethodChoice(["fast-dllm"], ["tau=0.1"])
     (plan,) = plan_methods(config, choice, recorded=True)
     with start_recording(plan) as recording:
         list(recording)
