@@ -27,8 +27,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 from c4.tasks import TASKS, Example
-from c4.tasks.problems import EVALUATION, problem
-from c4.tasks.problems._stories import equation
+from c4.tasks.problems import EVALUATION, equation, problem
 
 END, MASK, USER, ASSISTANT = "<|end|>", "<|mask|>", "<|user|>", "<|assistant|>"
 SPECIALS = (END, MASK, USER, ASSISTANT)
@@ -450,21 +449,18 @@ class Stream:
 
 def draw_calculation(rng: np.random.Generator) -> tuple[int, str, int]:
     """A calculation of the kind that the worked solutions hold: left, operator, right."""
-    kind = rng.integers(8)
+    kind = rng.integers(9)
     if kind < 3:
         return int(rng.integers(2, 25)), "+", int(rng.integers(2, 25))
     if kind < 5:
         right = int(rng.integers(2, 25))
-        return right + int(rng.integers(1, 25)), "-", right
+        return right + int(rng.integers(1, 32)), "-", right
     if kind == 5:
-        return int(rng.integers(2, 7)), "*", int(rng.integers(2, 7))
+        return int(rng.integers(2, 9)), "*", int(rng.integers(2, 9))
     if kind == 6:
-        right = int(rng.integers(2, 7))
-        return right * int(rng.integers(2, 10)), "/", right
-    left, step = int(rng.integers(11, 100)), int(rng.choice([*range(2, 10), 10, 20, 30, 40]))
-    if left + step < 100 and rng.random() < 0.5:
-        return left, "+", step
-    return max(left, step + 2), "-", step
+        right = int(rng.integers(2, 9))
+        return right * int(rng.integers(2, 14)), "/", right
+    return int(rng.integers(9, 65)), "+", int(rng.integers(9, 21))
 
 
 def uniformly_masked(generated: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from settings import PHASES, SHAPES, PhaseSettings, Settings
 
-COLOURS = ("#b8860b", "#8a8a8a", "#1f5fa8", "#2e7d32")
+COLOURS = ("#b8860b", "#8a8a8a", "#1f5fa8", "#2e7d32", "#8e44ad")
 """Of the phases."""
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 

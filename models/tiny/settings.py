@@ -44,6 +44,7 @@ LETTER_TASKS = tuple(task for task in MIXTURE if TASKS[task].family is Family.LE
 FEWER_LETTERS = {
     task: share / 2 if task in LETTER_TASKS else share for task, share in MIXTURE.items()
 }
+WEAKEST = {"truthfulqa": 2.5, "gsmhard": 2.5, "humaneval": 3.5, "mbpp": 2.5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +160,18 @@ PHASES = (
         sheet_share=0.4,
         lookup_share=0.2,
         mixture=FEWER_LETTERS,
+    ),
+    PhaseSettings(
+        name="weakest",
+        minutes=16.0,
+        first_problem=17_000_000,
+        matrix_rate=0.008,
+        other_rate=2e-3,
+        embedding_rate=8e-3,
+        probe_share=0.25,
+        sheet_share=0.4,
+        lookup_share=0.4,
+        mixture=FEWER_LETTERS | WEAKEST,
     ),
 )
 

@@ -7,8 +7,9 @@ others for training, and every evaluation problem holds a combination that train
 from importlib import import_module
 
 from c4.tasks.problems._problem import EVALUATION, Problem, draw, held_out
+from c4.tasks.problems._stories import equation
 
-__all__ = ["EVALUATION", "Problem", "held_out", "problem"]
+__all__ = ["EVALUATION", "Problem", "equation", "held_out", "problem"]
 
 
 def problem(task: str, index: int) -> Problem:

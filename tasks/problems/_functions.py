@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-LETTERS = "aeilnorst"
 WORDS = (
     "it", "on", "sea", "aim", "ten", "east", "rain", "Nest", "Area", "noon", "stone", "orate",
     "least", "tiles", "street", "listen", "Oranges", "lessons", "triangle", "instance",
@@ -16,10 +15,10 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Kind:
-    """One function, in words and in code; `{k}`, `{m}`, `{c}`, `{d}` stand for its constants."""
+    """One function, in words and in code; `{k}` and `{m}` stand for its constants."""
 
-    entries: str
-    """Names it may have."""
+    words: str
+    """What it is about, in three words. The first is its name."""
     takes: str
     """One letter per argument: n (a number), s (a small one), l (a list of numbers), t (a text)."""
     text: str
@@ -27,15 +26,17 @@ class Kind:
     compute: Callable[..., Any]
     """Constants first, then arguments: compute(constants, *arguments)."""
 
+    @property
+    def name(self) -> str:
+        return self.words.split()[0]
+
 
 @dataclass(frozen=True)
 class Constants:
-    """k is small, m greater than k; c and d are two letters."""
+    """k is small, m greater than k."""
 
     k: int
     m: int
-    c: str
-    d: str
 
     def used(self, kind: Kind) -> tuple[object, ...]:
         """The constants that this kind mentions."""
@@ -43,14 +44,12 @@ class Constants:
 
     def neighbours(self) -> list["Constants"]:
         """What a careless reader might use instead."""
-        k, m, c, d = self.k, self.m, self.c, self.d
-        steps = [Constants(k + i, m + j, c, d) for i, j in ((1, 0), (-1, 0), (0, 1), (0, -1))]
-        return [*steps, Constants(k, m, d, c)]
+        steps = ((1, 0), (-1, 0), (0, 1), (0, -1))
+        return [Constants(self.k + i, self.m + j) for i, j in steps]
 
 
 def draw_constants(rng: random.Random) -> Constants:
-    c, d = rng.sample(LETTERS, 2)
-    return Constants(rng.randint(2, 9), rng.randint(10, 40), c, d)
+    return Constants(rng.randint(2, 9), rng.randint(10, 60))
 
 
 def draw_cases(

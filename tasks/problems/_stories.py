@@ -96,20 +96,15 @@ class Told:
     combinations: tuple[tuple[object, ...], ...]
 
 
-def tell(
-    rng: random.Random,
-    story: Story,
-    given: dict[str, int],
-    write: Callable[[int, str, int], str] = equation,
-) -> Told:
-    """The story in words, each calculation written out by `write`."""
+def tell(rng: random.Random, story: Story, given: dict[str, int]) -> Told:
+    """The story in words, with its calculations."""
     name, friend = rng.sample(NAMES, 2)
     things = rng.choice(OBJECTS)
     numbers = story.solve(given)
     words = {"name": name, "friend": friend, "things": things, **numbers}
     sentences = []
     for step in story.steps:
-        worked = write(numbers[step.left], step.operator, numbers[step.right])
+        worked = equation(numbers[step.left], step.operator, numbers[step.right])
         sentences += [step.sentence.format(**words), worked]
     answer = numbers[story.steps[-1].result]
     sentences += [story.closing.format(**words), f"The answer is {answer}."]

@@ -5,7 +5,7 @@ import random
 from c4.tasks.problems._problem import Problem
 from c4.tasks.problems._stories import Step, Story, tell
 
-TERM, FACTOR, MOST = (2, 12), (2, 6), 36
+TERM, FACTOR, DOLLARS, MOST = (2, 12), (2, 6), (10, 36), 36
 STORIES = (
     Story(
         {"a": TERM, "b": TERM, "c": TERM},
@@ -50,7 +50,7 @@ STORIES = (
         "They have {t} {things} together.",
     ),
     Story(
-        {"a": FACTOR, "b": FACTOR, "c": (10, 36)},
+        {"a": FACTOR, "b": FACTOR, "c": DOLLARS},
         "{name} has {c} dollars. {name} buys {a} {things} for {b} dollars each. "
         "How many dollars does {name} have left?",
         (

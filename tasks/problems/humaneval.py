@@ -41,8 +41,7 @@ KINDS = (
          "if {x} > {m}:\n    return 'big'\nreturn 'small'",
          lambda o, x: "big" if x > o.m else "small"),
     Kind("add_up total_to climb", "n", "Return the sum of the numbers from {k} to {x}.",
-         "total = 0\nfor i in range({k}, {x} + 1):\n    total += i\nreturn total",
-         lambda o, x: sum(range(o.k, x + 1))),
+         "return sum(range({k}, {x} + 1))", lambda o, x: sum(range(o.k, x + 1))),
     Kind("keep_big above larger", "l", "Return the {x} greater than {m}.",
          "return [v for v in {x} if v > {m}]", lambda o, x: [v for v in x if v > o.m]),
     Kind("keep_small below smaller", "l", "Return the {x} less than {m}.",
@@ -62,8 +61,7 @@ KINDS = (
     Kind("count_equal times_seen same", "l", "Count how often {k} occurs in {x}.",
          "return {x}.count({k})", lambda o, x: x.count(o.k)),
     Kind("sum_big add_large total_big", "l", "Return the sum of the {x} greater than {m}.",
-         "total = 0\nfor v in {x}:\n    if v > {m}:\n        total += v\nreturn total",
-         lambda o, x: sum(v for v in x if v > o.m)),
+         "return sum(v for v in {x} if v > {m})", lambda o, x: sum(v for v in x if v > o.m)),
     Kind("sum_times total weigh", "l", "Return the sum of the {x}, times {k}.",
          "return sum({x}) * {k}", lambda o, x: sum(x) * o.k),
     Kind("top highest peak", "l", "Return the largest of the {x}, plus {k}.",
@@ -82,18 +80,18 @@ KINDS = (
          "return {x}[:{k}]", lambda o, x: x[: o.k]),
     Kind("longer is_long exceeds_size", "t", "Return True if {x} has more than {k} letters.",
          "return len({x}) > {k}", lambda o, x: len(x) > o.k),
-    Kind("upper loud shout", "t", "Return {x} in upper case.",
-         "return {x}.upper()", lambda o, x: x.upper()),
+    Kind("upper loud shout", "t", "Return the first {k} letters of {x} in upper case.",
+         "return {x}[:{k}].upper()", lambda o, x: x[: o.k].upper()),
     Kind("reverse turn backward", "t", "Return {x} reversed.",
          "return {x}[::-1]", lambda o, x: x[::-1]),
-    Kind("count_letter seen letters", "t", "Count the letter '{c}' in {x}.",
-         "return {x}.count('{c}')", lambda o, x: x.count(o.c)),
-    Kind("swap_letter exchange rewrite", "t", "Replace each '{c}' in {x} by '{d}'.",
-         "return {x}.replace('{c}', '{d}')", lambda o, x: x.replace(o.c, o.d)),
-    Kind("remove drop without", "t", "Remove each '{c}' from {x}.",
-         "return {x}.replace('{c}', '')", lambda o, x: x.replace(o.c, "")),
-    Kind("has contains find", "t", "Return True if {x} contains '{c}'.",
-         "return '{c}' in {x}", lambda o, x: o.c in x),
+    Kind("size_plus longer_by add_length", "t", "Return the length of {x}, plus {m}.",
+         "return len({x}) + {m}", lambda o, x: len(x) + o.m),
+    Kind("tail last_part final", "t", "Return the last {k} letters of {x}.",
+         "return {x}[-{k}:]", lambda o, x: x[-o.k :]),
+    Kind("skip cut_head later", "t", "Return {x} without the first {k} letters.",
+         "return {x}[{k}:]", lambda o, x: x[o.k :]),
+    Kind("has_size is_size fits_size", "t", "Return True if {x} has {k} letters.",
+         "return len({x}) == {k}", lambda o, x: len(x) == o.k),
 )  # fmt: skip
 
 
@@ -101,10 +99,9 @@ def generate(rng: random.Random) -> Problem:
     number = rng.randrange(len(KINDS))
     kind = KINDS[number]
     constants = draw_constants(rng)
-    name = rng.choice(kind.entries.split())
     parameter = rng.choice(PARAMETERS[kind.takes])
     words = {"x": parameter, **vars(constants)}
-    head = f"def {name}({parameter}):\n"
+    head = f"def {kind.name}({parameter}):\n"
     body = "".join(f"    {line}\n" for line in kind.body.format(**words).splitlines())
     cases = draw_cases(rng, kind, constants, 6)
     asserts = [f"    {assertion('candidate', *case)}\n" for case in cases]
@@ -113,7 +110,7 @@ def generate(rng: random.Random) -> Problem:
         "prompt": f'{head}    """{kind.text.format(**words)}"""\n',
         "canonical_solution": body,
         "test": "def check(candidate):\n" + "".join(asserts),
-        "entry_point": name,
+        "entry_point": kind.name,
     }
-    combination = (kind.entries, name, parameter, *constants.used(kind))
+    combination = (kind.words, kind.name, parameter, *constants.used(kind))
     return Problem(row, (head + body).rstrip(), (combination,))

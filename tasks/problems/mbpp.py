@@ -45,7 +45,7 @@ KINDS = (
     Kind("second_largest runner_up next_best", "l", "find the second largest item of a list",
          "return sorted(items)[-2]", lambda o, x: sorted(x)[-2]),
     Kind("even_sum sum_even add_even", "l", "find the sum of the even items of a list",
-         "total = 0\nfor v in items:\n    if v % 2 == 0:\n        total += v\nreturn total",
+         "return sum(v for v in items if v % 2 == 0)",
          lambda o, x: sum(v for v in x if v % 2 == 0)),
     Kind("divisible_sum sum_by add_by", "l", "find the sum of the items divisible by {k}",
          "return sum(v for v in items if v % {k} == 0)",
@@ -61,18 +61,18 @@ KINDS = (
     Kind("pair_sums add_lists sum_lists", "ll", "add two lists item by item",
          "return [x + y for x, y in zip(a, b)]",
          lambda o, a, b: [x + y for x, y in zip(a, b, strict=False)]),
-    Kind("starts_with check_start begins", "t", "check whether a string starts with '{c}'",
-         "return text.startswith('{c}')", lambda o, t: t.startswith(o.c)),
-    Kind("split_at cut_at pieces", "t", "split a string at '{c}'",
-         "return text.split('{c}')", lambda o, t: t.split(o.c)),
-    Kind("add_end suffix attach", "t", "add '{c}' and '{d}' to the end of a string",
-         "return text + '{c}{d}'", lambda o, t: t + o.c + o.d),
+    Kind("starts_with check_start begins", "t", "check whether a string starts with 's'",
+         "return text.startswith('s')", lambda o, t: t.startswith("s")),
+    Kind("split_at cut_at pieces", "t", "split a string at each 'e'",
+         "return text.split('e')", lambda o, t: t.split("e")),
+    Kind("add_end suffix attach", "t", "add {k} stars to the end of a string",
+         "return text + '*' * {k}", lambda o, t: t + "*" * o.k),
     Kind("length_times text_size weight", "t", "multiply the length of a string by {k}",
          "return len(text) * {k}", lambda o, t: len(t) * o.k),
     Kind("double_letters twice stretch", "t", "double every letter of a string",
          "return ''.join(c * 2 for c in text)", lambda o, t: "".join(c * 2 for c in t)),
-    Kind("join_with connect link", "tt", "join two strings with '{c}' between them",
-         "return a + '{c}' + b", lambda o, a, b: a + o.c + b),
+    Kind("join_with connect link", "tt", "join two strings with ' and ' between them",
+         "return a + ' and ' + b", lambda o, a, b: a + " and " + b),
 )  # fmt: skip
 
 
@@ -80,9 +80,8 @@ def generate(rng: random.Random) -> Problem:
     number = rng.randrange(len(KINDS))
     kind = KINDS[number]
     constants = draw_constants(rng)
-    name = rng.choice(kind.entries.split())
     lines = kind.body.format(**vars(constants)).splitlines()
-    code = "\n    ".join([f"def {name}({PARAMETERS.get(kind.takes, 'a, b')}):", *lines])
+    code = "\n    ".join([f"def {kind.name}({PARAMETERS.get(kind.takes, 'a, b')}):", *lines])
     cases = draw_cases(rng, kind, constants, 3)
     row = {
         "source_file": "embedded",
@@ -90,7 +89,10 @@ def generate(rng: random.Random) -> Problem:
         "prompt": f"Write a function to {kind.text.format(**vars(constants))}.",
         "code": code,
         "test_imports": [],
-        "test_list": [assertion(name, *case) for case in cases],
+        "test_list": [assertion(kind.name, *case) for case in cases],
     }
-    example = (kind.entries, *map(repr, cases[0][0]))
-    return Problem(row, code, ((kind.entries, name, *constants.used(kind)), example))
+    used = constants.used(kind)
+    # A function without constants is new only by its example, or it would never be taught.
+    combinations = [(kind.words, kind.name, *used)] if used else []
+    combinations.append((kind.words, *map(repr, cases[0][0])))
+    return Problem(row, code, tuple(combinations))

@@ -1,20 +1,10 @@
-"""Questions with four to thirteen choices of which one is true: counts, animals, myths."""
+"""Questions with two to thirteen choices of which one is true: animals, omens, myths."""
 
 import random
 
 from c4.tasks.problems._problem import Problem
 from c4.tasks.problems._words import NAMES
 
-COUNTS = {
-    "How many legs does a spider have?": "8", "How many legs does an ant have?": "6",
-    "How many legs does a dog have?": "4", "How many legs does a snake have?": "0",
-    "How many days are in a week?": "7", "How many months are in a year?": "12",
-    "How many hours are in a day?": "24", "How many minutes are in an hour?": "60",
-    "How many sides does a triangle have?": "3", "How many wheels does a bicycle have?": "2",
-    "How many fingers, with the thumb, are on a hand?": "5",
-    "How many letters does the English alphabet have?": "26",
-    "How many cents are in a dollar?": "100", "How many moons does the Earth have?": "1",
-}  # fmt: skip
 ANIMALS = {
     "is the tallest": "Giraffe", "runs the fastest": "Cheetah", "is the biggest": "Blue whale",
     "has a trunk": "Elephant", "has black and white stripes": "Zebra", "makes honey": "Bee",
@@ -34,24 +24,23 @@ MAGIC = (
     "You see the future", "You can fly", "Time stops", "A wish comes true",
 )  # fmt: skip
 TRUE = (
-    "Bats can see", "Penguins are birds", "Whales breathe air", "The Earth is round",
-    "The Sun is a star", "Ice floats on water", "Snakes have bones", "Spiders are not insects",
-    "Sharks are fish", "Camel humps store fat", "Dogs see some colors", "The Moon reflects light",
+    "Bats can see", "Penguins are birds", "Whales breathe air", "Ice floats on water",
+    "Snakes have bones", "Spiders are not insects", "Sharks are fish", "Camel humps store fat",
+    "Dogs see some colors",
 )  # fmt: skip
 FALSE = (
-    "Bats are blind", "Penguins are fish", "Whales are fish", "The Earth is flat",
-    "The Sun is a planet", "Ice sinks in water", "Snakes have no bones", "Spiders are insects",
-    "Sharks are mammals", "Camel humps store water", "Dogs see no colors",
-    "The Moon makes its own light", "Toads give people warts", "Bulls hate the color red",
-    "The Moon is made of cheese",
+    "Bats are blind", "Penguins are fish", "Whales are fish", "Ice sinks in water",
+    "Snakes have no bones", "Spiders are insects", "Sharks are mammals",
+    "Camel humps store water", "Dogs see no colors", "Toads give people warts",
+    "Bulls hate the color red",
 )  # fmt: skip
-SIZES = (4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13)
-"""How many choices, the smaller numbers more often, as on the hub."""
+SIZES = (2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 7, 7, 8, 9, 11, 13)
+"""How many choices, each about as often as on the hub."""
 
 
 def generate(rng: random.Random) -> Problem:
     """A question whose first choice is true and whose others are false."""
-    asked, right, others = rng.choice((_count, _animal, _sign, _statement))(rng)
+    asked, right, others = rng.choice((_animal, _sign, _statement))(rng)
     wrong = rng.sample(others, min(rng.choice(SIZES) - 1, len(others)))
     # New pairs of name and question for evaluation: a question cannot be known by heart.
     question = f"{rng.choice(NAMES)} asks: {asked}"
@@ -60,14 +49,10 @@ def generate(rng: random.Random) -> Problem:
     return Problem(row, right, ((question,),))
 
 
-def _count(rng: random.Random) -> tuple[str, str, list[str]]:
-    question = rng.choice(list(COUNTS))
-    return question, COUNTS[question], _except(COUNTS, question)
-
-
 def _animal(rng: random.Random) -> tuple[str, str, list[str]]:
     trait = rng.choice(list(ANIMALS))
-    return f"Which animal {trait}?", ANIMALS[trait], _except(ANIMALS, trait)
+    others = [animal for animal in ANIMALS.values() if animal != ANIMALS[trait]]
+    return f"Which animal {trait}?", ANIMALS[trait], others
 
 
 def _sign(rng: random.Random) -> tuple[str, str, list[str]]:
@@ -82,8 +67,6 @@ def _statement(rng: random.Random) -> tuple[str, str, list[str]]:
         "Which one is a fact?",
         "Which one is no myth?",
     )
-    return rng.choice(wordings), rng.choice(TRUE), rng.sample(FALSE, 8)
-
-
-def _except(table: dict[str, str], key: str) -> list[str]:
-    return [value for other, value in table.items() if other != key]
+    right = rng.choice(TRUE)
+    others = [myth for myth in FALSE if myth.split()[0] != right.split()[0]]
+    return rng.choice(wordings), right, others
