@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -98,16 +99,16 @@ def load_samples(
     return SampleSet(samples, origin, usable=len(order), left_out=len(rows) - len(order))
 
 
-def code_digest(task: str) -> str:
-    """Of the code that makes a task's embedded problems: other code, other problems."""
-    folder = Path(problems.__file__).parent
-    sources = [*sorted(folder.glob("_*.py")), folder / f"{task}.py"]
+@cache
+def code_digest() -> str:
+    """Of the code that makes embedded problems: other code, other problems."""
+    sources = sorted(Path(problems.__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def _open(task: Task, source: str) -> tuple[Rows, str]:
     if source == EMBEDDED_SOURCE:
-        return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest(task.name)}"
+        return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
     if source == HUB_SOURCE:
         return _open_hub(task, task.hub.dataset)
     path = Path(source).expanduser()

@@ -18,7 +18,7 @@ class Kind:
     """One function, in words and in code; `{k}` and `{m}` stand for its constants."""
 
     words: str
-    """What it is about, in three words. The first is its name."""
+    """Its name, and two it might have had: what is held out of training depends on all three."""
     takes: str
     """One letter per argument: n (a number), s (a small one), l (a list of numbers), t (a text)."""
     text: str

@@ -44,6 +44,18 @@ def draw_operands(rng: random.Random, operator: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Template:
+    """A problem of one step: its text mentions the operands a and b, perhaps a useless d."""
+
+    type: str
+    operator: str
+    body: str
+    question: str
+    work: str
+    """Sentences that find the operation."""
+
+
+@dataclass(frozen=True)
 class Step:
     """A sentence, then `left operator right = result`; operands are named as in the text."""
 

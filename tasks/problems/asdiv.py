@@ -1,23 +1,10 @@
 """ASDiv's kind: a single step in varied wording."""
 
 import random
-from dataclasses import dataclass
 
 from c4.tasks.problems._problem import Problem
-from c4.tasks.problems._stories import OPERATIONS, checked, draw_operands
+from c4.tasks.problems._stories import OPERATIONS, Template, checked, draw_operands
 from c4.tasks.problems._words import NAMES, OBJECTS
-
-
-@dataclass(frozen=True)
-class Template:
-    """A body that mentions a and b; the sentences that find the operation."""
-
-    type: str
-    operator: str
-    body: str
-    question: str
-    work: str
-
 
 TEMPLATES = (
     Template(

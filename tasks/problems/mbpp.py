@@ -92,7 +92,7 @@ def generate(rng: random.Random) -> Problem:
         "test_list": [assertion(kind.name, *case) for case in cases],
     }
     used = constants.used(kind)
-    # A function without constants is new only by its example, or it would never be taught.
-    combinations = [(kind.words, kind.name, *used)] if used else []
-    combinations.append((kind.words, *map(repr, cases[0][0])))
-    return Problem(row, code, tuple(combinations))
+    # A function without constants can be new only by its example.
+    example = (kind.words, *map(repr, cases[0][0]))
+    combination = (kind.words, kind.name, *used) if used else example
+    return Problem(row, code, (combination,))

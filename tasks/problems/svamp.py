@@ -1,23 +1,10 @@
 """SVAMP's kind: one step, and one number that has nothing to do with it."""
 
 import random
-from dataclasses import dataclass
 
 from c4.tasks.problems._problem import Problem
-from c4.tasks.problems._stories import OPERATIONS, checked, draw_operands
+from c4.tasks.problems._stories import OPERATIONS, Template, checked, draw_operands
 from c4.tasks.problems._words import NAMES, OBJECTS
-
-
-@dataclass(frozen=True)
-class Template:
-    """A body that mentions a, b and the useless d; the sentences that work it out."""
-
-    type: str
-    operator: str
-    body: str
-    question: str
-    work: str
-
 
 TEMPLATES = (
     Template(
