@@ -1,11 +1,14 @@
 import json
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from c4.errors import ConfigError, DataError
-from c4.tasks import TASKS, Shape, get_task, load_samples
+from c4.tasks import TASKS, Shape, get_task, load_samples, problems
+from c4.tasks._load import code_digest
 
 ROWS = [{"question": f"How many? {i}", "answer": f"work\n#### {i:,}"} for i in range(3000, 3030)]
 
@@ -115,3 +118,14 @@ def test_a_misspelt_task_is_met_with_the_nearest():
 def test_a_shape_that_cannot_be_meant_is_refused(shape, message):
     with pytest.raises(ConfigError, match=message):
         Shape(**shape)
+
+
+def test_other_generators_are_other_problems(tmp_path, monkeypatch):
+    folder = tmp_path / "problems"
+    shutil.copytree(Path(problems.__file__).parent, folder)
+    monkeypatch.setattr(problems, "__file__", str(folder / "__init__.py"))
+    digests = {code_digest.__wrapped__()}
+    for source in sorted(folder.glob("*.py")):
+        source.write_text(source.read_text() + "\n# changed\n")
+        digests.add(code_digest.__wrapped__())
+    assert len(digests) == 1 + len(list(folder.glob("*.py")))
