@@ -6,7 +6,15 @@ Knows nothing of tasks, decoding or files on disk other than checkpoints.
 """
 
 from c4.models._checkpoint import ALIASES, EMBEDDED, Checkpoint, find_checkpoint
-from c4.models._denoiser import BoolArray, Denoiser, FloatArray, IntArray, Reading, read_logits
+from c4.models._denoiser import (
+    BoolArray,
+    Denoiser,
+    FloatArray,
+    IntArray,
+    Memory,
+    Reading,
+    read_logits,
+)
 from c4.models._load import LoadedModel, load_model, resolve_device, resolve_dtype
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "LoadedModel",
+    "Memory",
     "Reading",
     "find_checkpoint",
     "load_model",

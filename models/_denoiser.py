@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
+
+from c4.errors import ModelError
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -31,6 +33,15 @@ class Reading:
     """Of the full softmax, in nats."""
 
 
+@dataclass(frozen=True)
+class Memory:
+    """Keys and values that a full pass left at every position outside some rows."""
+
+    cache: DynamicCache
+    rows: IntArray
+    """Consecutive positions of the sequence, to be computed anew."""
+
+
 class Denoiser:
     """A loaded model, asked one sequence at a time."""
 
@@ -51,6 +62,7 @@ class Denoiser:
         *,
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
+        cache: DynamicCache | None = None,
     ) -> Tensor:
         """Float32 logits that predict positions `start` and up.
 
@@ -58,6 +70,7 @@ class Denoiser:
             ids: the whole sequence, prompt first. (P+L,)
             positions: rotary position of every id, where they are not 0, 1, 2, … (P+L,)
             attention: whether query i may see key j. (P+L, P+L)
+            cache: where the keys and values of this pass are kept.
 
         Returns:
             (L, V), on the model's device.
@@ -70,6 +83,7 @@ class Denoiser:
             position_ids=None if positions is None else self._batch(positions),
             attention_mask=None if attention is None else self._batch(attention[None]),
             **self._keep(rows),
+            **_kept_in(cache),
         ).logits[0]  # (L, V), or (P+L, V) where the class cannot leave rows out
         chosen = output if len(output) == len(rows) else output[rows]
         return cast(Tensor, chosen.float())
@@ -86,12 +100,52 @@ class Denoiser:
         logits = self.logits(ids, start, positions=positions, attention=attention)
         return read_logits(logits, self.mask_id)
 
+    @torch.inference_mode()
+    def remember(self, ids: IntArray, start: int, window: slice) -> tuple[Reading, Memory]:
+        """A reading by a full pass, and what that pass knows of all positions outside a window.
+
+        Args:
+            window: generated positions, counted from `start`.
+        """
+        if not self.model.can_generate():
+            raise ModelError(
+                f"{type(self.model).__name__} keeps no keys and values: decode without a cache"
+            )
+        cache = DynamicCache()
+        logits = self.logits(ids, start, cache=cache)
+        first = max(0, start + window.start - self.shift)  # the output that predicts the window
+        rows = np.arange(first, start + window.stop)
+        outside = torch.from_numpy(np.delete(np.arange(len(ids)), rows)).to(self.device)
+        for layer in cache.layers:
+            layer.keys = layer.keys[..., outside, :]
+            layer.values = layer.values[..., outside, :]
+        return read_logits(logits, self.mask_id), Memory(cache, rows)
+
+    @torch.inference_mode()
+    def read_window(self, ids: IntArray, memory: Memory) -> Reading:
+        """What the model would predict in the window if all else were as it is remembered. (B,)"""
+        rows = memory.rows
+        everything = np.ones((1, len(rows), len(ids)), dtype=np.bool_)
+        output = self.model(
+            input_ids=self._batch(ids[rows]),
+            position_ids=self._batch(rows),
+            attention_mask=self._batch(everything),
+            **_kept_in(memory.cache),
+        ).logits[0]
+        memory.cache.crop(-len(rows))
+        return read_logits(output[: len(rows) - self.shift].float(), self.mask_id)
+
     def _batch(self, array: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self.device)[None]
 
     def _keep(self, rows: Tensor) -> dict[str, Tensor]:
         # Decoder classes can skip the vocabulary projection of the prompt's rows.
         return {"logits_to_keep": rows} if self.model.can_generate() else {}
+
+
+def _kept_in(cache: DynamicCache | None) -> dict[str, object]:
+    # Masked language models do not know these arguments.
+    return {} if cache is None else {"past_key_values": cache, "use_cache": True}
 
 
 @torch.inference_mode()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from c4.models import Reading
+from c4.models import Memory, Reading
 from c4.record._parameters import Checked
 from c4.record._types import BoolArray, IntArray
 from c4.tasks import Shape
@@ -33,7 +33,7 @@ class Origin(IntEnum):
 
 
 class Predictor(Protocol):
-    """The part of a denoiser that decoding needs. Most rules never ask for `logits`."""
+    """The part of a denoiser that decoding needs. Most rules only ever `read`."""
 
     mask_id: int
     shift: bool
@@ -48,6 +48,10 @@ class Predictor(Protocol):
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> Tensor: ...
+
+    def remember(self, ids: IntArray, start: int, window: slice) -> tuple[Reading, Memory]: ...
+
+    def read_window(self, ids: IntArray, memory: Memory) -> Reading: ...
 
 
 @dataclass(frozen=True)

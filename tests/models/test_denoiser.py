@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from conftest import save_llada
+from transformers import BertConfig, BertForMaskedLM
 
-from c4.models import find_checkpoint, load_model, read_logits
+from c4.errors import ModelError
+from c4.models import Denoiser, find_checkpoint, load_model, read_logits
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +92,53 @@ def test_a_shadow_behind_the_sequence_that_nobody_sees_changes_nothing(denoiser)
     with_shadow = denoiser.logits(longer, 10, positions=positions, attention=attention)
     torch.testing.assert_close(with_shadow[:20], denoiser.logits(IDS, 10))
     assert with_shadow.shape[0] == 24
+
+
+def assert_close(one, other):
+    np.testing.assert_array_equal(one.token, other.token)
+    for name in ("confidence", "gap", "entropy"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def one_layer(tmp_path_factory):
+    """What a position of the only layer shows to others depends on its own token alone."""
+    folder = save_llada(tmp_path_factory.mktemp("models") / "one-layer", n_layers=1)
+    return load_model(find_checkpoint(str(folder))).denoiser
+
+
+def window_of(reading, window):
+    return type(reading)(**{name: values[window] for name, values in vars(reading).items()})
+
+
+@pytest.mark.parametrize("shift", [False, True])
+@pytest.mark.parametrize("window", [slice(0, 5), slice(5, 10), slice(15, 20)])
+def test_a_window_of_an_unchanged_sequence_reads_as_in_a_full_pass(denoiser, window, shift):
+    reader = Denoiser(denoiser.model, mask_id=denoiser.mask_id, shift=shift)
+    reading, memory = reader.remember(IDS, 10, window)
+    assert_close(reading, reader.read(IDS, 10))
+    for _ in range(2):  # reading leaves the memory as it was
+        assert_close(reader.read_window(IDS, memory), window_of(reading, window))
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_a_window_sees_its_own_changes_and_no_others(one_layer, denoiser, shift):
+    window = slice(5, 10)
+    inside, outside = IDS.copy(), IDS.copy()
+    inside[16:18] = (7, 8)
+    outside[25] = 9
+    exact = Denoiser(one_layer.model, mask_id=one_layer.mask_id, shift=shift)
+    _, memory = exact.remember(IDS, 10, window)
+    assert_close(exact.read_window(inside, memory), window_of(exact.read(inside, 10), window))
+    stale = Denoiser(denoiser.model, mask_id=denoiser.mask_id, shift=shift)
+    before, memory = stale.remember(IDS, 10, window)
+    assert_close(stale.read_window(outside, memory), window_of(before, window))
+    assert (stale.read(outside, 10).gap[window] != before.gap[window]).any()
+
+
+def test_a_model_without_keys_and_values_is_refused():
+    size = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1}
+    config = BertConfig(vocab_size=20, num_hidden_layers=1, **size)
+    reader = Denoiser(BertForMaskedLM(config), mask_id=19, shift=False)
+    with pytest.raises(ModelError, match="without a cache"):
+        reader.remember(np.arange(10), 4, slice(0, 3))

@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from conftest import save_llada
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.models import find_checkpoint, load_model, read_logits
+from c4.models import Denoiser, find_checkpoint, load_model, read_logits
 from c4.record import (
     CCTC,
     KLASS,
@@ -345,6 +346,28 @@ def test_cctc_without_a_limit_or_a_second_look_is_the_threshold_rule(case, tau):
     plain = decode(again, PROMPT, shape, rule=Threshold(tau=tau))
     assert without.ids.tolist() == plain.ids.tolist()
     assert without.block_passes.tolist() == plain.block_passes.tolist()
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_a_cache_is_exact_in_one_layer_and_computes_only_the_block_anew(tmp_path, shift):
+    loaded = load_model(find_checkpoint(str(save_llada(tmp_path / "one-layer", n_layers=1))))
+
+    class Counting(Denoiser):
+        def read_window(self, ids, memory):
+            widths.append(len(memory.rows))
+            return super().read_window(ids, memory)
+
+    widths = []
+    denoiser = Counting(loaded.denoiser.model, mask_id=loaded.denoiser.mask_id, shift=shift)
+    shape = Shape(length=24, steps=24, block=6)
+    prompt = np.arange(40, 50)
+    plain = decode(denoiser, prompt, shape, rule=Threshold(tau=0.3))
+    assert not widths
+    cached = decode(denoiser, prompt, shape, rule=Threshold(tau=0.3, cache=True))
+    assert cached.ids.tolist() == plain.ids.tolist()
+    assert cached.block_passes.tolist() == plain.block_passes.tolist()
+    assert widths == [shape.block + shift] * (cached.steps - shape.blocks)
+    assert widths
 
 
 @given(cases(), st.integers(1, 12))
