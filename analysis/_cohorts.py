@@ -12,23 +12,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from c4.analysis._names import family_of, in_order
-from c4.record import LiveRun, Run
+from c4.analysis._names import family_of, in_order, spell_shape
+from c4.record import LiveRun, Run, conditions
+from c4.replay import pool_size
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, TASKS, get_task
-
-COHORT = (
-    "model",
-    "revision",
-    "weights_sha256",
-    "task",
-    "origin",
-    "shape",
-    "seed",
-    "device",
-    "dtype",
-    "resolution",
-)
-"""What two decodes must share to be compared example by example."""
 
 COHORTS = pl.Schema(
     {
@@ -36,6 +23,7 @@ COHORTS = pl.Schema(
         "task": pl.String(),
         "family": pl.String(),
         "cohort": pl.String(),
+        "source": pl.String(),  # of the examples: embedded, hub or file
         "length": pl.Int32(),
         "steps": pl.Int32(),
         "block": pl.Int32(),
@@ -52,15 +40,9 @@ SHAPE = ("length", "steps", "block")
 
 
 def cohort_key(identity: Mapping[str, Any]) -> str:
-    """A short name for the examples, weights and shape of a run."""
-    shared = json.dumps([identity.get(key) for key in COHORT], sort_keys=True)
+    """A short name for the conditions of a run: its examples, model, shape and number format."""
+    shared = json.dumps(conditions(identity), sort_keys=True)
     return hashlib.sha256(shared.encode()).hexdigest()[:12]
-
-
-def pool_size(identity: Mapping[str, Any]) -> int:
-    """How many of the first examples calibration may have seen; files of users' own have none."""
-    own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
-    return get_task(identity["task"]).skip if own_split else 0
 
 
 def cohort_columns(run: Run | LiveRun) -> dict[str, pl.Expr]:
@@ -82,7 +64,7 @@ def held_out(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_plain(method: str) -> bool:
-    """Whether a label is a method as it is; variants such as `c4,H=2` belong to sweeps."""
+    """Whether a label is a method as it is, and no variant such as `c4,H=2`."""
     return "," not in method
 
 
@@ -125,6 +107,7 @@ def _row(cohort: str, found: Sequence[_Member]) -> dict[str, Any]:
         "task": run.task,
         "family": family_of(run.task),
         "cohort": cohort,
+        "source": run.manifest.identity["source"],
         **{name: run.manifest.identity["shape"][name] for name in SHAPE},
         "methods": sum(map(is_plain, methods)),
         "examples": len(indices - pooled),
@@ -192,20 +175,17 @@ def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
         (shown,) = group.filter("main").iter_rows(named=True)
         others = [_describe(row, shown) for row in group.filter(~pl.col("main")).to_dicts()]
         notes.append(
-            f"{task} on {model}: shown is {_spell(shown)}; not shown: {', '.join(others)}; tables "
-            "of shapes: (c4 report scaling)"
+            f"{task} on {model}: shown is {spell_shape(shown)}; not shown: {', '.join(others)}; "
+            "tables of shapes: (c4 report scaling)"
         )
     return notes
 
 
 def _describe(row: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    if _spell(row) != _spell(shown):
-        return _spell(row)
-    return f"the same shape with other weights, examples or number format ({row['cohort']})"
-
-
-def _spell(row: Mapping[str, Any]) -> str:
-    return f"L={row['length']} T={row['steps']} B={row['block']}"
+    if spell_shape(row) != spell_shape(shown):
+        return spell_shape(row)
+    differs = "other weights, examples, tokenizer or number format"
+    return f"the same shape with {differs} ({row['cohort']})"
 
 
 def pool_note(cohorts: pl.DataFrame) -> str:

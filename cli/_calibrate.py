@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
 
 The pool is the first trajectories of each run (`--pool 40`), the held-out set all others; the
-choice is made on the pool alone and tried once on the held-out set. Every parameter takes a
-value, a list a,b,c or a range lo:hi:step.
+choice is made on the pool alone and tried once on the held-out set. A warning says where tables
+and figures count pool trajectories as evaluation. Every parameter takes a value, a list a,b,c or a
+range lo:hi:step.
 
 Examples:
 

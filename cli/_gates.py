@@ -11,7 +11,7 @@ from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from c4.record import Run
-    from c4.replay import Gate
+    from c4.replay import FrozenSetting, Gate
     from c4.tasks import Task
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
@@ -56,24 +56,28 @@ def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = Non
 
 
 def choose_gates(
-    names: Sequence[str], settings: Sequence[str] | None, config: Path | None, task: "Task"
+    names: Sequence[str],
+    settings: Sequence[str] | None,
+    task: "Task",
+    frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.replay import load_calibration, make_gate, refuse_sampler
+    from c4.replay import make_gate, refuse_sampler
 
     for name in names:
         refuse_sampler(name, task.name)
     parameters = _parse_settings(names, settings or [])
     gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
-    if config is not None:
-        name, frozen = load_calibration(config)
-        gates[f"{name} ({config.name})"] = make_gate(name, task.family, **frozen)
+    if frozen is not None:
+        gates[frozen.label] = frozen.make(task.family)
     return gates
 
 
 def _parse_settings(
     names: Sequence[str], settings: Sequence[str]
 ) -> Mapping[str, dict[str, float | str]]:
+    from c4.replay import parse_value
+
     chosen: dict[str, dict[str, float | str]] = {name: {} for name in names}
     for text in settings:
         target, _, value = text.partition("=")
@@ -83,7 +87,7 @@ def _parse_settings(
             known = "; ".join(f"{name}: {', '.join(_parameters(name))}" for name in names)
             raise ConfigError(f"--set {text}: no chosen gate takes that ({known})")
         for taker in takers:
-            chosen[taker][parameter] = _number(value)
+            chosen[taker][parameter] = parse_value(value)
     return chosen
 
 
@@ -92,10 +96,3 @@ def _parameters(name: str) -> list[str]:
 
     gate: Any = make_gate(name)
     return [spec.name for spec in fields(gate)] if is_dataclass(gate) else []
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

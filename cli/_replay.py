@@ -34,7 +34,14 @@ Examples:
     c4 replay --task gsm8k --gate cvee --set tau=0.8 --set gamma=1
 
     c4 replay --gate my_gates:Calm --out decisions.parquet
+
+    c4 replay --config calibration.json
 """
+
+SPLIT_NOTE = (
+    "pool: what the frozen setting was chosen on, so its numbers there flatter it; "
+    "held out: the other trajectories of that recording"
+)
 
 
 def replay_command(
@@ -54,17 +61,18 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.replay import replay, summarise_decisions
+    from c4.replay import load_calibration, replay, summarise_decisions
     from c4.tasks import get_task
 
+    frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
     chosen = choose_runs(runs, task, model)
-    gates = [choose_gates(names, settings, config, get_task(run.task)) for run in chosen]
+    gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
     frames = []
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
         for run, its_gates in zip(chosen, gates, strict=True):
             for frame in replay(run, its_gates, unsafe_code=unsafe_code):
-                frames.append(frame)
+                frames.append(frozen.split(run, frame) if frozen else frame)
                 advance(run.task)
     decisions = pl.concat(frames)
     if out is not None:
@@ -72,8 +80,15 @@ def replay_command(
     summary = summarise_decisions(decisions)
     if as_json:
         typer.echo(json.dumps(summary.to_dicts()))
-    else:
-        show(render(summary))
+        return
+    show(render(summary))
+    if has_splits(summary):
+        typer.echo(SPLIT_NOTE)
+
+
+def has_splits(summary: "pl.DataFrame") -> bool:
+    """Whether some gate was chosen on a part of what it is shown on."""
+    return summary["split"].is_not_null().any()
 
 
 def render(summary: "pl.DataFrame") -> Table:
@@ -88,10 +103,12 @@ def render(summary: "pl.DataFrame") -> Table:
     names = ["model", "task", "method", "gate"]
     if (summary["method"] == "baseline").all():
         names.remove("method")
+    if has_splits(summary):
+        names.append("split")
     table = new_table(*names, "n", "accuracy (full)", "steps (full)", *shares.values())
     for row in summary.iter_rows(named=True):
         table.add_row(
-            *(row[name] for name in names),
+            *(row[name] or "–" for name in names),
             str(row["n"]),
             f"{row['accuracy']:.1%} ({row['full_accuracy']:.1%})",
             f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",

@@ -46,11 +46,15 @@ def verify_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.record import RecordConfig, open_run, plan_recording, start_recording
-    from c4.replay import GATES, can_run_live, verify
-    from c4.tasks import get_task
+    from c4.replay import GATES, can_run_live, require_live, verify
+    from c4.tasks import check_can_grade, get_task
 
     names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
-    gates = choose_gates(names, settings, None, get_task(task))
+    gates = choose_gates(names, settings, get_task(task))
+    for chosen in gates.values():
+        require_live(chosen)
+    # The recording is not graded, but every exit is.
+    check_can_grade(get_task(task), unsafe_code=unsafe_code)
     checks = []
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         plan = plan_recording(

@@ -1,7 +1,7 @@
 """The denoiser: ids in; token, confidence, gap and entropy of every generated position out."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +116,7 @@ class Denoiser:
         first = max(0, start + window.start - self.shift)  # the output that predicts the window
         rows = np.arange(first, start + window.stop)
         outside = torch.from_numpy(np.delete(np.arange(len(ids)), rows)).to(self.device)
-        for layer in cache.layers:
+        for layer in cast(list[Any], cache.layers):
             layer.keys = layer.keys[..., outside, :]
             layer.values = layer.values[..., outside, :]
         return read_logits(logits, self.mask_id), Memory(cache, rows)

@@ -6,7 +6,7 @@ gives each trajectory once it is safe; `plan_live` does the same for a method of
 run. The decode loop takes a commit rule, a gate and an observer and knows no method by name.
 """
 
-from c4.record._bench import Bench, TimingProtocol, read_bench, read_timings, write_bench
+from c4.record._bench import Bench, TimingProtocol, read_timings, write_bench
 from c4.record._cctc import CCTC
 from c4.record._cells import CellRecorder, Cells, encode_table, stack_views
 from c4.record._commit import Block, Choice, CommitRule, Commits, Origin, Predictor, Rule, Schedule
@@ -27,6 +27,7 @@ from c4.record._klass import KLASS
 from c4.record._live import (
     LiveRun,
     LiveSummary,
+    conditions,
     find_live,
     open_any,
     open_live,
@@ -102,6 +103,7 @@ __all__ = [
     "Trajectory",
     "TrajectoryRow",
     "Vocabulary",
+    "conditions",
     "decode",
     "encode_table",
     "find_live",
@@ -118,7 +120,6 @@ __all__ = [
     "plan_decode",
     "plan_live",
     "plan_recording",
-    "read_bench",
     "read_timings",
     "regrade",
     "rule_settings",

@@ -148,7 +148,6 @@ class Bench:
             "settings": json.dumps(method.identity),
             "identity": self.identity(method),
             **asdict(self.plan.shape),
-            "default_shape": self.plan.default_shape,
             "n": self.protocol.n,
             "passes": self.protocol.passes,
             "warmups": self.protocol.warmups,
@@ -179,19 +178,6 @@ def write_bench(plan: Plan, table: pa.Table) -> Path:
     path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.parquet"
     write_whole(path, encode_table(table, compression="zstd"))
     return path
-
-
-def read_bench(root: str | Path) -> pa.Table:
-    """The newest timing of every model, task and method below a root, in its default shape.
-
-    Timings in other shapes would stand beside results they are not of; see `read_timings`.
-    """
-    newest = {
-        (row["model"], row["task"], row["method"]): row
-        for row in read_timings(root).to_pylist()
-        if row["default_shape"]
-    }
-    return pa.Table.from_pylist(list(newest.values()), schema=TIMINGS)
 
 
 def read_timings(root: str | Path) -> pa.Table:

@@ -1,15 +1,16 @@
 """Commit-Core-Then-Confirm: commit what is confident from the left, hold back the rest a step."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from c4.errors import ConfigError
 from c4.models import Reading
-from c4.record._commit import NOWHERE, Block, Choice, Origin, Rule, ScheduledCommits
+from c4.record._commit import Block, Choice, Origin, Rule, ScheduledCommits
 from c4.record._parameters import parameter
-from c4.record._types import BoolArray, IntArray
+from c4.record._types import BoolArray
 from c4.tasks import Shape
 
 STALLED_STEPS = 3
@@ -62,43 +63,52 @@ class CCTC(Rule):
 
 
 class CCTCCommits(ScheduledCommits):
-    """Remembers the tokens it held back at the step before."""
+    """Remembers the tokens it held back at the step before.
+
+    Plain lists: a block is short, and numpy slow on a few numbers at a time.
+    """
 
     def __init__(self, rule: CCTC) -> None:
         self.rule = rule
 
     def enter(self, block: Block) -> None:
         super().enter(block)
-        self._deferred = self._deferred_token = NOWHERE
+        self._deferred: dict[int, int] = {}
         self._stalled = 0
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
         if not self.rule.accelerates(self.block):
             return super().choose(step, reading, masked)
-        open_positions = self.block.open_positions(masked)
-        ready = reading.confidence[open_positions] >= self.rule.tau
-        holes = np.cumsum(~ready)  # at a ready position: holes to its left
-        in_core = ready & (holes <= self.rule.H)
-        confirmed = self._confirmed(reading, masked)
-        core, late = open_positions[in_core], open_positions[ready & ~in_core]
+        core, late = self._split(reading, masked)
+        confirmed = [p for p, token in (core | late).items() if self._deferred.get(p) == token]
         if self.rule.confirm:
-            self._deferred, self._deferred_token = late, reading.token[late]
-        safe = bool(in_core.any()) or len(confirmed) > 0
-        opened = self._valve_opens(step, bool(ready.any()), safe)
+            self._deferred = late
+        ready, safe = bool(core or late), bool(core or confirmed)
+        opened = self._valve_opens(step, ready, safe)
         return merge(
-            len(masked),
             # What several branches commit is the first one's, in the order of Eq. 6.
             (Origin.CORE, core),
             (Origin.CONFIRMED, confirmed),
-            (Origin.ACCEPTED, late if opened else NOWHERE),
-            (Origin.SCHEDULE, self.top(step, reading, masked)),
+            (Origin.ACCEPTED, late if opened else ()),
+            (Origin.SCHEDULE, self.top(step, reading, masked).tolist()),
         )
 
-    def _confirmed(self, reading: Reading, masked: BoolArray) -> IntArray:
-        """Positions held back a step ago that are still ready, with the same token."""
-        held = self._deferred
-        same = reading.token[held] == self._deferred_token
-        return held[same & masked[held] & (reading.confidence[held] >= self.rule.tau)]
+    def _split(self, reading: Reading, masked: BoolArray) -> tuple[dict[int, int], dict[int, int]]:
+        """The ready positions with their tokens: the core, and those behind too many holes."""
+        open_positions = self.block.open_positions(masked)
+        ready = reading.confidence[open_positions] >= self.rule.tau
+        token = reading.token[open_positions]
+        core, late, holes = {}, {}, 0
+        for place, is_ready, predicted in zip(
+            open_positions.tolist(), ready.tolist(), token.tolist(), strict=True
+        ):
+            if not is_ready:
+                holes += 1
+            elif holes <= self.rule.H:
+                core[place] = predicted
+            else:
+                late[place] = predicted
+        return core, late
 
     def _valve_opens(self, step: int, any_ready: bool, any_safe: bool) -> bool:
         self._stalled = self._stalled + 1 if any_ready and not any_safe else 0
@@ -108,11 +118,12 @@ class CCTCCommits(ScheduledCommits):
         return self.rule.last_step_valve and step == self.block.steps
 
 
-def merge(length: int, *branches: tuple[Origin, IntArray]) -> Choice:
+def merge(*branches: tuple[Origin, Iterable[int]]) -> Choice:
     """Positions of all branches, each on the account of the first branch that has it."""
-    nobody = 255
-    origin = np.full(length, nobody, dtype=np.uint8)
-    for who, positions in reversed(branches):
-        origin[positions] = who
-    chosen = np.flatnonzero(origin != nobody)
-    return Choice(chosen, origin[chosen])
+    origin: dict[int, Origin] = {}
+    for who, positions in branches:
+        for position in positions:
+            origin.setdefault(position, who)
+    chosen = sorted(origin)
+    accounts = np.array([origin[position] for position in chosen], dtype=np.uint8)
+    return Choice(np.array(chosen, dtype=np.int64), accounts)

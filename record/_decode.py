@@ -26,6 +26,9 @@ numbers and so agree exactly; commit rules see the raw ones, so rounding never c
 """
 
 
+UNITS = {signal: np.float32(unit) for signal, unit in RESOLUTION.items()}
+
+
 @dataclass(frozen=True)
 class StepView:
     """What one step predicted, as recorders and gates may know it. Arrays are (L,)."""
@@ -177,6 +180,6 @@ def view_step(step: int, block: int, reading: Reading, masked: BoolArray) -> Ste
 
 def fixed_point(signal: str, values: FloatArray) -> FloatArray:
     """Values rounded to the signal's resolution; exact in float32 up to 2^24 units."""
-    unit = np.float32(RESOLUTION[signal])
+    unit = UNITS[signal]
     rounded: FloatArray = np.rint(values / unit) * unit
     return rounded

@@ -118,7 +118,6 @@ BENCH = pa.schema(
         pa.field("length", pa.int32(), nullable=False),  # L
         pa.field("steps", pa.int32(), nullable=False),  # T, the budget
         pa.field("block", pa.int32(), nullable=False),  # B
-        pa.field("default_shape", pa.bool_(), nullable=False),  # whether nobody asked for another
         pa.field("n", pa.int32(), nullable=False),
         pa.field("passes", pa.int32(), nullable=False),
         pa.field("warmups", pa.int32(), nullable=False),
@@ -138,9 +137,9 @@ BENCH = pa.schema(
 
 PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
 TEMPORARY = ".tmp"
-ROW_KEY = b"c4.trajectory"
 SHAPES_KEY = b"c4.shapes"
 """In a part of cells: number, steps and positions of each trajectory, so that it reads alone."""
+ROW_KEY = b"c4.trajectory"
 """Where a pending file keeps its trajectory row, so that one rename finishes both."""
 LIVE_KEY = b"c4.live"
 """Where it keeps what only a live run knows."""

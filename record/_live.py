@@ -26,7 +26,7 @@ from c4.record._run import LIVE_PATTERN, Run, open_run, pending_row
 from c4.tasks import Shape
 
 OF_THE_METHOD = ("method", "rule", "gate", "recorded")
-"""What may differ between two live runs that are to be compared."""
+"""What may differ between two decodes that are compared example by example."""
 
 
 class LiveRun:
@@ -201,14 +201,15 @@ def _baseline_of(run: LiveRun) -> Mapping[int, LiveRow]:
     """The baseline's examples, if it was run alike; empty otherwise."""
     for path in sorted(run.folder.parent.glob("method=*/manifest.json")):
         other = open_live(path.parent)
-        if other.is_baseline and _conditions(other) == _conditions(run):
+        alike = conditions(other.manifest.identity) == conditions(run.manifest.identity)
+        if other.is_baseline and alike:
             return {row.trajectory: row for row in other.rows()}
     return {}
 
 
-def _conditions(run: LiveRun) -> dict[str, Any]:
-    """What a run shares with the runs it may be compared with."""
-    return {k: v for k, v in run.manifest.identity.items() if k not in OF_THE_METHOD}
+def conditions(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run, live or recorded, shares with the runs it may be compared with."""
+    return {k: v for k, v in identity.items() if k not in OF_THE_METHOD}
 
 
 def _compare(

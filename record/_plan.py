@@ -82,12 +82,6 @@ class Plan:
         return (*results, *(RECORDED if self.recorded else ()))
 
     @property
-    def default_shape(self) -> bool:
-        """Whether the shape is the one that the model or the paper brings for the task."""
-        plain = replace(self.config, length=None, steps=None, block=None)
-        return self.shape == resolve_shape(plain, self.task, self.checkpoint)
-
-    @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, as far as it is known without the weights."""
         method: dict[str, Any] = {"rule": "schedule"}

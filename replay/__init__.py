@@ -9,6 +9,7 @@ into methods that run live.
 from c4.replay._cache import RunSignals, load_signals, stack_signals
 from c4.replay._calibrate import (
     Calibration,
+    FrozenSetting,
     Loss,
     Promise,
     calibrate,
@@ -32,14 +33,15 @@ from c4.replay._gates import (
     ask,
     can_run_live,
     exit_step,
+    require_live,
     stabilization_step,
 )
-from c4.replay._grid import Grid, grid_exits, make_grid
+from c4.replay._grid import Grid, grid_exits, make_grid, parse_value
 from c4.replay._live import LiveGate
 from c4.replay._methods import MethodChoice, choose_live, plan_methods, resolve_methods
-from c4.replay._pool import Cohort, split_cohorts
+from c4.replay._pool import Cohort, pool_size, split_cohorts
 from c4.replay._registry import make_gate, refuse_sampler
-from c4.replay._replay import DECISIONS, replay, summarise_decisions
+from c4.replay._replay import DECISIONS, Split, replay, summarise_decisions
 from c4.replay._signals import NONE, LiveSignals, SignalReading, Signals, read_signals
 from c4.replay._verify import Check, verify
 
@@ -57,6 +59,7 @@ __all__ = [
     "Control",
     "FixedPatience",
     "FixedProgress",
+    "FrozenSetting",
     "Gate",
     "Grid",
     "LiveGate",
@@ -70,6 +73,7 @@ __all__ = [
     "SchED",
     "SignalReading",
     "Signals",
+    "Split",
     "StabilityOnly",
     "ask",
     "calibrate",
@@ -84,10 +88,13 @@ __all__ = [
     "load_signals",
     "make_gate",
     "make_grid",
+    "parse_value",
     "plan_methods",
+    "pool_size",
     "read_signals",
     "refuse_sampler",
     "replay",
+    "require_live",
     "resolve_methods",
     "save_calibration",
     "split_cohorts",

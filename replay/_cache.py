@@ -7,7 +7,9 @@ is computed again.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -24,8 +26,10 @@ from c4.replay import _candidates as candidates_module
 from c4.replay import _signals as signals_module
 from c4.replay._candidates import TAIL_FRAC, CandidateReader
 from c4.replay._signals import NONE, Ints, Signals, read_signals
+from c4.tasks import Task, get_task
 from c4.tasks import _extract as extract_module
-from c4.tasks import get_task
+
+log = logging.getLogger(__name__)
 
 KEY = b"c4.signals"
 VALUES = b"c4.values"
@@ -40,8 +44,7 @@ class RunSignals:
     signals: Signals
     """Arrays of (n, T); `signals.steps` says how many of the T each trajectory has."""
     candidates: Sequence[Sequence[str]]
-    """What each trajectory's candidate numbers stand for."""
-    answers: Sequence[Sequence[str]]
+    """What the numbers of each trajectory's candidates and answers stand for."""
 
     def __len__(self) -> int:
         return len(self.trajectory)
@@ -56,7 +59,7 @@ def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]
         cached = _read_cache(run.folder, part, key)
         if cached is None:
             cached = _compute(run, part, reader)
-            _write_cache(run.folder, part, key, cached)
+            _try_to_write_cache(run.folder, part, key, cached)
         yield cached
 
 
@@ -67,16 +70,32 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
         np.concatenate([part.trajectory for part in parts]),
         _join([_pad(part.signals, steps) for part in parts]),
         [values for part in parts for values in part.candidates],
-        [values for part in parts for values in part.answers],
     )
 
 
 def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
-    """What signals depend on: the cells' bytes, the tokenizer, the settings, the code."""
+    """What signals depend on: the cells' bytes, the tokenizer, the settings, the task, the code."""
     identity = run.manifest.identity
     facts = [part.cells.path.name, identity.get("tokenizer_sha256"), run.task, str(run.shape)]
-    facts += [identity["end_ids"], tail_frac, code_hash()]
+    facts += [identity["end_ids"], tail_frac, *task_facts(get_task(run.task)), code_hash()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def task_facts(task: Task) -> list[str]:
+    """How and where a task's answers are found. `read` stands in the task's own file."""
+    return [task.search, definition(task.extract), definition(task.read)]
+
+
+def definition(function: Callable[..., Any]) -> str:
+    """What is another when a function is: its name, and the source of its module.
+
+    A function that lacks one of them stands for itself, so no other process trusts its signals.
+    """
+    name = getattr(function, "__qualname__", None)
+    file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    if name is None or file is None:
+        return repr(function)
+    return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
 @cache
@@ -92,7 +111,7 @@ def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
     for numbers, cells in run.read_batches(part):
         reading = read_signals(cells, run.shape, reader)
         trajectory = np.array(numbers, dtype=np.int32)
-        read.append(RunSignals(trajectory, reading.signals, reading.candidates, reading.answers))
+        read.append(RunSignals(trajectory, reading.signals, reading.candidates))
     return stack_signals(read)
 
 
@@ -130,12 +149,19 @@ def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
     return None
 
 
+def _try_to_write_cache(folder: Path, part: RunPart, key: str, signals: RunSignals) -> None:
+    """Keep signals, unless the storage is read-only or full, or another command was faster."""
+    try:
+        _write_cache(folder, part, key, signals)
+    except OSError as error:
+        log.info("%s: signals are not kept, and will be computed again: %s", folder, error)
+
+
 def _write_cache(folder: Path, part: RunPart, key: str, signals: RunSignals) -> None:
     first, last = part.cells.first, part.cells.last
     stale = [p.path for p in list_parts(folder / "signals") if p.first == first]
-    values = {"candidates": signals.candidates, "answers": signals.answers}
     table = _to_table(signals).replace_schema_metadata(
-        {KEY: key.encode(), VALUES: json.dumps(values).encode()}
+        {KEY: key.encode(), VALUES: json.dumps(signals.candidates).encode()}
     )
     written = write_part(folder / "signals", first, last, encode_table(table, compression="lz4"))
     for path in stale:
@@ -151,10 +177,10 @@ def _to_table(signals: RunSignals) -> pa.Table:
     return pa.table(columns)
 
 
-def _from_table(table: pa.Table, values: dict[str, list[list[str]]]) -> RunSignals:
-    count = len(values["candidates"])
+def _from_table(table: pa.Table, candidates: list[list[str]]) -> RunSignals:
+    count = len(candidates)
     columns = {
         name: table.column(name).to_numpy().reshape(count, -1) for name in table.column_names
     }
     trajectory = columns.pop("trajectory")[:, 0].copy()
-    return RunSignals(trajectory, Signals(**columns), values["candidates"], values["answers"])
+    return RunSignals(trajectory, Signals(**columns), candidates)

@@ -13,11 +13,17 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.record import BoolArray
+from c4.record import BoolArray, Run
 from c4.replay._certify import Control, certify, p_values, trajectories_needed
+from c4.replay._gates import Gate
 from c4.replay._grid import Grid, Value, grid_exits
 from c4.replay._pool import Cohort
+from c4.replay._registry import make_gate
+from c4.replay._replay import split_decisions
 from c4.replay._signals import Floats, Longs
+from c4.tasks import Family
+
+NOT_OURS = "not a file that `c4 calibrate` wrote"
 
 
 class Loss(StrEnum):
@@ -198,17 +204,26 @@ def _statement(calibration: Calibration) -> str:
             f"trajectories, {event} on at most {promise.risk:.1%} of trajectories drawn like them "
             f"(Learn-Then-Test, exact binomial, {promise.control})"
         )
-    level = promise.delta
-    if promise.control is Control.BONFERRONI:
-        level /= len(calibration.grid)
-    best = float(calibration.table["losses"].min()) / n  # type: ignore[arg-type]
-    needed = trajectories_needed(best, risk=promise.risk, level=level)
-    reason = (
-        f"at the best setting's rate of {best:.1%} about {needed} would be needed"
-        if needed
-        else f"and none loses less than {best:.1%}, so more would not help"
-    )
-    return f"no setting can be certified with {n} trajectories; {reason}"
+    shortfall = _shortfall(calibration, promise.risk)
+    return f"no setting can be certified with {n} trajectories; {shortfall}"
+
+
+def _shortfall(calibration: Calibration, risk: float) -> str:
+    """How many trajectories would have certified the setting on which it all hung.
+
+    A fixed sequence ends at once if its first setting fails; else any setting might have passed.
+    """
+    promise, losses = calibration.promise, calibration.table["losses"].to_numpy()
+    if promise.control is Control.FIXED_SEQUENCE:
+        which, level = "most cautious setting, which is tried first,", promise.delta
+        share = float(losses[calibration.grid.from_strict_to_loose()[0]]) / calibration.n
+    else:
+        which, level = "best setting", promise.delta / len(calibration.grid)
+        share = float(losses.min()) / calibration.n
+    needed = trajectories_needed(share, risk=risk, level=level, beyond=calibration.n)
+    if needed is None:
+        return f"the {which} loses {share:.1%}, too much for more of them to help"
+    return f"the {which} loses {share:.1%}, and at that rate {needed} would be needed"
 
 
 def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort]) -> None:
@@ -233,13 +248,53 @@ def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort
     path.write_text(json.dumps(frozen, indent=1) + "\n", encoding="utf-8")
 
 
-def load_calibration(path: Path) -> tuple[str, Mapping[str, Value]]:
-    """The gate and parameters that a calibration froze."""
+@dataclass(frozen=True)
+class PoolShare:
+    """The trajectories of one run that a setting was chosen on."""
+
+    identity: Mapping[str, Any]
+    """The run's, as in its manifest."""
+    trajectories: frozenset[int]
+
+
+@dataclass(frozen=True)
+class FrozenSetting:
+    """A setting that a calibration chose, and what it was chosen on."""
+
+    file: str
+    gate: str
+    parameters: Mapping[str, Value]
+    pool: Sequence[PoolShare]
+
+    @property
+    def label(self) -> str:
+        """What its decisions go by."""
+        return f"{self.gate} ({self.file})"
+
+    def make(self, family: Family) -> Gate:
+        return make_gate(self.gate, family, **self.parameters)
+
+    def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
+        """Tell pool and held out apart in its decisions on a run, if it was chosen on that run."""
+        for share in self.pool:
+            if share.identity == run.manifest.identity:
+                return split_decisions(decisions, self.label, share.trajectories)
+        return decisions
+
+
+def load_calibration(path: Path) -> FrozenSetting:
+    """The setting that a calibration froze."""
     try:
         frozen = json.loads(path.read_text(encoding="utf-8"))
-        gate, parameters = frozen["gate"], frozen["parameters"]
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({error})") from error
+        if not isinstance(frozen, dict):
+            raise TypeError(f"it holds a {type(frozen).__name__}")
+        gate, parameters, statement = (frozen[k] for k in ("gate", "parameters", "statement"))
+        pool = [PoolShare(p["identity"], frozenset(p["trajectories"])) for p in frozen["pool"]]
+        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), pool)
+    except KeyError as error:
+        raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
     if parameters is None:
-        raise ConfigError(f"{path}: that calibration chose no setting: {frozen['statement']}")
-    return gate, parameters
+        raise ConfigError(f"{path}: that calibration chose no setting: {statement}")
+    return setting

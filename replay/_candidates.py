@@ -134,8 +134,11 @@ def _growing() -> Iterator[int]:
 
 def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
     """How many tokens of each row stand before the first end token. (R, L) -> (R,)"""
-    is_end = np.zeros(rows.shape, dtype=np.bool_)
-    for end in ends:
+    if not ends:
+        return [rows.shape[1]] * len(rows)
+    first, *others = ends
+    is_end = rows == first
+    for end in others:
         is_end |= rows == end
     stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
     return stops.tolist()

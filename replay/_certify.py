@@ -15,6 +15,10 @@ from scipy import stats
 from c4.record import BoolArray
 from c4.replay._signals import Floats, Longs
 
+MOST_NEEDED = 100_000
+"""Trajectories; who would need more will not record them."""
+LOOKED_AT_ONCE = 1_000
+
 
 class Control(StrEnum):
     """How errors over the whole grid are controlled."""
@@ -53,20 +57,24 @@ def certify(
     return passed
 
 
-def trajectories_needed(share_lost: float, *, risk: float, level: float) -> int | None:
-    """How many trajectories would certify a setting that keeps losing this share; None if none.
+def trajectories_needed(
+    share_lost: float, *, risk: float, level: float, beyond: int = 0
+) -> int | None:
+    """The fewest trajectories that would certify a setting that keeps losing this share.
+
+    None where it loses as much as is risked, or so nearly that `MOST_NEEDED` would not do.
 
     Args:
         level: what the p-value must not exceed.
+        beyond: how many were too few.
     """
     if share_lost >= risk:
         return None
-
-    def enough(n: int) -> bool:
-        return bool(stats.binom.cdf(np.floor(share_lost * n), n, risk) <= level)
-
-    high = 1
-    while not enough(high):
-        high *= 2
-    # Not monotone from one n to the next, because losses are whole numbers: look at all below.
-    return next(n for n in range(max(1, high // 2), high + 1) if enough(n))
+    # Not monotone from one n to the next, because losses are whole numbers: look at all.
+    for start in range(beyond + 1, MOST_NEEDED + 1, LOOKED_AT_ONCE):
+        n: Longs = np.arange(start, start + LOOKED_AT_ONCE)
+        losses = np.floor(share_lost * n + 1e-9).astype(np.int64)  # 3 in 60 are 3 of 60
+        enough = stats.binom.cdf(losses, n, risk) <= level
+        if enough.any():
+            return int(n[enough.argmax()])
+    return None

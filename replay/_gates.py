@@ -56,6 +56,15 @@ def can_run_live(gate: Gate | type[Gate]) -> bool:
     return not getattr(gate, "needs_future", False)
 
 
+def require_live(gate: Gate) -> None:
+    """Refuse a gate that a live decode cannot ask."""
+    if not can_run_live(gate):
+        raise ConfigError(
+            f"{type(gate).__name__} needs to know the steps that come after, so it can be replayed "
+            "over a recording but not run in a live decode; ask it with: c4 replay"
+        )
+
+
 @dataclass(frozen=True)
 class CVEE(Checked):
     """Confidence-Verified Early Exit: the answer is confident and has stopped changing."""
@@ -220,7 +229,7 @@ class FixedProgress(Checked):
 
 @dataclass(frozen=True)
 class Oracle:
-    """Stops where the answer has become the last one and never changes again: the bound.
+    """Stops where the candidate is the full decode's answer and never changes again: the bound.
 
     It knows the future, so it can be replayed but not run live.
     """
@@ -239,12 +248,13 @@ def consecutive(holds: BoolArray) -> Ints:
 
 
 def stabilization_step(s: Signals) -> Ints:
-    """s_j in steps: from here on every candidate is the last one. (…, T) -> (…)
+    """s_j in steps: from here on every candidate is the full decode's answer. (…, T) -> (…)
 
-    One more than the trajectory's steps where the last of them has no candidate at all.
+    One more than the trajectory's steps where the last candidate is none, or is not the answer: a
+    box, or the front of a number, may stand before the tail, where no gate looks.
     """
-    last = s.last("candidate")
-    settled = (s.candidate == last) & (last != NONE)
+    answer = s.last("answer")
+    settled = (s.candidate == answer) & (answer != NONE)
     run = consecutive(settled | ~s.exists)[..., -1]  # padding unsettles nothing
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
 

@@ -110,14 +110,15 @@ def parse_values(name: str, text: str) -> list[Value]:
             if step <= 0 or count < 1:
                 raise ConfigError(f"{name}={text}: a range goes up, lo:hi:step")
             return [float(low + i * step) for i in range(count)]
-        return [_number(piece) for piece in text.split(",")]
+        return [parse_value(piece) for piece in text.split(",")]
     except (ValueError, InvalidOperation, ZeroDivisionError):
         raise ConfigError(
             f"{name}={text}: write a value, a list a,b,c or a range lo:hi:step"
         ) from None
 
 
-def _number(text: str) -> Value:
+def parse_value(text: str) -> Value:
+    """A number, if the text is one, else the word."""
     try:
         return float(text)
     except ValueError:

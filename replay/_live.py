@@ -2,7 +2,7 @@
 
 from c4.record import CellRecorder, StepView
 from c4.replay._candidates import CandidateReader
-from c4.replay._gates import Gate, ask, wants_cells
+from c4.replay._gates import Gate, ask, require_live, wants_cells
 from c4.replay._signals import LiveSignals
 from c4.tasks import Shape
 
@@ -11,6 +11,7 @@ class LiveGate:
     """A gate at work in one decode: made anew for each."""
 
     def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader) -> None:
+        require_live(gate)
         self.gate = gate
         self._signals = LiveSignals(shape, reader)
         self._cells = CellRecorder() if wants_cells(gate) else None

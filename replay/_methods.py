@@ -208,10 +208,12 @@ def _frozen(choice: MethodChoice) -> dict[str, dict[str, Any]]:
     """The calibrated parameters, under the name of their gate."""
     if choice.calibration is None:
         return {}
-    gate, parameters = load_calibration(choice.calibration)
-    if not any(METHODS[name].gate == gate for name in choice.methods):
-        raise ConfigError(f"{choice.calibration} is about {gate}, and no chosen method has it")
-    return {gate: dict(parameters)}
+    frozen = load_calibration(choice.calibration)
+    if not any(METHODS[name].gate == frozen.gate for name in choice.methods):
+        raise ConfigError(
+            f"{choice.calibration} is about {frozen.gate}, and no chosen method has it"
+        )
+    return {frozen.gate: dict(frozen.parameters)}
 
 
 def _changed(part: str, now: Any, paper: Any) -> dict[tuple[str, str], Any]:

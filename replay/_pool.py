@@ -1,6 +1,7 @@
 """The trajectories that a gate is calibrated on, and those it is then tried on."""
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,9 @@ from c4.replay._candidates import filled_predictions
 from c4.replay._grid import at_exit
 from c4.replay._replay import Grader
 from c4.replay._signals import NONE, Ints, Signals
-from c4.tasks import Family, get_task
+from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, get_task
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,9 @@ class Cohort:
         """Whether the answer at each step is the target. (n, T)"""
         targets = {row.trajectory: row.target for row in self.run.rows()}
         number = [
-            answers.index(targets[index]) if targets[index] in answers else NONE - 1
-            for index, answers in zip(
-                self.signals.trajectory.tolist(), self.signals.answers, strict=True
+            values.index(targets[index]) if targets[index] in values else NONE - 1
+            for index, values in zip(
+                self.signals.trajectory.tolist(), self.signals.candidates, strict=True
             )
         ]
         return self.signals.signals.answer == np.array(number, dtype=np.int32)[:, None]
@@ -81,26 +84,56 @@ class Cohort:
         return correct
 
 
+def pool_size(identity: Mapping[str, Any]) -> int:
+    """How many of the first examples are set aside for calibration; none in files of users' own."""
+    own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
+    return get_task(identity["task"]).skip if own_split else 0
+
+
 def split_cohorts(
-    runs: Sequence[Run], pool_size: int, *, unsafe_code: bool = False
+    runs: Sequence[Run], size: int, *, unsafe_code: bool = False
 ) -> tuple[list[Cohort], list[Cohort]]:
-    """The pool, trajectories below `pool_size` of each run; and the held-out ones, all others."""
+    """The pool, trajectories below `size` of each run; and the held-out ones, all others."""
     _refuse_twins(runs)
     pool, held_out = [], []
     for run in runs:
         signals = stack_signals(list(load_signals(run)))
-        in_pool = signals.trajectory < pool_size
+        in_pool = signals.trajectory < size
         if not in_pool.any():
             shape = run.shape
             raise RunError(
-                f"{run.folder} has no trajectory below {pool_size} to calibrate on; record them "
-                f"with: c4 record --task {run.task} --model {run.model} --skip 0 --n {pool_size} "
+                f"{run.folder} has no trajectory below {size} to calibrate on; record them "
+                f"with: c4 record --task {run.task} --model {run.model} --skip 0 --n {size} "
                 f"--gen-length {shape.length} --steps {shape.steps} --block-length {shape.block}"
             )
+        _warn_of_evaluation(run, signals.trajectory[in_pool].tolist())
         pool.append(Cohort(run, choose(signals, np.flatnonzero(in_pool)), unsafe_code))
         if not in_pool.all():
             held_out.append(Cohort(run, choose(signals, np.flatnonzero(~in_pool)), unsafe_code))
     return pool, held_out
+
+
+def _warn_of_evaluation(run: Run, pool: Sequence[int]) -> None:
+    """Say where a setting is chosen on what tables and figures will count as evaluation."""
+    aside = pool_size(run.manifest.identity)
+    counted = [index for index in pool if index >= aside]
+    if not counted:
+        return
+    advice = (
+        f"only the first {aside} are set aside for calibration: use --pool {aside}"
+        if aside
+        else "none are set aside for calibration: quote this setting's numbers on held-out rows of "
+        "`c4 replay --config` alone, or choose it on other tasks with --task"
+    )
+    log.warning(
+        "%s: %d pool trajectories (%d to %d) are evaluation examples to tables and figures; of "
+        "this recording's examples %s",
+        cohort_name(run),
+        len(counted),
+        min(counted),
+        max(counted),
+        advice,
+    )
 
 
 def cohort_name(run: Run) -> str:
@@ -128,5 +161,4 @@ def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:
         signals.trajectory[index],
         Signals(**{s.name: getattr(signals.signals, s.name)[index] for s in fields(Signals)}),
         [signals.candidates[i] for i in index],
-        [signals.answers[i] for i in index],
     )

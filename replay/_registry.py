@@ -1,9 +1,11 @@
 """Gates by name, with the paper's settings for each family, and gates of users' own."""
 
-import re
+import logging
 import sys
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from c4.errors import ConfigError, NotReplayable, unknown_name
 from c4.record import METHODS, typed_parameters
 from c4.replay._gates import GATES, Gate
 from c4.tasks import Family
+
+log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "c4.gates"
 """Group under which an installed package offers gates of its own."""
@@ -33,10 +37,24 @@ SAMPLERS = tuple(name for name, method in METHODS.items() if method.rule != "sch
 """Methods that change which steps exist."""
 
 
-def known_gates() -> dict[str, Any]:
-    """Every gate that has a name: those of c4 and those that installed packages offer."""
-    offered = {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
-    return {**offered, **GATES}
+@cache
+def offered_gates() -> Mapping[str, EntryPoint]:
+    """What installed packages offer, not loaded yet. A name of c4's own stays c4's, and is said."""
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    for name in sorted(offered.keys() & GATES.keys()):
+        point = offered.pop(name)
+        log.warning(
+            "%s offers a gate named %s, which is c4's own; ask for its gate as --gate %s",
+            package_of(point),
+            name,
+            point.value,
+        )
+    return offered
+
+
+def package_of(point: EntryPoint) -> str:
+    """Who offers a gate."""
+    return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 
 def refuse_sampler(name: str, task: str = "TASK") -> None:
@@ -66,12 +84,15 @@ def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
 
 
 def _find(name: str) -> Any:
-    known = known_gates()
-    if name in known:
-        return known[name]
+    offered = offered_gates()
+    if name in GATES:
+        return GATES[name]
+    if name in offered:
+        return _load(offered[name])
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise unknown_name("gate", name, sorted(known), also="one of your own: module:object")
+        known = sorted({*GATES, *offered})
+        raise unknown_name("gate", name, known, also="one of your own: module:object")
     if str(Path.cwd()) not in sys.path:  # a console script does not look where it is called
         sys.path.append(str(Path.cwd()))
     try:
@@ -83,13 +104,18 @@ def _find(name: str) -> Any:
         ) from error
 
 
+def _load(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:  # a package's own code runs here
+        raise ConfigError(
+            f"cannot load the gate {point.name!r} that {package_of(point)} offers as "
+            f"{point.value}: {type(error).__name__}: {error}; repair or uninstall it"
+        ) from error
+
+
 def _checked(name: str, gate: Any) -> Gate:
     if not callable(getattr(gate, "fires", None)):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
     found: Gate = gate
     return found
-
-
-def label_of(name: str) -> str:
-    """A short name for tables: `my_gates:Calm` becomes `Calm`."""
-    return re.sub(r"^.*:", "", name)

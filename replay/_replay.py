@@ -1,7 +1,8 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any
 
 import polars as pl
@@ -20,6 +21,7 @@ DECISIONS = pl.Schema(
         "trajectory": pl.Int32(),
         "method": pl.String(),  # whose steps were recorded: baseline, or a live run's label
         "gate": pl.String(),
+        "split": pl.String(),  # see `Split`; null where the gate was not chosen on the recording
         "fired": pl.Boolean(),  # before the budget was spent
         "steps": pl.Int32(),  # forward passes, the firing one included
         "full_steps": pl.Int32(),  # what the recorded decode took; a sampler's is not the budget
@@ -36,6 +38,13 @@ DECISIONS = pl.Schema(
     }
 )
 """One row per trajectory and gate."""
+
+
+class Split(StrEnum):
+    """What part a trajectory had in choosing a gate's setting."""
+
+    POOL = "pool"  # the setting was chosen on it
+    HELD_OUT = "held out"  # it was chosen on others of the recording
 
 
 def replay(
@@ -95,7 +104,6 @@ class _Trajectory:
     filled: TokenArray
     """The buffer as a fill at each step would leave it. (T, L)"""
     candidates: Sequence[str]
-    answers: Sequence[str]
 
 
 def _replay_part(
@@ -109,14 +117,16 @@ def _replay_part(
             recorded.row,
             filled_predictions(recorded.cells.token, recorded.cells.masked),
             signals.candidates[i],
-            signals.answers[i],
         )
         for name in gates:
             exit_at = exits.at(name, i, recorded.cells)
             outcome = _decide(run, trajectory, signals, i, exit_at, int(settled[i]), grader)
             decisions.append({"gate": name, **outcome})
     frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
-        model=pl.lit(run.model), task=pl.lit(run.task), method=pl.lit(run.method)
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        method=pl.lit(run.method),
+        split=pl.lit(None),
     )
     return frame.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
 
@@ -135,7 +145,7 @@ def _decide(
     steps = exit_at or row.forward_passes
     candidate = int(signals.signals.candidate[i, steps - 1])
     answer, full = (
-        _value(trajectory.answers, int(signals.signals.answer[i, step - 1]))
+        _value(trajectory.candidates, int(signals.signals.answer[i, step - 1]))
         for step in (steps, row.forward_passes)
     )
     text = run.vocabulary.text(trajectory.filled[steps - 1].tolist())
@@ -161,12 +171,25 @@ def _value(values: Sequence[str], number: int) -> str | None:
     return None if number == NONE else values[number]
 
 
+def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -> pl.DataFrame:
+    """Say which decisions of a gate are on trajectories that its setting was chosen on."""
+    part = (
+        pl.when(pl.col("trajectory").is_in(list(pool)))
+        .then(pl.lit(Split.POOL.value))
+        .otherwise(pl.lit(Split.HELD_OUT.value))
+    )
+    return decisions.with_columns(
+        split=pl.when(pl.col("gate") == gate).then(part).otherwise(pl.col("split"))
+    )
+
+
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Per recording and gate: accuracy, steps, and what the gate did, beside the full decode.
+    """Per recording, gate and split: accuracy, steps, what the gate did, beside the full decode.
 
     `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
     """
-    return decisions.group_by("model", "task", "method", "gate", maintain_order=True).agg(
+    keys = ("model", "task", "method", "gate", "split")
+    return decisions.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
         accuracy=pl.col("correct").mean(),
         full_accuracy=pl.col("full_correct").mean(),

@@ -37,7 +37,7 @@ class Signals:
     budget: Ints
     """Steps of the full decode."""
     candidate: Ints
-    """Which of the trajectory's candidate values is read; -1 where there is none."""
+    """Which of the trajectory's values is read; -1 where there is none."""
     span_start: Ints
     span_end: Ints
     """Positions that hold the candidate; -1 where they cannot be located."""
@@ -70,7 +70,8 @@ class Signals:
     length: Ints
     """Positions of the tail, and of the generation."""
     answer: Ints
-    """Which of the trajectory's answers the filled buffer holds; -1 where it holds none."""
+    """Which of them a grader finds in the filled buffer; -1 where it finds none. Candidates and
+    answers are numbered as one, so equal numbers are equal values."""
 
     @property
     def progress(self) -> Floats:
@@ -97,13 +98,12 @@ SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
 
 @dataclass(frozen=True)
 class SignalReading:
-    """Signals of some trajectories, and what their candidate and answer numbers stand for."""
+    """Signals of some trajectories, and what their numbers stand for."""
 
     signals: Signals
     """Arrays of (n, T)."""
     candidates: list[list[str]]
-    answers: list[list[str]]
-    """One list per trajectory."""
+    """The values that each trajectory's candidates and answers have, by number."""
 
 
 def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalReading:
@@ -117,8 +117,10 @@ def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalR
     which = (np.cumsum(fresh) - 1).reshape(n, steps)
     firsts = [*which[:, 0].tolist(), len(read)]
     by_trajectory = [read[firsts[i] : firsts[i + 1]] for i in range(n)]
-    candidate, candidates = number([[f.value if f else None for f, _ in r] for r in by_trajectory])
-    answer, answers = number([[value for _, value in r] for r in by_trajectory])
+    numbers, candidates = number(
+        [[v for f, answer in r for v in (f.value if f else None, answer)] for r in by_trajectory]
+    )
+    candidate, answer = numbers[::2], numbers[1::2]
     # A block is left when it is full, so the first masked position stands in the current one.
     block_ends = (cells.masked.argmax(axis=-1) // shape.block + 1) * shape.block  # (n, T)
     spans = span_signals(cells, spans_of([found for found, _ in read])[which], block_ends)
@@ -134,7 +136,7 @@ def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalR
         **spans,
         **margin_signals(cells, reader),
     )
-    return SignalReading(signals, candidates, answers)
+    return SignalReading(signals, candidates)
 
 
 class LiveSignals:
@@ -152,7 +154,7 @@ class LiveSignals:
             field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
             for field in fields(Signals)
         }
-        self._numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._numbers: dict[str, int] = {}
         self._views: list[StepView] = []
         self._margins = 0
         self._last, self._run, self._changes = NONE, 0, 0
@@ -168,7 +170,7 @@ class LiveSignals:
         span = _defined_span(found, (view.block + 1) * self.shape.block)
         start, end = found.span if found and found.span else (NONE, NONE)
         confidence = _mean(view.confidence, span)
-        candidate = self._number(0, found.value if found else None)
+        candidate = self._number(found.value if found else None)
         if span is None and self.reader.task.search is SearchMode.CODE:
             candidate = NONE  # see `heard`
         self._count(candidate)
@@ -182,7 +184,7 @@ class LiveSignals:
             "entropy": _mean(view.entropy, span),
             "run": self._run,
             "changes": self._changes,
-            "answer": self._number(1, answer),
+            "answer": self._number(answer),
         }
         for name, value in row.items():
             self._columns[name][t] = value
@@ -209,9 +211,8 @@ class LiveSignals:
         self._run += 1
         self._last = candidate
 
-    def _number(self, kind: int, value: str | None) -> int:
-        known = self._numbers[kind]
-        return NONE if value is None else known.setdefault(value, len(known))
+    def _number(self, value: str | None) -> int:
+        return NONE if value is None else self._numbers.setdefault(value, len(self._numbers))
 
 
 class SignalsSoFar(Signals):

@@ -25,7 +25,7 @@ READERS = {
     *("IntArray", "TokenArray", "Trajectory", "Origin"),
     *("LiveRun", "find_live", "open_live"),
     *("Run", "find_runs", "open_run"),
-    "read_timings",
+    *("conditions", "read_timings"),
 }
 """What analysis may take from record: it reads what is on disk, and decodes nothing."""
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}

@@ -26,8 +26,10 @@ from c4.analysis import (
     time_shares,
     wino_table,
 )
-from c4.analysis._cohorts import cohort_key, pool_size
+from c4.analysis._cohorts import cohort_key
 from c4.analysis._outcomes import scheduled_passes
+from c4.analysis._sweeps import in_sweep
+from c4.replay import pool_size
 from c4.tasks import Shape
 
 
@@ -98,7 +100,8 @@ def test_only_decodes_of_one_cohort_are_paired():
     assert paired_table(frame(*rows)).is_empty()
     identity = {"model": "tiny", "weights_sha256": "a", "shape": {"length": 8}}
     assert cohort_key(identity) == cohort_key(identity | {"method": "c4", "gate": None})
-    assert cohort_key(identity) != cohort_key(identity | {"weights_sha256": "b"})
+    for other in ({"weights_sha256": "b"}, {"tokenizer_sha256": "c"}, {"chat_template": True}):
+        assert cohort_key(identity) != cohort_key(identity | other)
 
 
 def test_the_drop_is_taken_over_the_examples_that_both_have():
@@ -164,9 +167,30 @@ def test_time_shares_are_measured_and_speeds_come_from_a_bench_alone():
 
 def test_every_shape_is_in_the_scaling_table():
     sweep = outcome("c4", cohort="short", length=16)
+    fewer = outcome("c4", cohort="fewer steps", budget=16)
     outcomes = frame(outcome("c4"), outcome("baseline"), sweep)
     shapes = scaling_table(method_totals(outcomes))
     assert shapes.select("length", "blocks").rows() == [(16, 2), (32, 4), (32, 4)]
+    budgets = scaling_table(method_totals(frame(outcome("c4"), fewer)))
+    assert budgets.select("length", "budget").rows() == [(32, 16), (32, 32)]
+
+
+@pytest.mark.parametrize(
+    ("label", "left_out"),
+    [
+        ("c4", False),
+        ("c4,H=2", True),
+        ("c4,H=inf", True),
+        ("c4,H=2,cvee.tau=0.5", False),
+        ("c4,cvee.tau=0.5,p_min=1", False),
+        ("cctc,H=2", False),
+        ("wino+cvee", False),
+        ("wino+cvee,p_min=16", True),
+        ("mine, with a comma", False),
+    ],
+)
+def test_points_of_sweeps_are_told_from_other_variants(label, left_out):
+    assert in_sweep(label) == left_out
 
 
 def test_a_sweep_over_h_takes_what_changes_nothing_else():
@@ -187,6 +211,7 @@ def test_wino_reports_the_best_setting_only_where_the_deployed_one_fails():
     variant = [outcome("wino+cvee,p_min=16", i, True, steps=11) for i in range(40, 44)]
     row = wino_table(method_totals(frame(*right, *deployed, *variant))).row(0, named=True)
     assert (row["deployed_accuracy"], row["best_accuracy"], row["best_steps"]) == (0.5, 1.0, 11)
+    assert row["settings"] == 2
     holding = [outcome("wino+cvee", i, True, steps=4) for i in range(40, 44)]
     held = wino_table(method_totals(frame(*right, *holding, *variant))).row(0, named=True)
     assert held["best_steps"] is None

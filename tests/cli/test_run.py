@@ -6,7 +6,7 @@ import time
 import pytest
 from test_cli import c4, start
 
-from c4.record import METHODS, find_live, open_live, open_run, read_bench
+from c4.record import METHODS, find_live, open_live, open_run, read_timings
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_timing_prints_a_table_and_keeps_it(run_args, tmp_path):
     result = c4(*args, "--method", "baseline", "--method", "c4")
     assert result.exit_code == 0, result.output
     assert "1.00×" in result.stdout
-    kept = read_bench(tmp_path / "runs").to_pylist()
+    kept = read_timings(tmp_path / "runs").to_pylist()
     assert [row["method"] for row in kept] == ["baseline", "c4"]
 
 

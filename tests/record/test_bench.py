@@ -14,7 +14,6 @@ from c4.record import (
     RecordConfig,
     TimingProtocol,
     load_planned,
-    read_bench,
     read_timings,
     write_bench,
 )
@@ -94,12 +93,7 @@ def test_a_table_holds_the_definitions(config, monkeypatch):
     assert (fast["tps"], fast["tps_before_end"]) == (16, 6)
     assert (fast["mean_passes"], fast["tokens_per_forward"]) == (4, 4)
     assert (fast["speedup"], fast["step_ratio"]) == (3, 4)
-    assert (base["length"], base["steps"], base["block"], base["default_shape"]) == (
-        16,
-        16,
-        4,
-        True,
-    )
+    assert (base["length"], base["steps"], base["block"]) == (16, 16, 4)
 
 
 def test_no_baseline_no_speedup(config):
@@ -125,13 +119,13 @@ def test_the_newest_timing_of_each_method_counts(config):
         list(bench)
         path = write_bench(bench.plan, bench.table())
         assert pq.ParquetFile(path).schema_arrow.equals(BENCH)
-    table = read_bench(config.out)
+    table = read_timings(config.out)
     rows = {row["method"]: row for row in table.to_pylist()}
     assert rows.keys() == {"baseline", "cvee"}
     assert rows["baseline"]["speedup"] == 1
     assert rows["cvee"]["speedup"] is None  # of the second call
     assert {(row["model"], row["task"]) for row in rows.values()} == {("random-llada", "mmlu")}
-    assert read_bench(config.out / "nothing").num_rows == 0
+    assert read_timings(config.out / "nothing").num_rows == 0
 
 
 def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
@@ -139,7 +133,6 @@ def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
     config = replace(config, model=str(model))
     keep(config)
     keep(replace(config, length=8, block=4))
-    assert [row["length"] for row in read_bench(config.out).to_pylist()] == [16]
     assert [row["length"] for row in read_timings(config.out).to_pylist()] == [16, 8]
     save_llada(model, seed=1)
     keep(config)
@@ -150,7 +143,6 @@ def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
     assert [row["length"] for row in rows] == [16, 8, 16]
     assert weights[0] == weights[1] != weights[2]
     assert identities[2]["method"] == "baseline"
-    assert [row["identity"] for row in read_bench(config.out).to_pylist()] == [rows[2]["identity"]]
 
 
 def keep(config):
@@ -163,14 +155,14 @@ def test_a_damaged_file_is_reported_by_name(config):
     path = keep(config)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(RunError, match=rf"{path.name}: damaged .*delete it, and time again"):
-        read_bench(config.out)
+        read_timings(config.out)
 
 
 def test_a_file_of_an_older_format_is_reported_by_name(config):
     path = keep(config)
     pq.write_table(pq.read_table(path).drop_columns(["identity"]), path)
     with pytest.raises(RunError, match=rf"{path.name}: columns of another c4; delete it"):
-        read_bench(config.out)
+        read_timings(config.out)
 
 
 def test_examples_must_suffice_and_warm_ups_are_those_that_follow(config):

@@ -1,10 +1,28 @@
+import json
+import math
+from dataclasses import fields
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from c4.errors import ConfigError, NotReplayable
-from c4.replay import NONE, Control, Promise, certify, make_grid, trajectories_needed
+from c4.replay import (
+    NONE,
+    Cohort,
+    Control,
+    Promise,
+    RunSignals,
+    Signals,
+    calibrate,
+    certify,
+    load_calibration,
+    make_grid,
+    trajectories_needed,
+)
 from c4.replay._calibrate import pareto_front
-from c4.replay._grid import DEFAULT_RANGES, at_exit, parse_values
+from c4.replay._grid import DEFAULT_RANGES, at_exit, grid_exits, parse_values
+from c4.replay._pool import choose
 
 
 @pytest.mark.parametrize(
@@ -126,8 +144,139 @@ def test_the_guarantee_holds_at_the_promised_rate(control):
     assert certified / repeats > 0.3  # and it does certify something
 
 
-def test_how_many_trajectories_would_be_needed():
-    needed = trajectories_needed(0.0, risk=0.05, level=0.1)
-    assert 0.95**needed <= 0.1 < 0.95 ** (needed - 1)
-    assert trajectories_needed(0.02, risk=0.05, level=0.1) > needed
-    assert trajectories_needed(0.05, risk=0.05, level=0.1) is None
+STEPS = 10
+RISKS = {
+    "gsm8k": [0.4, 0.08, 0.07, 0.09, 0.06, 0.02, 0.12, 0.08, 0.01],
+    "mmlu": [0.1, 0.022, 0.032, 0.012, 0.042, 0.005, 0.04, 0.022, 0.005],
+}
+"""How often the answer at each step but the last is not the last one. Later is not always safer."""
+EXITS = {"fraction": "0.1:0.9:0.1"}
+
+
+def population(task, risks, size, rng):
+    """Trajectories of which some, at every step, would be left with another answer."""
+    ranks = rng.permuted(np.tile(np.arange(size), (STEPS, 1)), axis=1).T  # (size, STEPS)
+    answer = (ranks < np.round(size * np.array([*risks, 0.0]))).astype(np.int32)
+    columns = {f.name: np.zeros((size, STEPS), dtype=np.int32) for f in fields(Signals)}
+    columns["step"] += np.arange(1, STEPS + 1, dtype=np.int32)
+    columns["budget"] += STEPS
+    columns["answer"] = answer
+    rows = [SimpleNamespace(trajectory=i, target="right") for i in range(size)]
+    run = SimpleNamespace(task=task, method="baseline", rows=lambda: rows)
+    signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
+    return Cohort(run, signals)
+
+
+def drawn(cohort, n, rng):
+    return Cohort(cohort.run, choose(cohort.signals, rng.integers(len(cohort), size=n)))
+
+
+@pytest.mark.parametrize("control", Control)
+def test_what_calibration_chooses_is_as_safe_as_it_says(control):
+    """Many pools of two tasks, drawn from trajectories all of whose risks are known."""
+    rng = np.random.default_rng(0)
+    everyone = [population(task, risks, 1000, rng) for task, risks in RISKS.items()]
+    grid = make_grid("progress", EXITS)
+    lost = [~c.same_at(grid_exits(grid, c.signals.signals)) for c in everyone]
+    true_risk = np.mean([loss.mean(axis=1) for loss in lost], axis=0)
+    promise = Promise(risk=0.05, delta=0.1, control=control)
+    assert (true_risk > promise.risk).tolist() == [True] * 5 + [False, True, True, False]
+    repeats, violated, careless, chose = 400, 0, 0, 0
+    for _ in range(repeats):
+        result = calibrate(grid, [drawn(c, 129, rng) for c in everyone], promise)
+        chose += result.chosen is not None
+        violated += result.chosen is not None and true_risk[result.chosen] > promise.risk
+        # Without a correction for trying many, the cheapest that looks safe is often not.
+        seeming = np.flatnonzero(result.table["p_value"].to_numpy() <= promise.delta)
+        careless += len(seeming) > 0 and true_risk[seeming[0]] > promise.risk
+    slack = 3 * np.sqrt(promise.delta * (1 - promise.delta) / repeats)
+    assert violated / repeats <= promise.delta + slack
+    assert careless / repeats > promise.delta + slack
+    assert chose / repeats > 0.3
+
+
+def fewest(share, risk, level, beyond=0):
+    """By brute force: the first number of trajectories with which so few losses convince."""
+    for n in range(beyond + 1, 2000):
+        losses = math.floor(share * n + 1e-9)
+        chance = sum(math.comb(n, k) * risk**k * (1 - risk) ** (n - k) for k in range(losses + 1))
+        if chance <= level:
+            return n
+    raise AssertionError
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.02, 1 / 30, 0.07])
+@pytest.mark.parametrize("risk", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("level", [0.1, 0.01, 0.1 / 160])
+def test_the_trajectories_needed_are_the_fewest_that_would_do(share, risk, level):
+    if share >= risk:
+        assert trajectories_needed(share, risk=risk, level=level) is None
+        return
+    for beyond in (0, 50):
+        needed = trajectories_needed(share, risk=risk, level=level, beyond=beyond)
+        assert needed == fewest(share, risk, level, beyond)
+
+
+def test_a_setting_that_loses_almost_the_risk_is_not_helped_by_more():
+    assert trajectories_needed(0.02, risk=0.05, level=0.1) == 45
+    assert trajectories_needed(0.049999, risk=0.05, level=0.1) is None
+
+
+def lossy(losses, n):
+    """A pool of which each setting of `EXITS`, from the loosest on, loses so many."""
+    cohort = population("gsm8k", [0.0] * (STEPS - 1), n, np.random.default_rng(0))
+    for step, count in enumerate(losses):
+        cohort.signals.signals.answer[:count, step] = 1
+    return cohort
+
+
+def test_what_would_be_needed_is_said_for_the_setting_on_which_the_method_hangs():
+    grid = make_grid("progress", EXITS)
+    losses = [9, 9, 9, 0, 9, 9, 9, 9, 1]  # the most cautious setting is the last
+    sequence = calibrate(grid, [lossy(losses, 40)], Promise(risk=0.05, delta=0.1))
+    assert sequence.chosen is None
+    needed = fewest(1 / 40, 0.05, 0.1, beyond=40)
+    assert sequence.statement.endswith(f"loses 2.5%, and at that rate {needed} would be needed")
+    assert "the most cautious setting, which is tried first," in sequence.statement
+    every = Promise(risk=0.05, delta=0.1, control=Control.BONFERRONI)
+    at_once = calibrate(grid, [lossy(losses, 40)], every)
+    assert at_once.chosen is None
+    needed = fewest(0.0, 0.05, 0.1 / 9, beyond=40)
+    assert at_once.statement.endswith(
+        f"the best setting loses 0.0%, and at that rate {needed} would be needed"
+    )
+
+
+def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
+    losses = [0] * 8 + [9]
+    pool = [lossy(losses, 40)]
+    statement = calibrate(make_grid("progress", EXITS), pool, Promise(risk=0.05)).statement
+    assert statement.endswith("loses 22.5%, too much for more of them to help")
+
+
+FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1, 2]", "it holds a list"),
+        ("3", "it holds a int"),
+        ("null", "it holds a NoneType"),
+        ("{", "Expecting property name"),
+        (json.dumps({}), "it has no 'gate'"),
+        *((json.dumps({k: v for k, v in FROZEN.items() if k != gone}), f"it has no '{gone}'")
+          for gone in FROZEN),
+        (json.dumps(FROZEN | {"parameters": [1]}), "not a file that"),
+        (json.dumps(FROZEN | {"pool": 3}), "not a file that"),
+        (json.dumps(FROZEN | {"pool": ["gsm8k"]}), "not a file that"),
+        (json.dumps(FROZEN | {"pool": [{"identity": {}}]}), "it has no 'trajectories'"),
+        (json.dumps(FROZEN | {"parameters": None, "statement": "none fits"}), "none fits"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, message):
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"x\.json: ") as refused:
+        load_calibration(path)
+    assert message in str(refused.value)

@@ -1,11 +1,14 @@
 """Replay over recordings on disk, and the commands on top of it."""
 
+import importlib
 import json
+import logging
+import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.cli._app import app
+from c4.errors import SandboxError
 from c4.record import RecordConfig, list_parts, open_run, plan_recording, start_recording
 from c4.replay import (
     CVEE,
@@ -26,12 +30,13 @@ from c4.replay import (
     filled_predictions,
     load_signals,
     plan_methods,
+    pool_size,
     replay,
     stack_signals,
     summarise_decisions,
 )
 from c4.replay import _cache as cache_module
-from c4.tasks import TASKS, grade
+from c4.tasks import TASKS, Candidate, SearchMode, grade
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +163,13 @@ def test_live_methods_are_replayed_and_calibrated_on_apart(sampled, random_llada
 
 
 def equal(first, second):
-    return all(
-        np.array_equal(getattr(first.signals, f.name), getattr(second.signals, f.name), True)
-        for f in fields(Signals)
-    ) and (first.candidates, first.answers) == (second.candidates, second.answers)
+    return (
+        all(
+            np.array_equal(getattr(first.signals, f.name), getattr(second.signals, f.name), True)
+            for f in fields(Signals)
+        )
+        and first.candidates == second.candidates
+    )
 
 
 def test_signals_come_from_the_cache_the_second_time(runs, monkeypatch):
@@ -191,6 +199,68 @@ def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
     assert len(list_parts(run.folder / "signals")) == 1
 
 
+def always_x(text):
+    return Candidate("x", 0, len(text))
+
+
+@pytest.mark.parametrize("change", [{"extract": always_x}, {"search": SearchMode.FIRST5}])
+def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkeypatch, change):
+    run = run_of(runs, "gsm8k")
+    first = stack_signals(list(load_signals(run)))
+    with monkeypatch.context() as changed:
+        changed.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], **change))
+        other = stack_signals(list(load_signals(run)))
+    assert not equal(other, first)
+    if "extract" in change:
+        assert all(values == ["x"] for values in other.candidates)
+    assert equal(stack_signals(list(load_signals(run))), first)
+
+
+def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
+    run = run_of(runs, "gsm8k")
+    source = "from c4.tasks import Candidate\ndef own(text): return Candidate('{}', 0, len(text))\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits within a second
+    for value in ("before", "after"):
+        (tmp_path / "own_extractor.py").write_text(source.format(value))
+        module = importlib.reload(importlib.import_module("own_extractor"))
+        monkeypatch.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], extract=module.own))
+        signals = stack_signals(list(load_signals(run)))
+        assert all(values == [value] for values in signals.candidates)
+
+
+def test_signals_that_cannot_be_kept_are_computed_each_time(runs, tmp_path, caplog):
+    shutil.copytree(runs, tmp_path / "runs")
+    run = run_of(tmp_path / "runs", "mmlu")
+    shutil.rmtree(run.folder / "signals", ignore_errors=True)
+    (run.folder / "signals").write_text("")  # no folder can be made here, be it by root
+    caplog.set_level(logging.INFO, "c4")
+    for _ in range(2):
+        expected = stack_signals(list(load_signals(run_of(runs, "mmlu"))))
+        caplog.clear()
+        assert equal(stack_signals(list(load_signals(run))), expected)
+        assert f"{run.folder}: signals are not kept" in caplog.text
+    assert c4("replay", "--runs", run.folder, "--gate", "cvee").exit_code == 0
+
+
+def test_two_commands_may_keep_the_same_signals_at_once(runs, tmp_path, monkeypatch):
+    shutil.copytree(runs, tmp_path / "runs")
+    run = run_of(tmp_path / "runs", "mmlu")
+    shutil.rmtree(run.folder / "signals", ignore_errors=True)
+    flush = os.fsync
+
+    def renamed_by_the_other(descriptor):
+        flush(descriptor)
+        for file in (run.folder / "signals").glob("*.tmp"):
+            file.rename(file.with_suffix(""))
+
+    with monkeypatch.context() as at_once:
+        at_once.setattr(os, "fsync", renamed_by_the_other)
+        first = stack_signals(list(load_signals(run)))
+    monkeypatch.setattr(cache_module, "read_signals", None)  # would fail if anything were read
+    assert equal(stack_signals(list(load_signals(run))), first)
+
+
 def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
     out = tmp_path / "decisions.parquet"
     result = c4("replay", "--runs", runs, "--task", "mmlu", "--task", "gsm8k", "--gate", "cvee",
@@ -204,6 +274,7 @@ def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
     assert "premature" in table
     assert "prophet" in table
     assert "of recorded" not in table  # a full decode takes the budget
+    assert "split" not in table  # nothing was chosen
 
 
 def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
@@ -280,6 +351,7 @@ def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):
         (["--task", "math"], "no recording of math below"),
         (["--task", "mmul"], "no task named 'mmul'; did you mean mmlu"),
         (["--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
+        (["--config", __file__], "not a file that `c4 calibrate` wrote"),
     ],
 )
 def test_bad_replays_are_refused_in_words(runs, args, message):
@@ -309,6 +381,49 @@ def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, t
     assert json.loads(replayed.stdout)[0]["gate"] == "cvee (cvee.json)"
 
 
+def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path):
+    frozen, out = tmp_path / "cvee.json", tmp_path / "decisions.parquet"
+    c4("calibrate", "--runs", runs, "--gamma", "2", "--task", "mmlu", "--out", frozen)
+    args = ["replay", "--runs", runs, "--task", "mmlu", "--task", "gsm8k", "--config", frozen]
+    rows = json.loads(c4(*args, "--gate", "cvee", "--out", out, "--json").stdout)
+    assert [(row["task"], row["gate"], row["split"], row["n"]) for row in rows] == [
+        ("gsm8k", "cvee", None, 6),
+        ("gsm8k", "cvee (cvee.json)", None, 6),  # another recording: not in the pool
+        ("mmlu", "cvee", None, 6),
+        ("mmlu", "cvee (cvee.json)", "pool", 3),
+        ("mmlu", "cvee (cvee.json)", "held out", 3),
+    ]
+    decisions = pl.read_parquet(out)
+    assert decisions.schema == DECISIONS
+    chosen = decisions.filter(pl.col("split").is_not_null())
+    assert dict(chosen.select("trajectory", "split").iter_rows()) == dict.fromkeys(
+        (37, 38, 39), "pool"
+    ) | dict.fromkeys((40, 41, 42), "held out")
+    for row in rows[3:]:
+        part = chosen.filter(split=row["split"])
+        assert (row["accuracy"], row["steps"]) == (part["correct"].mean(), part["steps"].mean())
+    table = c4(*args).stdout
+    assert re.search(r"cvee \(cvee.json\) +pool +3 ", table)
+    assert re.search(r"cvee \(cvee.json\) +held out +3 ", table)
+    assert "pool: what the frozen setting was chosen on" in table
+
+
+def test_calibration_says_where_it_uses_up_evaluation_examples(runs, tmp_path):
+    def warned(*args):
+        result = c4("calibrate", "--runs", runs, "--out", tmp_path / "x.json", *args)
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stderr.split())
+
+    code = warned("--task", "humaneval", "--pool", 2, "--set", "p_min=3", "--unsafe-code")
+    assert "humaneval: 2 pool trajectories (0 to 1) are evaluation examples to tables" in code
+    assert "held-out rows of `c4 replay --config`" in code
+    large = warned("--task", "gsm8k", "--task", "mmlu", "--pool", 42)
+    assert "gsm8k: 2 pool trajectories (40 to 41) are evaluation examples" in large
+    assert "only the first 40 are set aside for calibration: use --pool 40" in large
+    assert "evaluation examples" not in warned("--task", "gsm8k", "--pool", 40)
+    assert pool_size({"task": "gsm8k", "source": "file"}) == 0
+
+
 def test_two_recordings_of_a_task_are_not_calibrated_together(runs, tmp_path):
     for copy in ("one", "two"):
         shutil.copytree(runs, tmp_path / "runs" / copy)
@@ -335,6 +450,22 @@ def test_verify_finds_live_decoding_and_replay_equal(random_llada, task):
     assert result.exit_code == 0
     assert len(checks) == 2 * 7
     assert all(check["agrees"] for check in checks)
+
+
+def test_what_cannot_be_verified_is_refused_before_anything_is_decoded(monkeypatch):
+    def refuse():
+        raise SandboxError("no isolation here; accept the risk with --unsafe-code")
+
+    monkeypatch.setattr("c4.tasks._grade.require_isolation", refuse)
+    monkeypatch.setattr("c4.record.plan_recording", None)  # would fail if it came to that
+    for args, message in (
+        (["--task", "humaneval"], "accept the risk with --unsafe-code"),
+        (["--task", "mmlu", "--gate", "cvee", "--gate", "oracle"], "Oracle needs to know"),
+    ):
+        result = c4("verify", *args)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert message in " ".join(result.stderr.split())
 
 
 def test_a_gate_of_one_s_own_is_found_in_the_folder_where_c4_is_called(tmp_path):
