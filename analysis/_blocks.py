@@ -2,7 +2,6 @@
 
 import polars as pl
 
-from c4.analysis._cohorts import is_plain
 from c4.analysis._names import in_order
 
 BLOCKS = pl.Schema(
@@ -35,12 +34,6 @@ TIME_SHARES = pl.Schema(
         "tps": pl.Float64(),  # from `c4 bench`; null where there is none
     }
 )
-
-
-def plain_methods(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without variants such as `c4,H=2`, which belong to sweeps."""
-    plain = [method for method in frame["method"].unique() if is_plain(method)]
-    return frame.filter(pl.col("method").is_in(plain))
 
 
 def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from c4.analysis._published import published_model, unlike_paper
+from c4.errors import ConfigError
 from c4.record import Run
 
 CALIBRATIONS = pl.Schema(
@@ -22,13 +24,17 @@ CALIBRATIONS = pl.Schema(
         "search_seconds": pl.Float64(),  # null in files of older versions
         "chosen": pl.String(),
         "worst_drop": pl.Float64(),  # on the pool, in points
+        "paper": pl.String(),  # the published model that its pool was decoded by; null: none
+        "unlike_paper": pl.String(),  # why
     }
 )
+FROZEN = {"gate", "parameters", "pool", "table"}
+"""What is read of a calibration file."""
 
 
 def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFrame:
     """One row for every file that `c4 calibrate` wrote. See `CALIBRATIONS`."""
-    rows = [_row(path, json.loads(path.read_text(encoding="utf-8")), runs) for path in paths]
+    rows = [_row(path, _read(path), runs) for path in paths]
     return pl.DataFrame(rows, schema=CALIBRATIONS)
 
 
@@ -39,10 +45,23 @@ def find_calibrations(folder: Path) -> list[Path]:
 
 def _is_calibration(path: Path) -> bool:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+        _read(path)
+    except ConfigError:
         return False
-    return isinstance(content, dict) and {"gate", "parameters", "pool", "table"} <= content.keys()
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A calibration file; anything else is refused."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({error})") from error
+    if not isinstance(content, dict) or not content.keys() >= FROZEN:
+        raise ConfigError(
+            f"{path}: not a file that `c4 calibrate` wrote; make one with: c4 calibrate --gamma 2"
+        )
+    return content
 
 
 def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
@@ -57,6 +76,9 @@ def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, A
         passes += sum(row.forward_passes for row in rows)
         seconds += sum(row.wall_seconds for row in rows)
     parameters = frozen["parameters"]
+    identities = [cohort["identity"] for cohort in pool]
+    reasons = [unlike_paper({**identity, **identity["shape"]}) for identity in identities]
+    unlike = next((reason for reason in reasons if reason), None)
     drops = [
         row["worst_drop"]
         for row in frozen["table"]
@@ -64,9 +86,9 @@ def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, A
     ]
     return {
         "file": path.name,
-        "model": ", ".join(sorted({cohort["identity"]["model"] for cohort in pool})),
+        "model": ", ".join(sorted({identity["model"] for identity in identities})),
         "gate": frozen["gate"],
-        "pool": ", ".join(cohort["identity"]["task"] for cohort in pool),
+        "pool": ", ".join(identity["task"] for identity in identities),
         "trajectories": sum(len(cohort["trajectories"]) for cohort in pool),
         "forward_passes": passes if whole else None,
         "decode_seconds": seconds if whole else None,
@@ -74,6 +96,8 @@ def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, A
         "search_seconds": frozen.get("seconds"),
         "chosen": _spell(parameters) if parameters else None,
         "worst_drop": drops[0] if drops else None,
+        "paper": None if unlike else published_model(identities[0]["model"]),
+        "unlike_paper": unlike,
     }
 
 

@@ -20,8 +20,11 @@ class TaskEvaluation:
     task: str
     family: str
     n: int
-    accuracy: float
-    interval: tuple[float, float]
+    graded: int
+    """Of these so many; accuracy is theirs."""
+    accuracy: float | None
+    """None where nothing is graded."""
+    interval: tuple[float, float] | None
     """95%, Wilson's."""
     s_50: float | None
     s_90: float | None
@@ -36,15 +39,16 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
     """Accuracy, stabilization and speed of a recording, or of some of its trajectories."""
     task = get_task(run.task)
     wanted = set(run.indices if indices is None else indices)
-    rows = [(bool(row.correct), row.wall_seconds) for row in run.rows() if row.trajectory in wanted]
-    correct = [right for right, _ in rows]
+    rows = [(row.correct, row.wall_seconds) for row in run.rows() if row.trajectory in wanted]
+    graded = [correct for correct, _ in rows if correct is not None]
     progress = stabilization(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
     return TaskEvaluation(
         task=task.name,
         family=task.family,
         n=len(rows),
-        accuracy=float(np.mean(correct)),
-        interval=wilson_interval(sum(correct), len(rows)),
+        graded=len(graded),
+        accuracy=float(np.mean(graded)) if graded else None,
+        interval=wilson_interval(sum(graded), len(graded)) if graded else None,
         s_50=settled_by(progress, 0.5),
         s_90=settled_by(progress, 0.9),
         located=located_share(run, wanted),

@@ -1,13 +1,13 @@
 """Everything that lies below a folder, as frames that are computed once, when asked for."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from c4.analysis._blocks import block_usage, plain_methods, time_shares
+from c4.analysis._blocks import block_usage, time_shares
 from c4.analysis._calibrations import calibration_table, find_calibrations
 from c4.analysis._cohorts import cohort_key, cohort_table, held_out
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
@@ -21,7 +21,7 @@ from c4.analysis._outcomes import (
     replayed_outcomes,
 )
 from c4.analysis._stabilization import SETTLING, stabilization
-from c4.analysis._sweeps import h_sweep
+from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
 from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_timings
@@ -93,10 +93,19 @@ class Evidence:
 
     @cached_property
     def bench(self) -> pl.DataFrame:
-        """The newest timing of every method, by its cohort."""
+        """The best timing of every method, by its cohort.
+
+        One with a speedup before one without, then the one of most decodes, then the newest.
+        """
         frame = pl.DataFrame(read_timings(self.root))
         cohorts = [cohort_key(json.loads(identity)) for identity in frame["identity"]]
-        frame = frame.with_columns(cohort=pl.Series(cohorts, dtype=pl.String()))
+        frame = frame.with_columns(
+            cohort=pl.Series(cohorts, dtype=pl.String()),
+            timed=pl.format("{}×{}", "n", "passes"),
+            cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
+        )
+        worth = [pl.col("speedup").is_not_null(), pl.col("n") * pl.col("passes")]
+        frame = frame.sort(worth, maintain_order=True)
         return frame.unique(("cohort", "method"), keep="last", maintain_order=True)
 
     @cached_property
@@ -149,7 +158,12 @@ class Evidence:
     def _sources(self) -> pl.DataFrame:
         """Every method on every held-out example, from every source. See `OUTCOMES`."""
         recorded = self._per_run(self.runs, OUTCOMES, "reading", recorded_outcomes)
-        replayed = self._per_run(self.runs, OUTCOMES, "replaying and grading", self._replayed)
+        replayed = self._per_run(
+            self.runs,
+            OUTCOMES,
+            "replaying and grading",
+            lambda run: self._replayed(run, self.gates(run)),
+        )
         live = [live_outcomes(run) for run in self.live]
         frame = pl.concat([recorded, replayed, *live])
         return _shown(frame, "cohort", "method", "how", "trajectory")
@@ -165,30 +179,49 @@ class Evidence:
         return method_totals(self.outcomes)
 
     @cached_property
-    def main_totals(self) -> pl.DataFrame:
-        """The same in each task's main cohort alone."""
-        return method_totals(self._of_main(self.outcomes))
+    def main_outcomes(self) -> pl.DataFrame:
+        """The outcomes in each task's main cohort, points of sweeps aside."""
+        outcomes = self._of_main(self.outcomes)
+        return outcomes.filter(~of_sweeps(outcomes))
 
     @cached_property
-    def main_outcomes(self) -> pl.DataFrame:
-        """The outcomes of plain methods in each task's main cohort."""
-        return plain_methods(self._of_main(self.outcomes))
+    def main_totals(self) -> pl.DataFrame:
+        """The same in numbers."""
+        return method_totals(self.main_outcomes)
+
+    @cached_property
+    def swept(self) -> pl.DataFrame:
+        """Model, task and label of the points of sweeps in the main cohorts."""
+        outcomes = self._of_main(self.outcomes)
+        points = outcomes.filter(of_sweeps(outcomes)).select("model", "task", "method")
+        return in_order(points.unique())
 
     @cached_property
     def blocks(self) -> pl.DataFrame:
         """Passes per block. See `BLOCKS`."""
-        return block_usage(self.main_outcomes, method_totals(self.main_outcomes))
+        return block_usage(self.main_outcomes, self.main_totals)
 
     @cached_property
     def time_shares(self) -> pl.DataFrame:
         """Seconds per block, of live decodes: a replay has none. See `TIME_SHARES`."""
-        live = self._sources.filter(pl.col("how") == "live")
-        return time_shares(plain_methods(self._of_main(live)), self.bench)
+        live = self._of_main(self._sources.filter(pl.col("how") == "live"))
+        return time_shares(live.filter(~of_sweeps(live)), self.bench)
 
     @cached_property
     def h_sweep(self) -> pl.DataFrame:
         """C⁴ under several H. See `H_SWEEP`."""
-        return h_sweep(self._of_main(self.outcomes), self.main_totals)
+        outcomes = self._of_main(self.outcomes)
+        return h_sweep(outcomes, method_totals(outcomes))
+
+    @cached_property
+    def wino_totals(self) -> pl.DataFrame:
+        """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
+        recorded = [open_run(live.folder) for live in self.live if _is_recorded_wino(live)]
+        swept = self._per_run(
+            recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
+        )
+        frame = _shown(pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory")
+        return method_totals(self._of_main(best_source(frame)))
 
     @cached_property
     def calibrations(self) -> pl.DataFrame:
@@ -237,8 +270,8 @@ class Evidence:
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
 
-    def _replayed(self, run: Run) -> pl.DataFrame:
-        return replayed_outcomes(run, self.gates(run), unsafe_code=self.unsafe_code)
+    def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+        return replayed_outcomes(run, gates, unsafe_code=self.unsafe_code)
 
     def _per_run(
         self,
@@ -258,3 +291,8 @@ def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
     """Held-out rows in order; what lies in two folders counts once."""
     once = frame.unique(key, keep="first", maintain_order=True)
     return in_order(held_out(once), *key[-1:])
+
+
+def _is_recorded_wino(live: LiveRun) -> bool:
+    """Whether a live run is WINO as the paper sets it, with every step kept."""
+    return live.method == "wino" and bool(live.manifest.identity["recorded"])

@@ -1,6 +1,7 @@
 """Names as the paper writes them, and the order in which tasks and methods are listed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -57,10 +58,25 @@ def model_label(model: str) -> str:
     return model.rpartition("--")[2]
 
 
+def method_name(label: str) -> str:
+    """The method that a label is of: `c4,H=2` is of `c4`."""
+    return label.partition(",")[0]
+
+
+def name_column() -> pl.Expr:
+    """The same of the column `method`."""
+    return pl.col("method").str.split(",").list.first()
+
+
 def method_label(method: str) -> str:
     """A method's name; settings of the user's own stay behind it: `c4,H=2` is `C4, H=2`."""
     name, comma, settings = method.partition(",")
     return METHOD_LABELS.get(name, name) + (f", {settings}" if comma else "")
+
+
+def spell_shape(shape: Mapping[str, Any]) -> str:
+    """Length, steps and block in the paper's letters."""
+    return f"L={shape['length']} T={shape['steps']} B={shape['block']}"
 
 
 def family_of(task: str) -> str:
@@ -74,17 +90,16 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
         before: columns that count more than the method.
     """
     keys = [pl.col("model")] if "model" in frame.columns else []
-    keys += _places(frame, "task", list(TASKS))
+    keys += _places(frame, "task", pl.col("task"), list(TASKS))
     keys += [pl.col(column) for column in before]
-    keys += _places(frame, "method", list(METHOD_LABELS))
+    keys += _places(frame, "method", name_column(), list(METHOD_LABELS))
     keys += [pl.col(column) for column in more]
     return frame.sort(keys, maintain_order=True)
 
 
-def _places(frame: pl.DataFrame, column: str, order: list[str]) -> list[pl.Expr]:
+def _places(frame: pl.DataFrame, column: str, name: pl.Expr, order: list[str]) -> list[pl.Expr]:
     """The place of a column's values in their list; what is not listed comes last, by name."""
     if column not in frame.columns:
         return []
-    name = pl.col(column).str.split(",").list.first()
     place = name.replace_strict(order, range(len(order)), default=len(order))
     return [place, pl.col(column)]

@@ -29,7 +29,7 @@ OUTCOMES = pl.Schema(
         "fired": pl.Boolean(),  # an exit gate ended it
         "answer": pl.String(),
         "correct": pl.Boolean(),
-        "block_passes": pl.List(pl.Int32()),
+        "block_passes": pl.List(pl.Int32()),  # null where a gate was replayed over a sampler
         "block_seconds": pl.List(pl.Float64()),  # null unless it was measured
         "confirmed": pl.Float64(),  # share of tokens that CCTC confirmed; null likewise
         "settings": pl.String(),  # JSON of the rule's and the gate's parameters
@@ -72,7 +72,8 @@ def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl
         length=pl.lit(shape.length),
         budget=pl.lit(shape.steps),
         block=pl.lit(shape.block),
-        block_passes=scheduled_passes(shape),
+        # A sampler's steps are not spread over the blocks as the schedule's are.
+        block_passes=scheduled_passes(shape) if run.method == "baseline" else pl.lit(None),
         block_seconds=pl.lit(None),
         confirmed=pl.lit(None),
         settings=pl.lit("{}"),

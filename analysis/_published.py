@@ -1,8 +1,14 @@
-"""The paper's numbers, to be put beside one's own."""
+"""The paper's numbers, to be put beside one's own where these are of the same thing."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.resources import files
+from typing import Any
 
 import polars as pl
+
+from c4.analysis._names import model_label, spell_shape
+from c4.tasks import EMBEDDED_SOURCE, get_task
 
 MODELS = {
     "llada": "llada",
@@ -21,14 +27,37 @@ def published(table: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(numbers).cast(pl.Float64))
 
 
+def published_model(model: str) -> str | None:
+    """The paper's name of a model; None where it has no such model."""
+    return MODELS.get(model_label(model))
+
+
+def unlike_paper(cohort: Mapping[str, Any], *, any_shape: bool = False) -> str | None:
+    """Why the paper's numbers are not of the same thing as a cohort's; None where they are.
+
+    Args:
+        cohort: model, task, source, length, steps and block.
+        any_shape: the table has several shapes of a task, each with as many steps as positions.
+    """
+    if published_model(cohort["model"]) is None:
+        return "no model of the paper's"
+    if cohort["source"] == EMBEDDED_SOURCE:
+        return "problems that c4 generates"
+    theirs = {"steps": cohort["length"]} if any_shape else asdict(get_task(cohort["task"]).shape)
+    if any(cohort[name] != value for name, value in theirs.items()):
+        return f"another shape, {spell_shape(cohort)}"
+    return None
+
+
 def beside(frame: pl.DataFrame, table: str, keys: list[str]) -> pl.DataFrame:
-    """A frame with the published numbers of the same model and keys, named `paper_…`."""
+    """A frame with the published numbers of the same model and keys, named `paper_…`.
+
+    Its column `paper` says whose numbers may stand beside a row, and is null where none may.
+    """
     theirs = published(table)
     numbers = [name for name in theirs.columns if name not in (*keys, "model")]
-    theirs = theirs.rename({name: f"paper_{name}" for name in numbers} | {"model": "_model"})
+    theirs = theirs.rename({name: f"paper_{name}" for name in numbers} | {"model": "paper"})
     theirs = theirs.with_columns(pl.col(key).cast(frame.schema[key]) for key in keys)
-    known = pl.col("model").str.split("--").list.last()
-    frame = frame.with_columns(_model=known.replace_strict(MODELS, default=None))
     return frame.join(
-        theirs, on=["_model", *keys], how="left", nulls_equal=False, maintain_order="left"
-    ).drop("_model")
+        theirs, on=["paper", *keys], how="left", nulls_equal=False, maintain_order="left"
+    ).drop("paper")

@@ -67,7 +67,7 @@ def without_unpublished(table: ReportTable) -> ReportTable:
     if not theirs or any(table.rows[key].is_not_null().any() for key in theirs):
         return table
     columns = [column for column in table.columns if column.key not in theirs]
-    note = "published numbers: the paper has none for these models and tasks"
+    note = "published numbers: there are none to stand beside these rows"
     missing = [*table.missing, note] if table.rows.height else table.missing
     return replace(table, columns=columns, rows=table.rows.drop(theirs), missing=missing)
 

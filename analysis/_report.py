@@ -1,7 +1,8 @@
 """The paper's tables, from what is on disk."""
 
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -9,13 +10,19 @@ import polars as pl
 from c4.analysis._cohorts import cohort_key, cohort_notes, pool_note
 from c4.analysis._evidence import Evidence
 from c4.analysis._exits import phase_summary
-from c4.analysis._names import in_order, method_label, task_label
-from c4.analysis._outcomes import method_totals
+from c4.analysis._names import (
+    METHOD_LABELS,
+    in_order,
+    method_label,
+    method_name,
+    name_column,
+    task_label,
+)
 from c4.analysis._paired import paired_table
-from c4.analysis._published import beside
+from c4.analysis._published import beside, published_model, unlike_paper
 from c4.analysis._render import Column, ReportTable, without_unpublished
 from c4.analysis._stabilization import stabilization_summary
-from c4.analysis._sweeps import scaling_table, wino_table
+from c4.analysis._sweeps import SHOWN_IN, WINO_GRID, scaling_table, wino_table
 from c4.errors import unknown_name
 from c4.record import LiveRun, Run
 
@@ -32,6 +39,8 @@ NUMBERS = [
     Column("tps", "TPS", 1),
     Column("speedup", "speedup ×", 2),
 ]
+TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
+"""How speeds were measured."""
 RECORD = "(c4 record --task math)"
 
 
@@ -39,7 +48,7 @@ def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> lis
     """Tables by the names of their reports; `all` is every one. Empty tables say what is missing.
 
     Args:
-        paper: put the published numbers beside one's own, where model and task match.
+        paper: put the published numbers beside one's own, where these are of the same thing.
     """
     for name in names:
         if name not in REPORTS and name != "all":
@@ -67,18 +76,18 @@ def _methods_table(
     *,
     ladder: bool,
 ) -> ReportTable:
-    totals = method_totals(evidence.main_outcomes)
+    totals = evidence.main_totals
     if ladder:
-        totals = totals.filter(pl.col("method").is_in(methods))
-    elif not totals.is_empty():  # what else was run is shown too, rungs of the ladder are not
+        totals = totals.filter(name_column().is_in(methods))
+    else:  # what else was run is shown too, rungs of the ladder are not
         rungs = set(LADDER) - set(methods) - {"cvee"}
-        totals = totals.filter(~pl.col("method").is_in(rungs))
+        totals = totals.filter(~name_column().is_in(rungs))
     rows = _with_speed(_with_expected(_percent(totals), methods), evidence.bench)
-    columns = [*NAMES, Column("n", "n"), *NUMBERS, Column("how", "how")]
-    if paper:
-        rows = beside(rows, name, ["task", "method"])
-        columns += _paper_columns(NUMBERS)
+    columns = [*NAMES, Column("n", "n"), *NUMBERS, *TIMED, Column("how", "how")]
     caption = _with_pool(caption, evidence)
+    if paper:
+        rows, caption = _with_paper(rows, caption, name, ["task", "method"], evidence)
+        columns += _paper_columns(NUMBERS)
     missing = _missing_methods(rows, evidence)
     return ReportTable(name, caption, columns, _labelled(rows), missing, "accuracy")
 
@@ -87,6 +96,37 @@ def _with_pool(caption: str, evidence: Evidence, *, every: bool = False) -> str:
     """A caption that says what part the calibration pool plays in the cohorts of a table."""
     note = pool_note(evidence.cohorts if every else evidence.cohorts.filter("main"))
     return f"{caption} ({note})" if note else caption
+
+
+def _with_paper(
+    rows: pl.DataFrame,
+    caption: str,
+    table: str,
+    keys: list[str],
+    evidence: Evidence,
+    *,
+    any_shape: bool = False,
+) -> tuple[pl.DataFrame, str]:
+    """Rows with the published numbers beside those of the same thing, and why not beside all."""
+    shown = evidence.cohorts.join(rows, on="cohort", how="semi")
+    models, reasons = {}, []
+    for cohort in shown.iter_rows(named=True):
+        why = unlike_paper(cohort, any_shape=any_shape)
+        models[cohort["cohort"]] = None if why else published_model(cohort["model"])
+        reasons.append((cohort["model"], cohort["task"], why))
+    paper = pl.col("cohort").replace_strict(models, default=None, return_dtype=pl.String())
+    rows = beside(rows.with_columns(paper=paper), table, keys)
+    return rows, _with_reasons(caption, reasons)
+
+
+def _with_reasons(caption: str, reasons: Iterable[tuple[str, str, str | None]]) -> str:
+    """A caption that says beside which models and tasks no published numbers stand, and why."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for model, task, why in reasons:
+        if why:
+            tasks.setdefault((model, why), []).append(task)
+    told = [f"{', '.join(names)} on {model} ({why})" for (model, why), names in tasks.items()]
+    return f"{caption}; without the paper's numbers: {'; '.join(told)}" if told else caption
 
 
 def _paper_columns(columns: Sequence[Column]) -> list[Column]:
@@ -107,7 +147,7 @@ def _percent(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_speed(rows: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
-    speeds = bench.select("cohort", "method", "tps", "speedup")
+    speeds = bench.select("cohort", "method", "tps", "timed", "cv", "speedup")
     return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
 
 
@@ -123,7 +163,7 @@ def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
     """What stands as a dash, and what to type for it."""
     if rows.is_empty():
         return [f"everything: nothing is recorded below {evidence.root} {RECORD}"]
-    notes = [*cohort_notes(evidence.cohorts), *_uneven(rows)]
+    notes = [*cohort_notes(evidence.cohorts), *_sweep_notes(evidence), *_uneven(rows)]
     for cohort in evidence.cohorts.filter("main").iter_rows(named=True):
         group = rows.filter(pl.col("cohort") == cohort["cohort"])
         where, again = f"{cohort['task']} on {cohort['model']}", cohort["again"]
@@ -133,17 +173,51 @@ def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
             notes.append(f"{where}: {', '.join(absent)} ({command})")
         present = group.filter(pl.col("steps").is_not_null())
         untimed = present.filter(pl.col("tps").is_null())["method"].to_list()
-        if untimed:
-            others = [method for method in untimed if method != "baseline"]
-            command = f"c4 bench {_options(['baseline', *others])} {again}"
-            notes.append(f"{where}: timings of {', '.join(untimed)} ({command})")
+        notes += [f"{where}: timings of {note}" for note in _timing_notes(untimed, again)]
         if present["accuracy"].null_count():
             notes += [f"{where}: grades ({command})" for command in _grading(evidence, cohort)]
     return notes
 
 
-def _options(methods: Sequence[str]) -> str:
-    return " ".join(f"--method {method}" for method in methods)
+def _timing_notes(untimed: Sequence[str], again: str) -> list[str]:
+    """Methods without a timing, and the commands that time them beside a baseline.
+
+    A call takes a method once, so every variant needs one of its own; what a user's label stands
+    for is the user's to say.
+    """
+    known = [label for label in untimed if method_name(label) in METHOD_LABELS]
+    plain = [label for label in known if label in METHOD_LABELS]
+    calls = [plain, *([label] for label in known if label not in plain)]
+    notes = []
+    for labels in filter(None, calls):
+        chosen = _options(["baseline", *(label for label in labels if label != "baseline")])
+        notes.append(f"{', '.join(labels)} (c4 bench {chosen} {again})")
+    own = [label for label in untimed if label not in known]
+    return notes + [f"{label}: c4 bench as it was run, with --label {label}" for label in own]
+
+
+def _options(labels: Sequence[str]) -> str:
+    """What chooses methods, and the settings of variants such as `c4,H=2`."""
+    words = []
+    for label in labels:
+        name, *changes = re.split(r",(?=[\w.]+=)", label)
+        words += ["--method", name]
+        words += [word for change in changes for word in ("--set", f"{name}.{change}")]
+    return shlex.join(words)
+
+
+def _sweep_notes(evidence: Evidence) -> list[str]:
+    """The points of sweeps, which are left to a figure or a table of their own."""
+    notes = []
+    for (model, task), rows in evidence.swept.group_by("model", "task", maintain_order=True):
+        for name, command in SHOWN_IN.items():
+            labels = [label for label in rows["method"] if method_name(label) == name]
+            if labels:
+                notes.append(
+                    f"{task} on {model}: points of a sweep, shown elsewhere: {', '.join(labels)} "
+                    f"({command}); run with a --label of its own, one stands in the main table"
+                )
+    return notes
 
 
 def _grading(evidence: Evidence, cohort: dict[str, Any]) -> list[str]:
@@ -181,8 +255,13 @@ def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("high", "95% high", 1, signed=True),
         Column("identical", "identical %", 1),
     ]
+    caption = (
+        "Each method against full decoding, example by example: b only the baseline is right, c "
+        "only the method; McNemar's exact test; paired bootstrap interval"
+    )
+    caption = _with_pool(caption, evidence)
     if paper:
-        rows = beside(rows, "paired", ["task", "method"])
+        rows, caption = _with_paper(rows, caption, "paired", ["task", "method"], evidence)
         columns += [
             Column("paper_b", "paper: b", 0),
             Column("paper_c", "paper: c", 0),
@@ -190,13 +269,8 @@ def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
             Column("paper_difference", "paper: Δ", 1, signed=True),
             Column("paper_identical", "paper: identical %", 1),
         ]
-    missing = cohort_notes(evidence.cohorts)
+    missing = [*cohort_notes(evidence.cohorts), *_sweep_notes(evidence)]
     missing += [] if rows.height else [f"a method beside the baseline {RECORD}"]
-    caption = (
-        "Each method against full decoding, example by example: b only the baseline is right, c "
-        "only the method; McNemar's exact test; paired bootstrap interval"
-    )
-    caption = _with_pool(caption, evidence)
     return [ReportTable("paired", caption, columns, _labelled(rows), missing, "difference")]
 
 
@@ -212,9 +286,6 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("appeared", "first shown", 2),
         Column("never", "never settle"),
     ]
-    if paper:
-        rows = beside(rows, "stabilization", ["task", "share"])
-        columns.append(Column("paper_s_p", "paper: s_p", 2))
     missing = cohort_notes(evidence.cohorts)
     missing += [] if rows.height else [f"recordings {RECORD}"]
     caption = _with_pool(
@@ -222,6 +293,9 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
         "first shown",
         evidence,
     )
+    if paper:
+        rows, caption = _with_paper(rows, caption, "stabilization", ["task", "share"], evidence)
+        columns.append(Column("paper_s_p", "paper: s_p", 2))
     first = ReportTable("stabilization", caption, columns, _labelled(rows), missing)
     phases = phase_summary(evidence.phases).rename({"gate": "method"})
     phases = in_order(phases).with_columns(pl.col("fired", "premature") * 100)
@@ -239,12 +313,15 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
 
 
 def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = _percent(scaling_table(evidence.totals))
-    shape = [Column("length", "L"), Column("block", "B"), Column("blocks", "N")]
-    columns = [*NAMES[:2], *shape, NAMES[2], Column("n", "n"), *NUMBERS[:3]]
+    rows = _with_speed(_percent(scaling_table(evidence.totals)), evidence.bench)
+    letters = {"length": "L", "budget": "T", "block": "B", "blocks": "N"}
+    shape = [Column(key, letter) for key, letter in letters.items()]
+    columns = [*NAMES[:2], *shape, NAMES[2], Column("n", "n"), *NUMBERS, *TIMED]
+    caption = _with_pool("Methods under every shape", evidence, every=True)
     if paper:
-        rows = beside(rows, "scaling", ["task", "length", "block", "method"])
-        columns += _paper_columns(NUMBERS[:3])
+        keys = ["task", "length", "block", "method"]
+        rows, caption = _with_paper(rows, caption, "scaling", keys, evidence, any_shape=True)
+        columns += _paper_columns(NUMBERS)
     missing = (
         []
         if rows.height
@@ -253,13 +330,12 @@ def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
             "(c4 run --method baseline --method c4 --task gsm8k --gen-length 144 --out runs/144)"
         ]
     )
-    caption = _with_pool("Methods under every shape", evidence, every=True)
     scaling = ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
     return [scaling, _wino(evidence, paper)]
 
 
 def _wino(evidence: Evidence, paper: bool) -> ReportTable:
-    rows = wino_table(evidence.main_totals)
+    rows = wino_table(evidence.wino_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
     keys = [f"{kind}_{what}" for kind in names for what in ("accuracy", "steps")]
     rows = rows.with_columns(pl.col([key for key in keys if key.endswith("accuracy")]) * 100)
@@ -267,17 +343,31 @@ def _wino(evidence: Evidence, paper: bool) -> ReportTable:
     for key in keys:
         kind, _, what = key.partition("_")
         numbers.append(Column(key, f"{names[kind]}: {what}", 1))
-    columns = [*NAMES[:2], *numbers]
-    if paper:
-        rows = beside(rows, "wino_cvee", ["task"])
-        columns += _paper_columns(numbers)
-    missing = (
-        []
-        if rows.height
-        else ["WINO and CVEE on it (c4 run --task gsm8k --method wino --method wino+cvee)"]
+    columns = [*NAMES[:2], *numbers, Column("settings", "settings tried")]
+    caption = (
+        f"CVEE on WINO's sampler; its {len(WINO_GRID)} settings are replayed where WINO's steps "
+        "are recorded"
     )
-    caption = _with_pool("CVEE on WINO's sampler", evidence)
+    caption = _with_pool(caption, evidence)
+    if paper:
+        rows, caption = _with_paper(rows, caption, "wino_cvee", ["task"], evidence)
+        columns += _paper_columns(numbers)
+    missing = _missing_sweeps(rows, evidence)
     return ReportTable("wino-cvee", caption, columns, _labelled(rows), missing)
+
+
+def _missing_sweeps(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
+    """What to record so that CVEE is tried on WINO; a run without its steps must be run again."""
+    ran = evidence.main_totals.filter(pl.col("method") == "wino")
+    if ran.is_empty():
+        return ["WINO with its steps (c4 run --task gsm8k --method wino --record)"]
+    unswept = ran.join(rows.filter(pl.col("settings") > 1), on="cohort", how="anti")
+    cohorts = evidence.cohorts.join(unswept, on="cohort", how="semi")
+    return [
+        f"{row['task']} on {row['model']}: settings of CVEE on WINO (c4 run --method wino --record "
+        f"--fresh {row['again']} {row['span']})"
+        for row in cohorts.iter_rows(named=True)
+    ]
 
 
 def _calibration(evidence: Evidence, paper: bool) -> list[ReportTable]:
@@ -294,12 +384,14 @@ def _calibration(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("chosen", "chosen"),
         Column("worst_drop", "worst drop", 1),
     ]
+    caption = "What calibration costs: the pool is decoded once, every setting is then replayed"
     if paper:
         named = rows.with_columns(method=pl.col("gate").replace({"cvee": "c4"}))
         rows = beside(named, "calibration", ["method"])
+        reasons = rows.select("model", "pool", "unlike_paper").iter_rows()
+        caption = _with_reasons(caption, reasons)
         columns.append(Column("paper_seconds", "paper: s", 0))
     missing = [] if rows.height else ["a calibration (c4 calibrate --gamma 2)"]
-    caption = "What calibration costs: the pool is decoded once, every setting is then replayed"
     return [ReportTable("calibration", caption, columns, rows, missing)]
 
 

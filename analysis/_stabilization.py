@@ -20,7 +20,7 @@ SETTLING = pl.Schema(
         "cohort": pl.String(),
         "trajectory": pl.Int32(),
         "pool": pl.Boolean(),  # calibration may have seen the example
-        "stabilization": pl.Float64(),  # s_j; null where the last step has no candidate
+        "stabilization": pl.Float64(),  # s_j; null where the last candidate is not the answer
         "first_appearance": pl.Float64(),  # when the final answer is first read; null likewise
     }
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._names import in_order
+from c4.analysis._names import in_order, method_name
 from c4.analysis._paired import past_tolerance
+from c4.replay import Gate, Grid, MethodChoice, make_gate, resolve_methods
+from c4.tasks import get_task
 
 H_SWEEP = pl.Schema(
     {
@@ -21,6 +23,27 @@ H_SWEEP = pl.Schema(
         "confirmed": pl.Float64(),  # share of tokens
     }
 )
+WINO_GRID = Grid("cvee", {"tau": [0.7, 0.8, 0.9], "p_min": [3, 5, 8, 12, 16], "gamma": [2, 4, 8]})
+"""The paper's settings of CVEE on WINO."""
+
+SHOWN_IN = {"c4": "c4 figures h-sweep", "wino+cvee": "c4 report scaling"}
+"""The methods that are swept, and where the points of each sweep are shown."""
+
+
+def in_sweep(label: str) -> bool:
+    """Whether a label is a point of a sweep: C⁴ with another H alone, any variant of WINO + CVEE.
+
+    Every other variant is somebody's choice, such as a calibrated setting, and stands beside its
+    method.
+    """
+    name = method_name(label)
+    return label != name and name in SHOWN_IN and (name != "c4" or _only_h(label))
+
+
+def of_sweeps(frame: pl.DataFrame) -> pl.Series:
+    """Which rows are points of a sweep."""
+    points = [label for label in frame["method"].unique() if in_sweep(label)]
+    return frame["method"].is_in(points)
 
 
 def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
@@ -29,7 +52,7 @@ def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for row in totals.join(confirmed, on=["cohort", "method"]).iter_rows(named=True):
         rule = json.loads(row["settings"]).get("rule") or {}
-        if row["method"].partition(",")[0] == "c4" and "H" in rule and _only_h(row["method"]):
+        if method_name(row["method"]) == "c4" and "H" in rule and _only_h(row["method"]):
             hole = None if rule["H"] == "inf" else int(rule["H"])
             rows.append({name: row.get(name) for name in H_SWEEP} | {"H": hole})
     frame = pl.DataFrame(rows, schema=H_SWEEP)
@@ -48,37 +71,49 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
     Columns: those of the totals, and blocks.
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block"))
-    shapes = pl.struct("length", "block").n_unique().over("model", "task")
-    return in_order(frame.filter(shapes > 1), before=["length", "block"])
+    shapes = pl.struct("length", "budget", "block").n_unique().over("model", "task")
+    return in_order(frame.filter(shapes > 1), before=["length", "budget", "block"])
+
+
+def wino_gates(task: str) -> dict[str, Gate]:
+    """CVEE under every setting of the paper's sweep, by the label of the live run it stands for."""
+    gates = {}
+    for setting in WINO_GRID.settings():
+        words = [f"cvee.{name}={value}" for name, value in setting.items()]
+        (method,) = resolve_methods(MethodChoice(["wino+cvee"], words), get_task(task))
+        gates[method.label] = make_gate("cvee", **method.gate_settings)
+    return gates
 
 
 def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
     """WINO, CVEE on it as deployed, and the fewest steps that stay within tolerance of WINO.
 
-    Takes one cohort of each model and task. Columns: model, task, pool, and accuracy and steps of
-    wino_, deployed_ and best_. Best is null where the deployed setting holds, nothing does, or
-    nothing is graded.
+    Takes one cohort of each model and task. Columns: model, task, cohort, pool, settings (of CVEE
+    that were tried), and accuracy and steps of wino_, deployed_ and best_. Best is null where the
+    deployed setting holds, nothing does, or nothing is graded.
     """
     rows = []
-    for (model, task, pool), group in totals.group_by("model", "task", "pool", maintain_order=True):
+    keys = ["model", "task", "cohort", "pool"]
+    for key, group in totals.group_by(keys, maintain_order=True):
         by_method = {row["method"]: row for row in group.iter_rows(named=True)}
         wino, deployed = by_method.get("wino"), by_method.get("wino+cvee")
         if wino is None or deployed is None:
             continue
-        variants = [r for m, r in by_method.items() if m.startswith("wino+cvee")]
+        variants = [r for m, r in by_method.items() if method_name(m) == "wino+cvee"]
         holding = [r for r in variants if _holds(r, wino)]
         best = min(holding, key=lambda r: r["steps"], default=None)
         if deployed["accuracy"] is None or _holds(deployed, wino):
             best = None
         rows.append(
-            {"model": model, "task": task, "pool": pool}
+            dict(zip(keys, key, strict=True))
+            | {"settings": len(variants)}
             | {f"wino_{k}": wino[k] for k in ("accuracy", "steps")}
             | {f"deployed_{k}": deployed[k] for k in ("accuracy", "steps")}
             | {f"best_{k}": best[k] if best else None for k in ("accuracy", "steps")}
         )
     numbers = [f"{k}_{m}" for k in ("wino", "deployed", "best") for m in ("accuracy", "steps")]
-    schema: dict[str, pl.DataType] = {"model": pl.String(), "task": pl.String()}
-    schema |= {"pool": pl.Boolean()} | dict.fromkeys(numbers, pl.Float64())
+    schema: dict[str, pl.DataType] = dict.fromkeys(keys, pl.String())
+    schema |= {"pool": pl.Boolean(), "settings": pl.Int64()} | dict.fromkeys(numbers, pl.Float64())
     return in_order(pl.DataFrame(rows, schema=schema))
 
 

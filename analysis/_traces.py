@@ -31,7 +31,7 @@ TRACE = pl.Schema(
         "budget": pl.Int32(),
         "block": pl.Int32(),  # the one being decoded
         "candidate": pl.String(),  # null where none is read
-        "final": pl.Boolean(),  # it is the full decode's
+        "final": pl.Boolean(),  # it is the full decode's answer
         "settled": pl.Boolean(),  # and stays so
         "confidence": pl.Float64(),  # of its span; null where undefined
         "tau": pl.Float64(),
@@ -127,6 +127,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame
     steps = len(found.trajectory.cells.token)
     candidate = s.candidate[i, :steps]
     values = found.part.candidates[i]
+    answer = s.answer[i, steps - 1]
     settled_at = int(stabilization_step(s)[i])
     stops = _stops(found, gates)
     frame = pl.DataFrame(
@@ -135,7 +136,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame
             "budget": s.budget[i, :steps],
             "block": found.trajectory.cells.masked.argmax(axis=-1) // run.shape.block,
             "candidate": [None if c == NONE else values[c] for c in candidate.tolist()],
-            "final": (candidate == candidate[-1]) & (candidate[-1] != NONE),
+            "final": (candidate == answer) & (answer != NONE),
             "settled": s.step[i, :steps] >= settled_at,
             "confidence": s.confidence[i, :steps],
             "tau": np.full(steps, cvee.tau),

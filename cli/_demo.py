@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from c4.cli._calibrate import POOL_TASKS
 from c4.cli._progress import console, status
 
 HELP = """Show everything c4 does, on the model that ships with it.
 
 Records the calibration pool and an evaluation set of three tasks, replays every gate, calibrates,
-runs C4 live against full decoding, and draws all tables and figures into one page. Each step is a
-command of its own and is printed before it runs. A second call reuses what is recorded.
+runs C4 live against full decoding and, on one task, under two other H, and draws all tables and
+figures into one page. Each step is a command of its own and is printed before it runs. A second
+call reuses what is recorded.
 
 Examples:
 
@@ -22,7 +24,8 @@ Examples:
     c4 demo --n 8 --pool 8 --out /tmp/look
 """
 
-POOL_TASKS = ("mmlu", "gsm8k", "math")
+SWEPT = "gsm8k"
+"""The task on which C4 is run under other H too."""
 TITLE = "c4: when may a diffusion language model stop?"
 
 
@@ -33,7 +36,7 @@ def demo_command(
         int, typer.Option(min=1, max=40, help="Calibration examples of each task.")
     ] = 20,
 ) -> None:
-    tasks = ["mmlu", "gsm8k", _code_task() or "svamp"]
+    tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     for arguments in demo_commands(out, tasks, n, pool):
         console.print(f"\n$ c4 {shlex.join(arguments)}", highlight=False)
         _run(arguments)
@@ -46,19 +49,23 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
     chosen = [word for task in tasks for word in ("--task", task)]
     gates = ("cvee", "confidence", "stability", "fixed-patience", "prophet", "sched", "oracle")
     calibration = str(out / "runs" / "calibration.json")
+    examples = ["--n", str(n), "--out", str(out / "runs")]
     record = [
         ["record", "--task", task, "--skip", "0", "--n", str(pool), "--out", str(out / "runs")]
         for task in POOL_TASKS
     ]
-    record += [
-        ["record", "--task", task, "--n", str(n), "--out", str(out / "runs")] for task in tasks
-    ]
+    record += [["record", "--task", task, *examples] for task in tasks]
     methods = ["--method", "baseline", "--method", "c4"]
+    sweep = [
+        ["run", "--method", "c4", "--set", f"H={hole}", "--task", SWEPT, *examples]
+        for hole in ("0", "inf")
+    ]
     return [
         *record,
         ["replay", *runs, *chosen, *(word for gate in gates for word in ("--gate", gate))],
         ["calibrate", *runs, "--gamma", "2", "--pool", str(pool), "--out", calibration],
-        ["run", *methods, *chosen, "--n", str(n), "--out", str(out / "runs")],
+        ["run", *methods, *chosen, *examples],
+        *sweep,
         ["report", *runs, "main", "paired", "stabilization"],
     ]
 

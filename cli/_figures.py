@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,7 +23,7 @@ Examples:
 
     c4 figures phase-diagram --runs runs --task mmlu --task math --out figures-out
 
-    c4 figures stabilization --format svg
+    c4 figures stabilization --format svg --width column
 
     c4 figures text --task gsm8k --trajectory 41
 """
@@ -41,6 +41,10 @@ def figures_command(
             "--format", help="pdf, png or svg; may be given several times. [default: pdf and png]"
         ),
     ] = None,
+    width: Annotated[
+        Literal["column", "page"] | None,
+        typer.Option(help="Of a paper with two columns. [default: a page, less for few panels]"),
+    ] = None,
     task: TaskOption = None,
     model: ModelOption = None,
     trajectory: Annotated[
@@ -56,7 +60,7 @@ def figures_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     from c4.analysis import COMPARED_GATES, Evidence
-    from c4.figures import choose_exhibits, choose_formats, hang_all, terminal_texts
+    from c4.figures import Width, choose_exhibits, choose_formats, hang_all, terminal_texts
 
     exhibits = choose_exhibits(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
@@ -70,7 +74,7 @@ def figures_command(
             trajectory=trajectory,
             gates=gate or COMPARED_GATES,
         )
-        hung = hang_all(exhibits, evidence, out, kinds, note)
+        hung = hang_all(exhibits, evidence, out, kinds, note, Width(width) if width else None)
     drawn = {one.exhibit.name: [str(path) for path in (*one.files, one.data)] for one in hung}
     skipped = {x.name: x.needs for x in exhibits if x.name not in drawn}
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._progress import progress
+from c4.cli._run import decode_plans
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -49,20 +49,18 @@ def eval_command(
     Recordings are kept: asked again, only what is missing is decoded. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
-    from c4.record import RecordConfig, open_run, plan_recording, start_recording
+    from c4.record import RecordConfig, open_run, plan_recording
     from c4.tasks import TASKS
 
-    evaluations = []
-    for name in task or TASKS:
-        plan = plan_recording(RecordConfig(task=name, model=model, source=source, n=n, out=out))
-        with (
-            start_recording(plan) as recording,
-            progress(f"{model} {name}", len(recording)) as advance,
-        ):
-            for _ in recording:
-                advance()
-        wanted = {sample.index for sample in plan.sample_set.samples}
-        evaluations.append(evaluate_run(open_run(plan.folder), wanted))
+    plans = [
+        plan_recording(RecordConfig(task=name, model=model, source=source, n=n, out=out))
+        for name in dict.fromkeys(task or TASKS)
+    ]
+    decode_plans(plans)
+    evaluations = [
+        evaluate_run(open_run(plan.folder), {sample.index for sample in plan.sample_set.samples})
+        for plan in plans
+    ]
     if as_json:
         typer.echo(json.dumps([asdict(evaluation) for evaluation in evaluations]))
     else:
@@ -77,7 +75,11 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
     ]
     for e in evaluations:
         settled = ["–" if s is None else f"{s:.2f}" for s in (e.s_50, e.s_90)]
-        interval = f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
-        cells = [e.task, str(e.n), f"{e.accuracy:.0%}", interval, *settled]
+        accuracy = "–" if e.accuracy is None else f"{e.accuracy:.0%}"
+        interval = "–" if e.interval is None else f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
+        cells = [e.task, str(e.n), accuracy, interval, *settled]
         lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
+    ungraded = [f"{e.n - e.graded} of {e.task}" for e in evaluations if e.graded < e.n]
+    if ungraded:
+        lines += ["", f"Not graded, and not counted: {', '.join(ungraded)} (c4 grade FOLDER)."]
     return "\n".join(lines)

@@ -13,7 +13,9 @@ HELP = """Print the paper's tables from what is on disk.
 
 Names: main, ablation, paired, stabilization, scaling, calibration; all of them if none is given.
 Gates are replayed over recordings; samplers appear once `c4 run` has run them, and speeds once
-`c4 bench` has measured them. What is missing is a dash, and the caption says so.
+`c4 bench` has measured them. Variants such as a calibrated `c4` stand beside their method; those of
+a sweep, C4 under another H alone and WINO with CVEE in other settings, are only named. What is
+missing is a dash, and the caption says so.
 
 Examples:
 
@@ -35,7 +37,7 @@ def report_command(
     ] = "markdown",
     against: Annotated[
         Literal["paper"] | None,
-        typer.Option(help="Put the published numbers beside, where model and task match."),
+        typer.Option(help="Put the published numbers beside, where model, data and shape match."),
     ] = None,
     task: TaskOption = None,
     model: ModelOption = None,

@@ -1,4 +1,4 @@
-"""Figures: one function for each, data frame in, Matplotlib figure out.
+"""Figures: one function for each, data frame in, Matplotlib figure out, as wide as is asked.
 
 `EXHIBITS` knows them by name, with the data each is drawn from; `hang` draws one and writes it,
 `hang_all` several.
@@ -21,6 +21,7 @@ from c4.figures._gates import gates_figure
 from c4.figures._page import write_page
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
+from c4.figures._style import Width
 from c4.figures._text import terminal_texts, text_figure
 from c4.figures._trace import trace_figure
 
@@ -29,6 +30,7 @@ __all__ = [
     "Exhibit",
     "Format",
     "Hung",
+    "Width",
     "blocks_figure",
     "choose_exhibits",
     "choose_formats",

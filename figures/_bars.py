@@ -11,9 +11,14 @@ from matplotlib.patches import Rectangle
 from c4.analysis import in_order, method_label
 from c4.figures._style import (
     ALARM,
+    COLUMN,
     INK,
+    PAGE,
     QUIET,
-    best_columns,
+    Grid,
+    Width,
+    fill_of,
+    lay_out,
     mark_of,
     method_legend,
     panel_grid,
@@ -27,7 +32,7 @@ from c4.figures._style import (
 
 
 @styled
-def blocks_figure(blocks: pl.DataFrame) -> Figure:
+def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     """The share of its budget that each block uses, per method.
 
     Columns: model, task, family, method, block, share.
@@ -35,7 +40,7 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
     blocks = in_order(blocks, "block")
     keys = panel_keys(blocks)
     methods = in_order(blocks.select("method").unique())["method"].to_list()
-    figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.65)
+    figure, axes = panel_grid(lay_out(len(keys), width), height=1.65)
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(blocks, key)
         for method in methods:
@@ -47,6 +52,8 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
                 color=mark.colour,
                 marker=mark.marker,
                 markersize=3.5,
+                fillstyle=fill_of(method),
+                linestyle="-" if fill_of(method) == "full" else "--",
                 linewidth=1,
                 label=method,
             )
@@ -62,15 +69,16 @@ def blocks_figure(blocks: pl.DataFrame) -> Figure:
 
 
 @styled
-def totals_figure(blocks: pl.DataFrame) -> Figure:
+def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     """Steps of each method laid end to end over the blocks, its accuracy as a thin bar beneath.
 
     Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop, past. A drop
     past the tolerance is marked.
     """
-    figure = _method_rows(blocks, row_height=0.3, draw=_draw_total)
+    figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)
+    sign = "\n" if width is Width.COLUMN else ";  "
     figure.supxlabel(
-        "thick: steps, % of the budget, block by block;  thin: accuracy, %", fontsize=7.5
+        f"thick: steps, % of the budget, block by block{sign}thin: accuracy, %", fontsize=7.5
     )
     return figure
 
@@ -91,12 +99,12 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
 
 
 @styled
-def time_share_figure(shares: pl.DataFrame) -> Figure:
+def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figure:
     """Which block the time of a decode goes to, as measured; seconds and speed at the right.
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
-    figure = _method_rows(shares, row_height=0.24, draw=_draw_time)
+    figure = _method_rows(shares, width, row_height=0.24, draw=_draw_time)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure
 
@@ -109,24 +117,35 @@ def _draw_time(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
 
 
 def _method_rows(
-    frame: pl.DataFrame, *, row_height: float, draw: Callable[[Axes, int, pl.DataFrame, str], None]
+    frame: pl.DataFrame,
+    width: Width | None,
+    *,
+    row_height: float,
+    draw: Callable[[Axes, int, pl.DataFrame, str], None],
 ) -> Figure:
     """A panel per model and task, in it a row per method, so many inches high."""
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
     most = max(panel_rows(frame, key)["method"].n_unique() for key in keys)
-    figure, axes = panel_grid(
-        len(keys), columns=min(2, len(keys)), height=0.55 + row_height * most, head=0.15
-    )
-    figure.set_figwidth(7.0 if len(keys) > 1 else 4.2)
+    grid = _rows_grid(len(keys), width)
+    figure, axes = panel_grid(grid, height=0.55 + row_height * most, head=0.15)
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(frame, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
         for y, method in enumerate(methods):
             draw(ax, y, panel.filter(pl.col("method") == method), method)
-        _method_axis(ax, methods)
+        _method_axis(ax, methods, letters=19 if width is Width.COLUMN else 26)
         title_panel(ax, key, frame)
     return figure
+
+
+def _rows_grid(panels: int, width: Width | None) -> Grid:
+    """Panels with words on both sides of them: two share a page, and none a column."""
+    if width is Width.COLUMN:
+        return Grid(panels, 1, COLUMN)
+    if panels == 1:
+        return Grid(1, 1, 4.2 if width is None else PAGE)
+    return Grid(panels, 2, PAGE / 2)
 
 
 def _note(ax: Axes, y: float, text: str, colour: str) -> None:
@@ -168,8 +187,9 @@ def _paler(colour: str, by: float) -> tuple[float, float, float]:
     return (r + (1 - r) * by, g + (1 - g) * by, b + (1 - b) * by)
 
 
-def _method_axis(ax: Axes, methods: list[str]) -> None:
-    ax.set_yticks(range(len(methods)), labels=[shorten(method_label(m), 19) for m in methods])
+def _method_axis(ax: Axes, methods: list[str], letters: int) -> None:
+    labels = [shorten(method_label(method), letters) for method in methods]
+    ax.set_yticks(range(len(methods)), labels=labels)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(methods) - 0.4, -0.6)
     ax.axvline(100, color=QUIET, linewidth=0.5, linestyle=":")

@@ -7,12 +7,16 @@ from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE, in_order, method_label, model_label, task_label
 from c4.figures._style import (
+    COLUMN,
     FAINT,
     FAMILY_COLOURS,
     PAGE,
     QUIET,
     TASK_MARKERS,
-    best_columns,
+    Width,
+    fill_of,
+    lay_out,
+    legend_columns,
     mark_of,
     method_legend,
     new_figure,
@@ -26,7 +30,7 @@ from c4.figures._style import (
 
 
 @styled
-def frontier_figure(totals: pl.DataFrame) -> Figure:
+def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     """Accuracy against steps, a panel per task; the line joins what no method beats in both.
 
     Columns: model, task, family, method, steps, budget, accuracy. The band is the baseline's
@@ -35,7 +39,7 @@ def frontier_figure(totals: pl.DataFrame) -> Figure:
     totals = in_order(totals)
     keys = panel_keys(totals)
     methods = in_order(totals.select("method").unique())["method"].to_list()
-    figure, axes = panel_grid(len(keys), columns=best_columns(len(keys)), height=1.75)
+    figure, axes = panel_grid(lay_out(len(keys), width), height=1.75)
     for ax, key in zip(axes, keys, strict=True):
         _draw_frontier(ax, panel_rows(totals, key))
         title_panel(ax, key, totals)
@@ -57,7 +61,16 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
     ax.step(front["x"], front["y"], where="post", color=QUIET, linewidth=0.8, zorder=1)
     for method, x, y in points.select("method", "x", "y").iter_rows():
         mark = mark_of(method)
-        ax.plot(x, y, mark.marker, color=mark.colour, markersize=5.5, zorder=3, label=method)
+        ax.plot(
+            x,
+            y,
+            mark.marker,
+            color=mark.colour,
+            fillstyle=fill_of(method),
+            markersize=5.5,
+            zorder=3,
+            label=method,
+        )
     # Some methods may spend more than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)
@@ -77,7 +90,7 @@ PANELS = {
 
 
 @styled
-def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
+def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     """Accuracy, steps and confirmed tokens against H, relative to H = 1 of the same sweep.
 
     Columns: model, task, family, H (null: unlimited), accuracy, steps, confirmed.
@@ -86,8 +99,12 @@ def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
     holes = sorted(sweep["H"].drop_nulls().unique().to_list())
     places = {hole: i for i, hole in enumerate(holes)} | {None: len(holes)}
     labels = [str(hole) for hole in holes] + (["∞"] if sweep["H"].null_count() else [])
-    figure = new_figure(PAGE, 2.4)
-    axes = figure.subplots(1, len(PANELS))
+    if width is Width.COLUMN:
+        figure = new_figure(COLUMN, 5.0)
+        axes = figure.subplots(len(PANELS), 1)
+    else:
+        figure = new_figure(PAGE, 2.4)
+        axes = figure.subplots(1, len(PANELS))
     several = sweep["model"].n_unique() > 1
     for i, (model, task, family) in enumerate(panel_keys(sweep)):
         rows = panel_rows(sweep, (model, task, family))
@@ -113,7 +130,8 @@ def h_sweep_figure(sweep: pl.DataFrame) -> Figure:
     low, high = axes[0].get_ylim()  # a point up or down is noise, and must not fill the panel
     axes[0].set_ylim(min(low, -2 * TOLERANCE), max(high, 2 * TOLERANCE))
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=min(6, len(names)))
+    ncols = min(len(names), legend_columns(figure, names, handle=0.5))
+    figure.legend(handles, names, loc="outside upper left", ncols=ncols)
     return figure
 
 

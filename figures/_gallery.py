@@ -9,14 +9,14 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
 
-from c4.analysis import Evidence, method_totals
+from c4.analysis import Evidence
 from c4.errors import unknown_name
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
-from c4.figures._style import STYLE
+from c4.figures._style import STYLE, Width
 from c4.figures._text import text_figure
 from c4.figures._trace import trace_figure
 
@@ -38,7 +38,7 @@ class Exhibit:
     name: str
     data: Callable[[Evidence], pl.DataFrame]
     """The flat frame that is drawn, and written beside the figure. Empty: nothing to draw."""
-    draw: Callable[[pl.DataFrame], Figure]
+    draw: Callable[[pl.DataFrame, Width | None], Figure]
     see: str
     """What to look for; what there is to see depends on the data."""
     needs: str
@@ -118,7 +118,7 @@ EXHIBITS = {
         ),
         Exhibit(
             "frontier",
-            lambda evidence: method_totals(evidence.main_outcomes),
+            lambda evidence: evidence.main_totals,
             frontier_figure,
             "Up and to the left is better; the band is two points below full decoding.",
             "c4 run --method baseline --method c4 --task gsm8k",
@@ -153,13 +153,19 @@ class Hung:
     data: Path
 
 
-def hang(exhibit: Exhibit, evidence: Evidence, folder: Path, formats: list[Format]) -> Hung | None:
+def hang(
+    exhibit: Exhibit,
+    evidence: Evidence,
+    folder: Path,
+    formats: list[Format],
+    width: Width | None = None,
+) -> Hung | None:
     """Draw a figure and write it with its data; None where there is nothing to draw."""
     frame = exhibit.data(evidence)
     if frame.is_empty():
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    figure = exhibit.draw(frame)
+    figure = exhibit.draw(frame, width)
     files = [folder / f"{exhibit.name}.{kind}" for kind in formats]
     for file in files:
         save_figure(figure, file)
@@ -174,6 +180,7 @@ def hang_all(
     folder: Path,
     formats: list[Format],
     note: Callable[[str], None] = lambda text: None,
+    width: Width | None = None,
 ) -> list[Hung]:
     """Draw and write those figures for which there is data.
 
@@ -183,7 +190,7 @@ def hang_all(
     hung = []
     for exhibit in exhibits:
         note(f"drawing {exhibit.name}")
-        hung.append(hang(exhibit, evidence, folder, formats))
+        hung.append(hang(exhibit, evidence, folder, formats, width))
     return [one for one in hung if one is not None]
 
 

@@ -1,7 +1,5 @@
 """What gates see: the course of gap, confidence and entropy, and their values at the triggers."""
 
-from math import ceil
-
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,23 +8,23 @@ from c4.analysis import in_order, method_label
 from c4.figures._style import (
     INK,
     QUIET,
+    Width,
+    lay_out,
     mark_of,
     method_legend,
     new_figure,
     panel_keys,
     panel_rows,
-    panel_width,
     share_axis,
     styled,
     title_panel,
 )
 
 SIGNALS = {"gap": "gap (logits)", "confidence": "confidence", "entropy": "entropy (nats)"}
-MOST_COLUMNS = 4
 
 
 @styled
-def gates_figure(signals: pl.DataFrame) -> Figure:
+def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
     """Gap, confidence and entropy over progress, with the triggers of each gate.
 
     Columns: model, task, family, kind, gate, trajectory, progress, signal, value, low, high. A
@@ -35,10 +33,10 @@ def gates_figure(signals: pl.DataFrame) -> Figure:
     signals = in_order(signals.rename({"gate": "method"}))
     gates = signals["method"].drop_nulls().unique(maintain_order=True).to_list()
     keys = panel_keys(signals)
-    columns = min(MOST_COLUMNS, len(keys))
-    bands = ceil(len(keys) / columns)
-    figure = new_figure(columns * panel_width(columns), bands * 3.6 + 0.5)
-    grid = figure.subplots(3 * bands, columns, squeeze=False)
+    layout = lay_out(len(keys), width)
+    columns = layout.columns
+    figure = new_figure(layout.width, layout.rows * 3.6 + 0.5)
+    grid = figure.subplots(3 * layout.rows, columns, squeeze=False)
     for i, key in enumerate(keys):
         panel = panel_rows(signals, key)
         axes = grid[3 * (i // columns) : 3 * (i // columns) + 3, i % columns]

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from c4.analysis import ReportTable, show_cell
-from c4.figures._gallery import Format, Hung
+from c4.figures._gallery import EXHIBITS, Format, Hung
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -20,7 +20,10 @@ th:first-child, td:first-child { text-align: left; } .past { color: #b2182b; fon
 def write_page(
     path: Path, title: str, intro: str, hung: Sequence[Hung], tables: Sequence[ReportTable]
 ) -> None:
-    """Write an HTML page beside its figures; links are relative, and nothing is loaded or run."""
+    """Write an HTML page beside its figures; links are relative, and nothing is loaded or run.
+
+    Figures that there are not are listed, with the commands that make their data.
+    """
     page = Element("html", lang="en")
     head = SubElement(page, "head")
     SubElement(head, "meta", charset="utf-8")
@@ -31,6 +34,7 @@ def write_page(
     SubElement(body, "p").text = intro
     for one in hung:
         _add_figure(body, one, path.parent)
+    _add_missing(body, hung)
     for table in tables:
         _add_table(body, table)
     html = tostring(page, encoding="unicode", method="html")
@@ -50,6 +54,14 @@ def _add_figure(body: Element, hung: Hung, folder: Path) -> None:
         link = SubElement(links, "a", href=file.relative_to(folder).as_posix())
         link.text = file.name
         link.tail = " "
+
+
+def _add_missing(body: Element, hung: Sequence[Hung]) -> None:
+    drawn = {one.exhibit.name for one in hung}
+    for exhibit in EXHIBITS.values():
+        if exhibit.name not in drawn:
+            line = SubElement(body, "p", {"class": "note"})
+            line.text = f"No {exhibit.name}: there is no data for it; make it with: {exhibit.needs}"
 
 
 def _add_table(body: Element, table: ReportTable) -> None:

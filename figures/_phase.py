@@ -19,18 +19,19 @@ from matplotlib.offsetbox import (
 from c4.analysis import FAMILY_LABELS, in_order, method_label
 from c4.figures._style import (
     ALARM,
+    COLUMN,
     DANGER,
     FAMILY_COLOURS,
     INK,
     QUIET,
-    best_columns,
+    Width,
+    lay_out,
     mark_of,
     method_legend,
     panel_grid,
     panel_keys,
     panel_rows,
     panel_title,
-    panel_width,
     sample,
     share_axis,
     styled,
@@ -41,7 +42,7 @@ NEVER = 1.26
 
 
 @styled
-def phase_diagram(phases: pl.DataFrame) -> Figure:
+def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     """Exit progress against stabilization; below the diagonal, the exit was premature.
 
     Columns: model, task, family, trajectory, pool, gate, fired, exit, stabilization, premature. A
@@ -51,17 +52,17 @@ def phase_diagram(phases: pl.DataFrame) -> Figure:
     gates = phases["method"].unique(maintain_order=True).to_list()
     keys = panel_keys(phases)
     several = phases["model"].n_unique() > 1
-    columns = best_columns(len(keys))
+    grid = lay_out(len(keys), width)
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
-    per_line = _fit_counts(phases, panel_width(columns))
-    lines = 1 + ceil(len(gates) / per_line) + several
-    figure, axes = panel_grid(
-        len(keys), columns=columns, height=panel_width(columns) - 0.1 + 0.13 * lines
-    )
+    per_line = _fit_counts(phases, grid.inches)
+    narrow = width is Width.COLUMN
+    lines = 1 + ceil(len(gates) / per_line) + several + narrow
+    figure, axes = panel_grid(grid, height=min(COLUMN, grid.inches) - 0.1 + 0.13 * lines)
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(phases, key)
         _draw_panel(ax, panel, gates, right)
-        title = f"{panel_title(key, phases)}, {FAMILY_LABELS[key[2]]}"
+        comma = ",\n" if narrow else ", "
+        title = f"{panel_title(key, phases)}{comma}{FAMILY_LABELS[key[2]]}"
         pad = 4 + 8.5 * _print_counts(ax, panel, gates, per_line)
         ax.set_title(title, color=FAMILY_COLOURS[key[2]], fontsize=7, pad=pad)
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)

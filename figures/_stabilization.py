@@ -7,12 +7,14 @@ from matplotlib.figure import Figure
 
 from c4.analysis import FAMILY_LABELS, model_label, stabilization_summary, task_label
 from c4.figures._style import (
+    COLUMN,
     FAMILY_COLOURS,
     FAMILY_LINES,
     INK,
     PAGE,
     QUIET,
     TASK_MARKERS,
+    Width,
     new_figure,
     quiet_grid,
     sample,
@@ -24,25 +26,30 @@ SHARE = 0.9
 
 
 @styled
-def stabilization_figure(settling: pl.DataFrame) -> Figure:
+def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> Figure:
     """The share of answers that have settled, by progress; beside it s_0.5 and s_0.9 per task.
 
-    Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance. One
-    row of panels per model.
+    Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance. Two
+    panels per model, one below the other where there is only a column for them.
     """
     models = settling["model"].unique(maintain_order=True).sort().to_list()
     summary = stabilization_summary(settling)
     most = max(summary.filter(pl.col("model") == m)["task"].n_unique() for m in models)
     height = max(2.2, 0.9 + 0.2 * most)
-    figure = new_figure(PAGE, height * len(models) + 0.35)
-    grid = figure.subplots(len(models), 2, squeeze=False, width_ratios=[1.15, 1])
-    for (curves, dots), model in zip(grid, models, strict=True):
+    if width is Width.COLUMN:
+        figure = new_figure(COLUMN, 2 * height * len(models) + 0.5)
+        axes = figure.subplots(2 * len(models), 1)
+    else:
+        figure = new_figure(PAGE, height * len(models) + 0.35)
+        axes = figure.subplots(len(models), 2, squeeze=False, width_ratios=[1.15, 1])
+    for (curves, dots), model in zip(axes.reshape(-1, 2), models, strict=True):
         rows = summary.filter(pl.col("model") == model)
         _draw_curves(curves, settling.filter(pl.col("model") == model), rows)
         _draw_dots(dots, rows)
         if len(models) > 1:
             curves.set_title(model_label(model))
-    _legend(figure, summary["family"].unique().to_list())
+    most = 2 if width is Width.COLUMN else 6
+    _legend(figure, summary["family"].unique().to_list(), most)
     return figure
 
 
@@ -104,7 +111,7 @@ def _markers(summary: pl.DataFrame) -> dict[str, str]:
     return {task: TASK_MARKERS[i % len(TASK_MARKERS)] for i, task in enumerate(tasks)}
 
 
-def _legend(figure: Figure, families: list[str]) -> None:
+def _legend(figure: Figure, families: list[str], most: int) -> None:
     handles = [
         sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
         for f in FAMILY_COLOURS
@@ -116,4 +123,5 @@ def _legend(figure: Figure, families: list[str]) -> None:
         sample(marker="o", label="90% settled, 95% interval", **grey),
         sample(marker="|", markersize=8, label="90% first shown", **grey | {"color": INK}),
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.2)
+    ncols = min(most, len(handles))
+    figure.legend(handles=handles, loc="outside upper left", ncols=ncols, columnspacing=1.2)

@@ -7,9 +7,10 @@ tell methods apart in grey. Settings are applied while a figure is made and neve
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
 import polars as pl
@@ -25,6 +26,14 @@ from c4.analysis import model_label, task_label
 COLUMN = 3.4
 PAGE = 7.0
 """Widths in inches: one column, and the page of two."""
+
+
+class Width(StrEnum):
+    """How wide a figure is asked to be; nobody's wish leaves it to the number of panels."""
+
+    COLUMN = "column"
+    PAGE = "page"
+
 
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -99,6 +108,11 @@ def mark_of(method: str) -> Mark:
     return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
 
 
+def fill_of(method: str) -> Literal["full", "none"]:
+    """Whether its mark is filled; those of variants are hollow, beside their method's own."""
+    return "none" if "," in method else "full"
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure that can be drawn and saved without pyplot."""
     figure = Figure(
@@ -108,32 +122,52 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def panel_grid(
-    panels: int, *, columns: int = 4, height: float = 1.85, head: float = 0.55
-) -> tuple[Figure, list[Axes]]:
-    """A figure at most a page wide with as many panels as asked for, row by row.
+class Grid(NamedTuple):
+    """How panels are laid out, row by row."""
 
-    Args:
-        height: inches of one panel with its title.
-        head: inches above the panels, for a legend.
-    """
-    columns = min(columns, max(1, panels))
-    rows = ceil(panels / columns)
-    figure = new_figure(columns * panel_width(columns), rows * height + head)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for spare in axes[panels:]:
-        spare.remove()
-    return figure, axes[:panels]
+    panels: int
+    columns: int
+    inches: float
+    """Of one panel, across."""
+
+    @property
+    def rows(self) -> int:
+        return ceil(self.panels / self.columns)
+
+    @property
+    def width(self) -> float:
+        return self.columns * self.inches
 
 
-def panel_width(columns: int) -> float:
-    """Inches of one panel when so many share a row."""
-    return {1: COLUMN, 2: 2.6}.get(columns, PAGE / columns)
+def lay_out(panels: int, width: Width | None) -> Grid:
+    """A grid of a column's or the page's width, or of as much of the page as the panels need."""
+    if width is Width.COLUMN:
+        columns = min(2, panels)
+        return Grid(panels, columns, COLUMN / columns)
+    columns = best_columns(panels)
+    inches = PAGE / columns
+    if width is None:
+        inches = {1: COLUMN, 2: 2.6}.get(columns, inches)
+    return Grid(panels, columns, inches)
 
 
 def best_columns(panels: int, most: int = 4) -> int:
     """Columns that leave the last row of panels fullest."""
     return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
+
+
+def panel_grid(grid: Grid, height: float, head: float = 0.55) -> tuple[Figure, list[Axes]]:
+    """A figure with the panels of a grid.
+
+    Args:
+        height: inches of one panel with its title.
+        head: inches above the panels, for a legend.
+    """
+    figure = new_figure(grid.width, grid.rows * height + head)
+    axes = list(figure.subplots(grid.rows, grid.columns, squeeze=False).flat)
+    for spare in axes[grid.panels :]:
+        spare.remove()
+    return figure, axes[: grid.panels]
 
 
 Key = tuple[str, str, str]
@@ -177,18 +211,23 @@ def method_legend(
             label=label,
             linestyle="",
             markersize=5,
+            fillstyle=fill_of(method),
         )
         for method, label in zip(methods, labels, strict=True)
     ]
     handles += more
-    fit = max(1, int(figure.get_figwidth() / (0.35 + 0.065 * max(map(len, labels), default=1))))
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=min(len(handles), fit),
+        ncols=min(len(handles), legend_columns(figure, labels)),
         handletextpad=0.3,
         columnspacing=1.2,
     )
+
+
+def legend_columns(figure: Figure, labels: Sequence[str], handle: float = 0.35) -> int:
+    """How many entries of a legend fit side by side, each with so many inches before its label."""
+    return max(1, int(figure.get_figwidth() / (handle + 0.065 * max(map(len, labels), default=1))))
 
 
 def shorten(text: str, most: int) -> str:

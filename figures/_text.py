@@ -1,8 +1,10 @@
 """What each gate would have handed over: the decoded buffer at its exit, token by token."""
 
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from textwrap import wrap
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -14,9 +16,11 @@ from rich.text import Text
 from c4.analysis import in_order, method_label, model_label, task_label
 from c4.figures._style import (
     ALARM,
+    COLUMN,
     INK,
     PAGE,
     QUIET,
+    Width,
     drawable,
     mark_of,
     new_figure,
@@ -24,8 +28,6 @@ from c4.figures._style import (
     styled,
 )
 
-LETTERS = 112
-"""Characters to a line."""
 MOST_LINES = 30
 """Lines of one buffer; the rest is cut."""
 LEADING = 10.0
@@ -34,6 +36,27 @@ ADVANCE = 4.2
 FILLED = "#e3e3e3"
 RIGHT, WRONG = "#0072B2", ALARM
 ANSWER_STYLES = {True: "bold white on blue", False: "bold white on red", None: "reverse"}
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """What a figure has room for."""
+
+    inches: float
+    letters: int
+    """Of a buffer, to a line."""
+    words: int
+    """Letters of a verdict, to a line."""
+    heading: int
+    """Letters of the heading, to a line."""
+    heading_at: float
+    """Its first line; the key stands at 0.9, beside it or above."""
+
+
+SHEETS = {
+    Width.COLUMN: _Sheet(COLUMN, letters=52, words=46, heading=54, heading_at=2.1),
+    Width.PAGE: _Sheet(PAGE, letters=112, words=102, heading=84, heading_at=0.9),
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +71,7 @@ class _Piece:
 
 
 @styled
-def text_figure(texts: pl.DataFrame) -> Figure:
+def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     """The buffer at every gate's exit; filled tokens on grey, the answer in a box.
 
     Columns: model, task, trajectory, method, step, budget, fired, position, piece, filled,
@@ -56,26 +79,31 @@ def text_figure(texts: pl.DataFrame) -> Figure:
     """
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    laid = {method: _lay_out(rows) for method, rows in buffers.items()}
-    heights = {m: 1 + max((p.line for p in pieces), default=0) for m, pieces in laid.items()}
-    lines = 2.5 + sum(height + 2.4 for height in heights.values())
-    figure = new_figure(PAGE, lines * LEADING / 72)
+    sheet = SHEETS[width or Width.PAGE]
+    laid = {method: _lay_out(rows, sheet.letters) for method, rows in buffers.items()}
+    heading = wrap(drawable(_heading(texts.row(0, named=True))), sheet.heading)
+    verdicts = {m: wrap(drawable(_verdict(rows)), sheet.words) for m, rows in buffers.items()}
+    heights = {
+        method: len(verdicts[method]) + 2.4 + max((piece.line for piece in pieces), default=0)
+        for method, pieces in laid.items()
+    }
+    top = sheet.heading_at + len(heading) + 0.9
+    lines = top - 0.3 + sum(heights.values())
+    figure = new_figure(sheet.inches, lines * LEADING / 72)
     figure.set_layout_engine("none")  # letters stand on a grid of their own
     ax = figure.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, PAGE * 72), ylim=(lines * LEADING, 0))
+    ax.set(xlim=(0, sheet.inches * 72), ylim=(lines * LEADING, 0))
     ax.axis("off")
-    first = texts.row(0, named=True)
-    _write(ax, 0.9, drawable(_heading(first)), INK)
-    _write_key(ax, 0.9)
-    top = 2.8
+    _write(ax, sheet.heading_at, heading, INK)
+    _write_key(ax, 0.9, sheet.inches * 72 - 8)
     for method, pieces in laid.items():
-        row = buffers[method].row(0, named=True)
+        right = buffers[method]["correct"][0]
         colour = mark_of(method).colour
         ax.plot(10, (top - 0.3) * LEADING, mark_of(method).marker, color=colour, markersize=5)
-        _write(ax, top, drawable(_verdict(buffers[method])), colour, left=18, bold=True)
+        _write(ax, top, verdicts[method], colour, left=18, bold=True)
         for piece in pieces:
-            _draw_piece(ax, piece, top + 1.3, right=row["correct"])
-        top += heights[method] + 2.4
+            _draw_piece(ax, piece, top + len(verdicts[method]) + 0.3, right=right)
+        top += heights[method]
     return figure
 
 
@@ -103,9 +131,9 @@ def _verdict(rows: pl.DataFrame) -> str:
     )
 
 
-def _lay_out(rows: pl.DataFrame) -> list[_Piece]:
-    """The tokens' letters, wrapped; what is cut leaves a sign."""
-    pieces = list(_wrap(rows))
+def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
+    """The tokens' letters, so many to a line; what is cut leaves a sign."""
+    pieces = list(_wrap(rows, letters))
     kept = [piece for piece in pieces if piece.line < MOST_LINES]
     if len(kept) < len(pieces):
         cut = 1 + pieces[-1].line - MOST_LINES
@@ -114,7 +142,7 @@ def _lay_out(rows: pl.DataFrame) -> list[_Piece]:
     return kept
 
 
-def _wrap(rows: pl.DataFrame) -> Iterator[_Piece]:
+def _wrap(rows: pl.DataFrame, letters: int) -> Iterator[_Piece]:
     """All of them; line breaks of the text are kept."""
     line = column = 0
     for text, filled, in_answer in rows.select("piece", "filled", "in_answer").iter_rows():
@@ -122,14 +150,14 @@ def _wrap(rows: pl.DataFrame) -> Iterator[_Piece]:
             part = drawable(part)
             if i:
                 line, column = line + 1, 0
-            if len(part) > LETTERS - column and len(part) <= LETTERS:
+            if len(part) > letters - column and len(part) <= letters:
                 line, column = line + 1, 0
             while part:
-                fits = part[: LETTERS - column]
+                fits = part[: letters - column]
                 yield _Piece(fits, line, column, filled, in_answer)
                 part = part[len(fits) :]
                 column += len(fits)
-                if column >= LETTERS:
+                if column >= letters:
                     line, column = line + 1, 0
 
 
@@ -163,15 +191,23 @@ def _draw_piece(ax: Axes, piece: _Piece, top: float, *, right: bool | None) -> N
 
 
 def _write(
-    ax: Axes, line: float, text: str, colour: str, *, left: float = 8, bold: bool = False
+    ax: Axes,
+    first: float,
+    lines: Sequence[str],
+    colour: str,
+    *,
+    left: float = 8,
+    bold: bool = False,
 ) -> None:
     weight = "bold" if bold else "normal"
-    ax.text(left, line * LEADING, text, color=colour, fontweight=weight, parse_math=False)
+    for i, line in enumerate(lines):
+        y = (first + i) * LEADING
+        ax.text(left, y, line, color=colour, fontweight=weight, parse_math=False)
 
 
-def _write_key(ax: Axes, line: float) -> None:
-    """What grey and boxes mean, at the right of the first line."""
-    right, y = PAGE * 72 - 8, line * LEADING
+def _write_key(ax: Axes, line: float, right: float) -> None:
+    """What grey and boxes mean, up to the right edge."""
+    y = line * LEADING
     ax.add_patch(Rectangle((right - 128, y - 7), 10, 9, color=FILLED, linewidth=0))
     ax.text(right - 115, y, "filled by force", color=QUIET, fontsize=6.8)
     ax.add_patch(Rectangle((right - 44, y - 7), 10, 9, fill=False, edgecolor=RIGHT, linewidth=0.9))
@@ -181,13 +217,23 @@ def _write_key(ax: Axes, line: float) -> None:
 def terminal_texts(texts: pl.DataFrame) -> Group:
     """The same for a terminal; signs say what colours say, for those who cannot see them."""
     texts = in_order(texts, "position")
-    blocks = [Text(_heading(texts.row(0, named=True)))]
+    blocks = [Text(printable(_heading(texts.row(0, named=True))))]
     for _, rows in texts.group_by("method", maintain_order=True):
-        blocks.append(Text("\n" + _verdict(rows), style="bold"))
+        blocks.append(Text(printable("\n" + _verdict(rows)), style="bold"))
         blocks.append(_buffer(rows))
     key = "\n‹grey›: filled by force; «blue» or «red»: the answer, right or wrong"
     blocks.append(Text(key, style="dim"))
     return Group(*blocks)
+
+
+def printable(text: str) -> str:
+    """A text whose control characters are boxes: a model's words must not steer a terminal."""
+    return "".join("□" if unprintable(letter) else letter for letter in text)
+
+
+def unprintable(letter: str) -> bool:
+    """Whether a letter has no shape, as controls have none; line breaks and tabs are kept."""
+    return letter not in "\n\t" and unicodedata.category(letter).startswith("C")
 
 
 def _buffer(rows: pl.DataFrame) -> Text:
@@ -196,7 +242,7 @@ def _buffer(rows: pl.DataFrame) -> Text:
         rows.iter_rows(named=True), key=lambda row: (row["in_answer"], row["filled"])
     ):
         pieces = list(run)
-        text = "".join(piece["piece"] for piece in pieces)
+        text = printable("".join(piece["piece"] for piece in pieces))
         if filled:
             text = f"‹{text}›"
         style = "black on grey70" if filled else ""

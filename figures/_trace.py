@@ -6,10 +6,12 @@ from matplotlib.figure import Figure
 
 from c4.analysis import method_label, model_label, task_label
 from c4.figures._style import (
+    COLUMN,
     FAINT,
     INK,
     PAGE,
     QUIET,
+    Width,
     drawable,
     mark_of,
     method_legend,
@@ -24,29 +26,31 @@ MOST_LETTERS = 16
 
 
 @styled
-def trace_figure(trace: pl.DataFrame) -> Figure:
+def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     """Candidate, confidence, patience and gap of one trajectory, and where gates stop it.
 
     Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
     tau, run, patience, gap, threshold, exits, correct.
     """
-    figure = new_figure(PAGE, 5.0)
+    figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0)
     answers, confidence, patience, gap = figure.subplots(
         4, 1, sharex=True, height_ratios=[5, 3, 3, 3]
     )
     _draw_answers(answers, trace)
-    _draw_signal(confidence, trace, "confidence", "tau", "cvee")
+    asks = "asks" if width is Width.COLUMN else "asks for this"
+    _draw_signal(confidence, trace, "confidence", "tau", "cvee", asks)
     confidence.set(ylabel="confidence", ylim=(0, 1.05))
-    _draw_signal(patience, trace, "run", "patience", "cvee")
+    _draw_signal(patience, trace, "run", "patience", "cvee", asks)
     patience.set_ylabel("steps unchanged")
-    _draw_signal(gap, trace, "gap", "threshold", "prophet")
+    _draw_signal(gap, trace, "gap", "threshold", "prophet", asks)
     gap.set(ylabel="gap (logits)", xlabel="step", xlim=(0.5, trace.height + 0.5))
     gates = _draw_moments([answers, confidence, patience, gap], trace)
     first = trace.row(0, named=True)
     right = {True: "right", False: "wrong", None: "not graded"}[first["correct"]]
+    sign = ";\n" if width is Width.COLUMN else "; "
     answers.set_title(
         f"{task_label(first['task'])} on {model_label(first['model'])}, trajectory "
-        f"{first['trajectory']}; the full decode's answer is {right}"
+        f"{first['trajectory']}{sign}the full decode's answer is {right}"
     )
     labels = [f"{method_label(gate)} stops" for gate in gates]
     method_legend(figure, gates, labels)
@@ -55,7 +59,7 @@ def trace_figure(trace: pl.DataFrame) -> Figure:
 
 def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
     values = trace["candidate"].drop_nulls().unique(maintain_order=True).to_list()
-    final = trace["candidate"][-1]
+    final = next(iter(trace.filter("final")["candidate"]), None)
     others = [value for value in values if value != final][-(MOST_VALUES - 1) :]
     lines = ([final] if final is not None else []) + others[::-1]
     place = {value: y for y, value in enumerate(lines)}
@@ -73,7 +77,10 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
     ax.set(ylim=(max(len(labels), 1) - 0.5, -0.7), ylabel="answer read")
 
 
-def _draw_signal(ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str) -> None:
+def _draw_signal(
+    ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str, asks: str
+) -> None:
+    """A signal, and what a gate asks of it; in words at the right."""
     ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
     ax.step(
         trace["step"],
@@ -84,7 +91,7 @@ def _draw_signal(ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str
         linestyle="--",
     )
     ax.annotate(
-        f"{method_label(gate)} asks for this",
+        f"{method_label(gate)} {asks}",
         (1.005, trace[bar][-1]),
         xycoords=ax.get_yaxis_transform(),
         color=mark_of(gate).colour,

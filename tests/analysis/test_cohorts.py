@@ -16,6 +16,7 @@ from c4.figures import EXHIBITS
 from c4.record import find_live, find_runs, open_live, open_run
 
 COMMANDS = get_command(app).commands
+ONCE = ["--n", 1, "--passes", 1, "--warmups", 0]
 
 
 def c4(*args):
@@ -35,8 +36,7 @@ def root(random_llada, tmp_path_factory):
     c4("record", "--n", 5, *short)
     methods = ["--method", "baseline", "--method", "c4", "--method", "wino", "--set", "c4.H=2"]
     c4("run", "--n", 2, *methods, *short, "--no-grade")
-    bench = ["--method", "baseline", "--n", 1, "--passes", 1, "--warmups", 0]
-    c4("bench", *bench, *short)
+    c4("bench", "--method", "baseline", *ONCE, *short)
     return root
 
 
@@ -162,3 +162,115 @@ def test_a_hint_fills_the_gap_it_stands_beside(root, random_llada, monkeypatch):
     result = c4("report", "main", "--runs", root / "short", "--json")
     (again,) = json.loads(result.stdout)
     assert not [note for note in again["missing"] if "c4 run" in note]
+
+
+@pytest.fixture(scope="module")
+def calibrated(random_llada, tmp_path_factory):
+    """GSM8K: a recording, C4 as calibrated on it and under another H, and WINO with its steps."""
+    root = tmp_path_factory.mktemp("calibrated")
+    common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded", "--out", root]
+    c4("record", "--skip", 38, "--n", 5, *common)
+    frozen = root / "calibration.json"
+    grid = ["--gamma", 0, "--set", "tau=0.05", "--set", "p_min=1", "--tolerance", 100]
+    c4("calibrate", "--runs", root, *grid, "--out", frozen)
+    c4("run", "--method", "c4", "--config", frozen, "--n", 3, *common)
+    c4("run", "--method", "c4", "--set", "H=0", "--n", 3, *common)
+    c4("run", "--method", "wino", "--n", 3, *common, "--record")
+    return root
+
+
+CALIBRATED = "c4,cvee.tau=0.05,gamma=0,p_min=1"
+
+
+@pytest.mark.parametrize("report", ["main", "ablation", "paired"])
+def test_what_was_calibrated_and_run_is_in_the_report(calibrated, report):
+    (table,) = make_report([report], Evidence(calibrated), paper=False)
+    (row,) = table.rows.filter(method=CALIBRATED).to_dicts()
+    assert row["n"] == 3
+    assert row["method_label"] == "C4, cvee.tau=0.05,gamma=0,p_min=1"
+
+
+def test_figures_of_methods_show_it_too(calibrated):
+    for name in ("frontier", "blocks", "totals", "time-share"):
+        frame = EXHIBITS[name].data(Evidence(calibrated))
+        assert CALIBRATED in frame["method"].to_list(), name
+        assert "c4,H=0" not in frame["method"].to_list(), name
+
+
+@pytest.mark.parametrize("report", ["main", "ablation", "paired"])
+def test_points_of_a_sweep_are_named_where_they_are_left_out(calibrated, report):
+    (table,) = make_report([report], Evidence(calibrated), paper=False)
+    assert "c4,H=0" not in table.rows["method"].to_list()
+    (note,) = [note for note in table.missing if "sweep" in note]
+    assert "c4,H=0 (c4 figures h-sweep)" in note
+    assert "--label" in note
+
+
+def test_a_variant_is_timed_by_a_command_of_its_own(calibrated):
+    (table,) = make_report(["main"], Evidence(calibrated), paper=False)
+    (hint,) = [note for note in table.missing if f"timings of {CALIBRATED}" in note]
+    settings = "--set c4.cvee.tau=0.05 --set c4.gamma=0 --set c4.p_min=1"
+    assert f"c4 bench --method baseline --method c4 {settings} --model" in hint
+
+
+def timings(evidence, **chosen):
+    (row,) = evidence.bench.filter(**chosen).to_dicts()
+    return row
+
+
+def test_the_better_timing_counts_and_not_the_newest(random_llada, tmp_path):
+    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
+    c4("bench", "--method", "c4", "--n", 3, "--passes", 2, "--warmups", 0, *common)
+    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
+    row = timings(Evidence(tmp_path), method="c4")
+    assert (row["timed"], row["cv"]) == ("1×1", None)
+    assert row["speedup"] is not None
+    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, "--passes", 2, *common)
+    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
+    row = timings(Evidence(tmp_path), method="c4")
+    assert (row["timed"], row["cv"] >= 0) == ("1×2", True)
+
+
+def test_speeds_stand_with_how_they_were_measured(root, random_llada):
+    evidence = Evidence(root)
+    for report, keys in {"main": (), "scaling": ("budget", "blocks")}.items():
+        table = make_report([report], evidence, paper=False)[0]
+        shown = {column.key for column in table.columns}
+        assert {"tps", "speedup", "timed", "cv", *keys} <= shown
+    timed = make_report(["scaling"], evidence, paper=False)[0].rows.filter(length=12)
+    assert timed.filter(method="baseline")["timed"].to_list() == ["1×1"]
+
+
+def test_cvee_is_swept_over_recorded_steps_of_wino(calibrated):
+    table = make_report(["scaling"], Evidence(calibrated), paper=False)[1]
+    (row,) = table.rows.to_dicts()
+    assert row["settings"] == 45
+    assert row["deployed_steps"] <= row["wino_steps"]
+    assert not table.missing
+
+
+def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_path):
+    common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded"]
+    settings = ["--set", "cvee.tau=0.8", "--set", "p_min=5", "--set", "gamma=4"]
+    out = ["--n", 3, "--out", tmp_path]
+    c4("run", "--method", "wino", "--method", "wino+cvee", *common, *out)
+    c4("run", "--method", "wino+cvee", *settings, *common, *out)
+    live, replayed = Evidence(tmp_path), Evidence(calibrated)
+    numbers = ["method", "n", "accuracy", "steps", "fired"]
+    swept = replayed.wino_totals.filter(pl.col("method").is_in(live.totals["method"].implode()))
+    assert swept.select(numbers).equals(live.totals.select(numbers))
+    table = make_report(["scaling"], live, paper=False)[1]
+    assert table.rows["settings"].to_list() == [2]
+
+
+def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_path, monkeypatch):
+    monkeypatch.chdir(random_llada.parent)
+    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
+    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
+    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[1]
+    assert table.is_empty
+    ((hint,),) = [re.findall(r"\((c4 run [^()]*)\)", note) for note in table.missing]
+    c4(*shlex.split(hint)[1:])
+    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[1]
+    assert table.rows["settings"].to_list() == [45]
+    assert not table.missing

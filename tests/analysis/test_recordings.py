@@ -1,6 +1,7 @@
 """What recordings say, held to plain readings of the same cells."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -237,6 +238,26 @@ def test_equal_figures_are_equal_files(runs, tmp_path):
     assert first == second
 
 
+def test_figures_can_be_as_wide_as_a_column_or_a_page(runs, tmp_path):
+    points = {}
+    for width in ("column", "page"):
+        args = ["--runs", runs, "--out", tmp_path / width, "--width", width, "--format", "svg"]
+        assert c4("figures", "stabilization", "phase-diagram", *args).exit_code == 0
+        svgs = [path.read_text() for path in (tmp_path / width).glob("*.svg")]
+        points[width] = {re.search(r'width="([\d.]+)pt"', svg)[1] for svg in svgs}
+    assert points == {"column": {"244.8"}, "page": {"504"}}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"gate": "cvee"}', None])
+def test_a_file_that_is_no_calibration_is_refused(runs, tmp_path, content):
+    path = tmp_path / "other.json"
+    if content is not None:
+        path.write_text(content)
+    result = c4("report", "calibration", "--runs", runs, "--calibration", path)
+    assert result.exit_code == 2
+    assert "not a file that `c4 calibrate` wrote" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -259,7 +280,7 @@ def test_a_report_has_dashes_and_says_what_is_missing(runs):
     result = c4("report", "main", "--runs", runs)
     assert result.exit_code == 0, result.output
     (line,) = [x for x in result.stdout.splitlines() if "| MMLU | C4 |" in x]
-    assert line.count("–") == 7
+    assert line.count("–") == 9
     assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --method slow" in result.stdout
     assert "mmlu on random-llada: timings of baseline, prophet" in result.stdout
     assert "may have seen them: 2 of mmlu, 2 of gsm8k" in result.stdout
@@ -280,4 +301,20 @@ def test_every_report_can_be_made_of_recordings_alone(runs):
     result = c4("report", "--runs", runs, "--against", "paper", "--task", "mmlu")
     assert result.exit_code == 0, result.output
     assert np.all([name in result.stdout for name in ("Component ladder", "calibration costs")])
-    assert "the paper has none for these models and tasks" in result.stdout
+    assert "published numbers: there are none to stand beside these rows" in result.stdout
+    assert "mmlu on random-llada (no model of the paper's)" in result.stdout
+
+
+def test_only_graded_answers_are_counted_as_right_or_wrong(random_llada, tmp_path):
+    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
+    assert c4("record", "--n", 3, *common, "--no-grade").exit_code == 0
+    (folder,) = tmp_path.glob("model=*/task=*")
+    blank = evaluate_run(open_run(folder))
+    assert (blank.n, blank.graded, blank.accuracy, blank.interval) == (3, 0, None, None)
+    assert c4("record", "--n", 5, *common).exit_code == 0
+    run = open_run(folder)
+    right = [row.correct for row in run.rows() if row.correct is not None]
+    some = evaluate_run(run)
+    assert (some.n, some.graded, some.accuracy) == (5, 2, sum(right) / 2)
+    shown = c4("models", "eval", random_llada, "--task", "mmlu", "--n", 5, "--out", tmp_path)
+    assert "Not graded, and not counted: 3 of mmlu" in shown.stdout

@@ -5,17 +5,22 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from conftest import save_llada
+from typer.testing import CliRunner
 
 from c4.analysis import (
     Column,
+    Evidence,
     ReportTable,
     TableFormat,
     calibration_table,
     find_calibrations,
+    make_report,
     published,
     render_tables,
 )
-from c4.analysis._published import beside
+from c4.analysis._published import beside, unlike_paper
+from c4.cli._app import app
 from c4.record import METHODS
 from c4.tasks import TASKS
 
@@ -44,16 +49,62 @@ def test_the_paper_s_own_numbers_hold_together():
 
 
 def test_numbers_stand_beside_the_model_and_task_they_belong_to():
-    rows = pl.DataFrame(
-        {
-            "model": ["GSAI-ML--LLaDA-8B-Instruct", "dream", "tiny"],
-            "task": "mmlu",
-            "method": "c4",
-        }
-    )
+    rows = pl.DataFrame({"task": "mmlu", "method": "c4", "paper": ["llada", "dream", None]})
     joined = beside(rows, "main", ["task", "method"])
     assert joined["paper_accuracy"].to_list() == [64.0, 70.0, None]
-    assert joined.select(rows.columns).equals(rows)
+    assert joined.select("task", "method").equals(rows.select("task", "method"))
+
+
+COHORT = {
+    "model": "GSAI-ML--LLaDA-8B-Instruct",
+    "task": "mmlu",
+    "source": "hub",
+    "length": 64,
+    "steps": 64,
+    "block": 16,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "any_shape", "why"),
+    [
+        ({}, False, None),
+        ({"source": "file"}, False, None),
+        ({"model": "tiny"}, False, "no model of the paper's"),
+        ({"source": "embedded"}, False, "problems that c4 generates"),
+        ({"length": 32, "steps": 32}, False, "another shape, L=32 T=32 B=16"),
+        ({"length": 32, "steps": 32}, True, None),
+        ({"steps": 32}, True, "another shape, L=64 T=32 B=16"),
+        ({"source": "embedded"}, True, "problems that c4 generates"),
+    ],
+)
+def test_the_paper_s_numbers_are_of_its_models_data_and_shapes(change, any_shape, why):
+    assert unlike_paper(COHORT | change, any_shape=any_shape) == why
+
+
+@pytest.fixture(scope="module")
+def namesake(tmp_path_factory):
+    """Random weights under a published name: real rows in the paper's shape, generated ones not."""
+    folder = tmp_path_factory.mktemp("namesake")
+    model = save_llada(folder / "LLaDA-8B-Instruct")
+    row = {"question": "2 + 2 = ?", "choices": ["3", "4", "5", "6"], "answer": 1}
+    (folder / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
+    common = ["--model", model, "--gen-length", 64, "--block-length", 16]
+    rows = ["--source", folder / "rows.jsonl", "--skip", 0, "--n", 2]
+    made = ["--source", "embedded", "--n", 2]
+    for task, more in {"mmlu": rows, "piqa": made}.items():
+        args = ["record", "--task", task, *common, *more, "--out", folder / "runs"]
+        assert CliRunner().invoke(app, [str(arg) for arg in args]).exit_code == 0
+    return folder / "runs"
+
+
+@pytest.mark.parametrize(("report", "number"), [("main", "accuracy"), ("ablation", "steps")])
+def test_generated_problems_never_stand_beside_the_paper_s(namesake, report, number):
+    (table,) = make_report([report], Evidence(namesake), paper=True)
+    published_for = table.rows.filter(pl.col(f"paper_{number}").is_not_null())["task"]
+    assert set(published_for) == {"mmlu"}
+    assert "piqa on LLaDA-8B-Instruct (problems that c4 generates)" in table.caption
+    assert "mmlu on LLaDA-8B-Instruct" not in table.caption
 
 
 @pytest.fixture
@@ -90,7 +141,9 @@ def test_json_names_what_it_stores(table):
 
 
 def test_calibration_files_become_rows(tmp_path):
-    cohort = {"identity": {"model": "tiny", "task": "math"}, "trajectories": [0, 1, 2]}
+    shape = {"length": 64, "steps": 64, "block": 16}
+    identity = {"model": "tiny", "task": "math", "source": "embedded", "shape": shape}
+    cohort = {"identity": identity, "trajectories": [0, 1, 2]}
     tried = [
         {"tau": 0.5, "p_min": 3, "worst_drop": 5.0},
         {"tau": 0.7, "p_min": 3, "worst_drop": 1.5},
@@ -98,7 +151,7 @@ def test_calibration_files_become_rows(tmp_path):
     frozen = {
         "gate": "cvee",
         "parameters": {"tau": 0.7, "p_min": 3},
-        "pool": [cohort, cohort | {"identity": {"model": "tiny", "task": "mmlu"}}],
+        "pool": [cohort, cohort | {"identity": identity | {"task": "mmlu"}}],
         "table": tried,
         "seconds": 0.25,
     }
@@ -117,6 +170,7 @@ def test_calibration_files_become_rows(tmp_path):
     assert (row["forward_passes"], row["decode_seconds"]) == (48, 3.0)
     assert (row["chosen"], row["worst_drop"]) == ("tau=0.7, p_min=3", 1.5)
     assert row["search_seconds"] == 0.25
+    assert (row["paper"], row["unlike_paper"]) == (None, "no model of the paper's")
     gone = calibration_table(paths, pool[:1]).row(0, named=True)
     assert gone["forward_passes"] is gone["decode_seconds"] is None
 

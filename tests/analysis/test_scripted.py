@@ -17,10 +17,12 @@ TAIL = 16
 RETURNS = ["7"] * 4 + [None] * 4 + ["9"] * 4 + ["7"] * 12
 EARLY = ["5"] * STEPS
 NEVER = ["3"] * 10 + [None] * 14
+BEFORE = ["x" * 12 + "9" * 12] * STEPS
+"""A number that begins before the place where gates look."""
 
 
 class Spoken(Denoiser):
-    """Says a script's answer at the end of the buffer, surely, and dots elsewhere."""
+    """Says a script's answer at the end of the buffer, surely, and nothing of note elsewhere."""
 
     def __init__(self, model, scripts):
         super().__init__(model.denoiser.model, mask_id=model.denoiser.mask_id, shift=False)
@@ -29,7 +31,8 @@ class Spoken(Denoiser):
 
     def read(self, ids, start):
         answer = self.answers.pop(0)
-        text = "." * TAIL + (answer or ".") * (STEPS - TAIL)
+        text = "x" * TAIL + (answer or "x") * (STEPS - TAIL)
+        text = answer if answer and len(answer) == STEPS else text
         token = np.array(self.letters.encode(text).ids, dtype=np.int64)
         sure = np.full(STEPS, 0.9, dtype=np.float32)
         return Reading(token, sure, sure * 10, 1 - sure)
@@ -41,13 +44,13 @@ def run(random_llada, tmp_path_factory):
         task="gsm8k",
         model=str(random_llada),
         source="embedded",
-        n=3,
+        n=4,
         skip=40,
         out=tmp_path_factory.mktemp("scripted"),
     )
     plan = plan_recording(config)
     model = load_planned(plan)
-    model = replace(model, denoiser=Spoken(model, [RETURNS, EARLY, NEVER]))
+    model = replace(model, denoiser=Spoken(model, [RETURNS, EARLY, NEVER, BEFORE]))
     with start_recording(plan, model) as recording:
         list(recording)
     return open_run(plan.folder)
@@ -55,20 +58,20 @@ def run(random_llada, tmp_path_factory):
 
 def test_an_answer_that_goes_and_returns_settles_when_it_returns(run):
     frame = stabilization(run)
-    assert frame["stabilization"].to_list() == [13 / STEPS, 1 / STEPS, None]
-    assert frame["first_appearance"].to_list() == [1 / STEPS, 1 / STEPS, None]
+    assert frame["stabilization"].to_list() == [13 / STEPS, 1 / STEPS, None, None]
+    assert frame["first_appearance"].to_list() == [1 / STEPS, 1 / STEPS, None, None]
 
 
 def test_a_premature_exit_is_early_by_what_was_missing(run):
     gates = {"soon": FixedProgress(0.25), "late": FixedProgress(0.75)}
     phases = phase_table(run, gates)
     soon = phases.filter(gate="soon")
-    assert soon["exit"].to_list() == [0.25] * 3
-    assert soon["premature"].to_list() == [True, False, True]
-    assert soon["early_by"].to_list() == [pytest.approx(7 / STEPS), None, None]
-    assert phases.filter(gate="late")["premature"].to_list() == [False, False, True]
+    assert soon["exit"].to_list() == [0.25] * 4
+    assert soon["premature"].to_list() == [True, False, True, True]
+    assert soon["early_by"].to_list() == [pytest.approx(7 / STEPS), None, None, None]
+    assert phases.filter(gate="late")["premature"].to_list() == [False, False, True, True]
     summary = phase_summary(phases).filter(gate="soon").row(0, named=True)
-    assert summary["premature"] == pytest.approx(2 / 3)
+    assert summary["premature"] == pytest.approx(3 / 4)
     assert summary["early_by"] == pytest.approx(7 / STEPS)
 
 
@@ -80,10 +83,17 @@ def test_a_trace_shows_the_answer_come_go_and_return(run):
     assert trace["final"].to_list() == [answer == "7" for answer in RETURNS]
 
 
+def test_what_gates_read_of_an_answer_that_begins_elsewhere_is_not_final(run):
+    trace = trace_table(run, 43, {})
+    assert trace["candidate"].unique().to_list() == ["9" * (STEPS - TAIL)]
+    assert not trace["final"].any()
+    assert not trace["settled"].any()
+
+
 def test_moments_are_where_answers_settle_and_gates_stop(run):
     moments = gate_signals([run], {"soon": FixedProgress(0.25)}).filter(signal="confidence")
     settled = moments.filter(kind="settled").select("trajectory", "progress")
     assert settled.rows() == [(40, 13 / STEPS), (41, 1 / STEPS)]
     stops = moments.filter(kind="trigger")
-    assert stops["progress"].to_list() == [0.25] * 3
-    assert stops["value"].to_list() == pytest.approx([0.9] * 3, abs=1e-2)
+    assert stops["progress"].to_list() == [0.25] * 4
+    assert stops["value"].to_list() == pytest.approx([0.9] * 4, abs=1e-2)

@@ -77,9 +77,11 @@ def settings_of(method):
 
 
 def check_figure(figure):
-    """Nothing overlaps among tick labels, nothing that is written leaves the page."""
+    """Neither tick labels nor titles overlap, nothing that is written leaves the page."""
     figure.canvas.draw()
     width, height = figure.canvas.get_width_height()
+    titles = [title for ax in figure.axes for title in (ax.title, ax._left_title)]
+    check_apart([title.get_window_extent() for title in titles if title.get_text()])
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
             labels = [t for t in axis.get_ticklabels() if t.get_text() and t.get_visible()]
@@ -90,12 +92,21 @@ def check_figure(figure):
                 for label, tick in zip(axis.get_ticklabels(), ticks, strict=False)
                 if label in labels and low <= tick <= high
             ]
-            for i, box in enumerate(boxes):
-                assert not any(box.overlaps(other) for other in boxes[i + 1 :]), axis.get_label()
-        for text in (ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label):
+            check_apart(boxes)
+        for text in (*ax.texts, ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label):
             if text.get_text().strip():
-                box = text.get_window_extent()
-                assert min(box.x0, box.y0) >= -1, text.get_text()
-                assert box.x1 <= width + 1, text.get_text()
-                assert box.y1 <= height + 1, text.get_text()
+                check_inside(text.get_window_extent(), width, height)
+    for legend in figure.legends:
+        check_inside(legend.get_window_extent(), width, height)
     return figure
+
+
+def check_apart(boxes):
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[i + 1 :]), box
+
+
+def check_inside(box, width, height):
+    assert min(box.x0, box.y0) >= -1, box
+    assert box.x1 <= width + 1, box
+    assert box.y1 <= height + 1, box

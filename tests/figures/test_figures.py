@@ -22,6 +22,8 @@ from c4.analysis import (
     time_shares,
 )
 from c4.figures import (
+    EXHIBITS,
+    Width,
     blocks_figure,
     frontier_figure,
     h_sweep_figure,
@@ -41,6 +43,56 @@ NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps":
 @pytest.fixture(params=CASES.values(), ids=CASES)
 def case(request):
     return request.param
+
+
+@pytest.fixture(params=[None, *Width], ids=["as it comes", *Width])
+def width(request):
+    return request.param
+
+
+def check_width(figure, width):
+    """A figure is sound, and as wide as it was asked to be."""
+    if width is not None:
+        assert figure.get_figwidth() == pytest.approx({"column": 3.4, "page": 7.0}[width])
+    return check_figure(figure)
+
+
+DRAWN = {
+    "stabilization": lambda phases, _: make_settling(phases),
+    "phase-diagram": lambda phases, _: phases,
+    "blocks": lambda _, outcomes: block_usage(outcomes, method_totals(outcomes)),
+    "totals": lambda _, outcomes: block_usage(outcomes, method_totals(outcomes)),
+    "time-share": lambda _, outcomes: time_shares(outcomes, NO_BENCH),
+    "frontier": lambda _, outcomes: method_totals(outcomes),
+}
+VARIANT = "c4,cvee.tau=0.5,p_min=1"
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_figures_of_many_panels_are_sound_at_every_width(name, case, width):
+    phases = make_phases(**case, gates=("prophet", "sched", "cvee"))
+    outcomes = make_outcomes(**case, methods=("baseline", "cvee", "c4", VARIANT))
+    frame = DRAWN[name](phases, outcomes)
+    check_width(EXHIBITS[name].draw(frame, width), width)
+
+
+def test_the_sweep_of_several_models_is_sound_at_every_width(width):
+    methods = ("baseline", "c4", "c4,H=0", "c4,H=inf")
+    models = ["tiny", "GSAI-ML--LLaDA-8B-Instruct"]
+    outcomes = make_outcomes(models, ["mmlu", "truthfulqa", "humaneval"], 3, methods)
+    sweep = h_sweep(outcomes, method_totals(outcomes))
+    figure = check_width(h_sweep_figure(sweep, width), width)
+    assert len(figure.axes) == 3
+
+
+def test_a_variant_is_hollow_beside_its_method():
+    totals = method_totals(make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4", VARIANT)))
+    (ax,) = frontier_figure(totals).axes
+    fills = {line.get_label(): line.get_fillstyle() for line in ax.lines}
+    assert (fills["c4"], fills[VARIANT]) == ("full", "none")
+    figure = frontier_figure(totals)
+    (legend,) = figure.legends
+    assert [line.get_fillstyle() for line in legend.get_lines()] == ["full", "full", "none"]
 
 
 @pytest.fixture

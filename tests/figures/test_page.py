@@ -63,6 +63,15 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     assert [tag for tag, _ in page.tags].count("table") == 1
 
 
+def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(hung, tmp_path):
+    write_page(tmp_path / "index.html", "t", "i", [hung], [])
+    page = Tags()
+    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    for name, exhibit in EXHIBITS.items():
+        listed = f"No {name}: there is no data for it; make it with: {exhibit.needs}" in page.text
+        assert listed == (name != "phase-diagram")
+
+
 def test_a_figure_comes_with_the_data_it_was_drawn_from(hung):
     data = pl.read_csv(hung.data)
     assert data.height == hung.frame.height

@@ -1,6 +1,7 @@
 """Figures of single trajectories, and of what gates see."""
 
 import io
+import unicodedata
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ from frames import check_figure
 from rich.console import Console
 
 from c4.analysis import GATE_SIGNALS, TEXTS, TRACE, family_of
-from c4.figures import gates_figure, terminal_texts, text_figure, trace_figure
+from c4.figures import Width, gates_figure, terminal_texts, text_figure, trace_figure
 
 STEPS = 24
 
@@ -54,9 +55,14 @@ TRACES = {
 }
 
 
+@pytest.fixture(params=[None, *Width], ids=["as it comes", *Width])
+def width(request):
+    return request.param
+
+
 @pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
-def test_a_trace_has_four_panels_and_a_line_where_each_gate_stops(trace):
-    figure = check_figure(trace_figure(trace))
+def test_a_trace_has_four_panels_and_a_line_where_each_gate_stops(trace, width):
+    figure = check_figure(trace_figure(trace, width))
     assert len(figure.axes) == 4
     stops = [gate for exits in trace["exits"] for gate in exits.split(",") if gate]
     assert len(figure.legends[0].get_texts() if figure.legends else []) == len(stops)
@@ -104,13 +110,13 @@ def texts():
     )
 
 
-def test_the_text_marks_what_was_filled_and_boxes_the_answer(texts):
-    figure = check_figure(text_figure(texts))
+def test_the_text_marks_what_was_filled_and_boxes_the_answer(texts, width):
+    figure = check_figure(text_figure(texts, width))
     (ax,) = figure.axes
     grey = [p for p in ax.patches if p.get_fill() and p.get_facecolor()[:3] != (1, 1, 1)]
     assert len(grey) == 5 + 1  # and one in the key
     assert len([p for p in ax.patches if not p.get_fill()]) == 2 + 1
-    written = [text.get_text() for text in ax.texts]
+    written = " ".join(text.get_text() for text in ax.texts)
     assert (
         "Prophet stops at step 9 of 24: answer 7 (wrong); 5 of 6 tokens filled by force" in written
     )
@@ -118,12 +124,13 @@ def test_the_text_marks_what_was_filled_and_boxes_the_answer(texts):
     assert "CVEE never stops; runs to step 9: no answer (not graded)" in written
 
 
-def test_long_and_strange_texts_stay_on_the_page():
+@pytest.mark.parametrize(("width", "cut"), [(None, 54), (Width.PAGE, 54), (Width.COLUMN, 57)])
+def test_long_and_strange_texts_stay_on_the_page(width, cut):
     pieces = ["word " * 60, "~def f():\n\treturn 1\n", "苹果\x13", "$x^2$", "line\n" * 80]
-    figure = text_figure(make_texts({"baseline": (False, True, pieces)}))
+    figure = text_figure(make_texts({"baseline": (False, True, pieces)}), width)
     figure.canvas.draw()
     written = [text.get_text() for text in figure.axes[0].texts if len(text.get_text()) == 1]
-    assert "".join(written).endswith("…cuthere;54morelines")
+    assert "".join(written).endswith(f"…cuthere;{cut}morelines")
     width, height = figure.canvas.get_width_height()
     for text in figure.axes[0].texts:
         box = text.get_window_extent()
@@ -140,6 +147,17 @@ def test_a_terminal_shows_the_same_in_signs_and_colours(texts):
     assert "So it is «12»." in plain.getvalue()
     assert "So ‹it is ›«‹7›»‹.›" in plain.getvalue()
     assert "\x1b[" in coloured.getvalue()
+
+
+def test_a_terminal_is_not_steered_by_what_a_model_wrote():
+    pieces = ["\x1b]0;owned\x07", "~\x1b[2J\r\x9b31m", "!7\x1b[8m", "\u202e", "a\tb\n"]
+    shown = io.StringIO()
+    texts = make_texts({"baseline": (False, False, pieces)})
+    Console(file=shown, width=120).print(terminal_texts(texts))
+    controls = [c for c in shown.getvalue() if unicodedata.category(c)[0] == "C" and c != "\n"]
+    assert controls == []
+    assert "answer 7□[8m" in shown.getvalue()
+    assert "□]0;owned□‹□[2J□□31m›«7□[8m»□a" in shown.getvalue()
 
 
 def make_signals(tasks, gates=("prophet", "cvee")):
@@ -166,9 +184,9 @@ def make_signals(tasks, gates=("prophet", "cvee")):
     "tasks",
     [["math"], ["mmlu", "gsm8k", "humaneval"], ["mmlu", "piqa", "math", "svamp", "asdiv"]],
 )
-def test_gates_have_three_panels_for_every_task(tasks):
+def test_gates_have_three_panels_for_every_task(tasks, width):
     signals = make_signals(tasks)
-    figure = check_figure(gates_figure(signals))
+    figure = check_figure(gates_figure(signals, width))
     assert len(figure.axes) == 3 * len(tasks)
     triggers = [
         tuple(point)
