@@ -48,8 +48,9 @@ def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = Non
     missing = set(tasks or ()) - {run.task for run in runs}
     if missing or not runs:
         task = min(missing, default="math")
+        what = f"no recording of {task}" if missing else "no recordings"
         raise RunError(
-            f"no recording of {task} below {root}: c4 record --task {task} --out {root}; or, of a "
+            f"{what} below {root}: c4 record --task {task} --out {root}; or, of a "
             f"live method's steps, c4 run --record --task {task} --method NAME, found in runs/live"
         )
     return [run for run in runs if not tasks or run.task in tasks]

@@ -143,7 +143,7 @@ def decode_plans(plans: "Sequence[Plan]") -> None:
 
 def render(summaries: "list[LiveSummary]") -> Table:
     """One line a method, beside the baseline where there is one."""
-    columns = ("task", "method", "n", "accuracy", "drop", "steps", "saving", "exits")
+    columns = ("task", "method", "n", "accuracy", "Δ", "steps", "saving", "exits")
     table = new_table(*columns, "identical", "tokens/forward")
     for s in summaries:
         table.add_row(
@@ -151,7 +151,7 @@ def render(summaries: "list[LiveSummary]") -> Table:
             s.method,
             str(s.n),
             "–" if s.accuracy is None else f"{s.accuracy:.1%}",
-            "–" if s.drop is None else f"{s.drop:+.1f}",
+            "–" if s.drop is None else f"{0 - s.drop:+.1f}",
             f"{s.steps:.1f} of {s.budget}",
             f"{s.saving:.1%}",
             f"{s.exits:.1%}",
