@@ -72,9 +72,11 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
 def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     """Steps of each method laid end to end over the blocks, its accuracy as a thin bar beneath.
 
-    Columns: model, task, family, method, block, passes, steps, budget, accuracy, drop, past. A drop
-    past the tolerance is marked.
+    Columns: model, task, family, method, n, block, passes, steps, budget, accuracy, drop, past. A
+    drop past the tolerance, on the examples shared with the baseline, is marked; where methods have
+    other examples, each says how many.
     """
+    blocks = blocks.with_columns(uneven=pl.col("n").n_unique().over("model", "task") > 1)
     figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)
     sign = "\n" if width is Width.COLUMN else ";  "
     figure.supxlabel(
@@ -95,6 +97,8 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
         note += f", {accuracy:.1f}%"
     if first["past"]:
         note += f" (−{100 * first['drop']:.1f})"
+    if first["uneven"]:
+        note += f", n={first['n']}"
     _note(ax, y, note, colour)
 
 

@@ -33,8 +33,8 @@ from c4.figures._style import (
 def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     """Accuracy against steps, a panel per task; the line joins what no method beats in both.
 
-    Columns: model, task, family, method, steps, budget, accuracy. The band is the baseline's
-    accuracy less the tolerance.
+    Columns: model, task, family, method, n, steps, budget, accuracy. The band is the baseline's
+    accuracy less the tolerance. Where methods have other examples, the panel says how many.
     """
     totals = in_order(totals)
     keys = panel_keys(totals)
@@ -71,6 +71,10 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
             zorder=3,
             label=method,
         )
+    counts = points["n"].unique().sort().to_list()
+    if len(counts) > 1:
+        note = f"n from {counts[0]} to {counts[-1]}"
+        ax.text(0.98, 0.03, note, transform=ax.transAxes, ha="right", color=QUIET, fontsize=6)
     # Some methods may spend more than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)

@@ -293,6 +293,16 @@ def test_methods_past_their_budget_are_drawn_whole():
     assert ax.get_xlim()[1] == pytest.approx(200)
 
 
+def test_methods_with_other_examples_say_how_many():
+    outcomes = make_outcomes(["tiny"], ["gsm8k"], 4, ("baseline", "wino"))
+    fewer = outcomes.filter((pl.col("method") == "baseline") | (pl.col("trajectory") < 42))
+    for frame, said in ((outcomes, False), (fewer, True)):
+        totals = method_totals(frame)
+        for figure in (frontier_figure(totals), totals_figure(block_usage(frame, totals))):
+            texts = [text.get_text() for text in figure.axes[0].texts]
+            assert any("n=2" in text or "n from 2 to 4" in text for text in texts) == said
+
+
 def test_the_h_sweep_is_relative_to_one_and_ends_in_infinity(h_outcomes):
     sweep = h_sweep(h_outcomes, method_totals(h_outcomes))
     assert sweep.filter(pl.col("task") == "mmlu")["H"].to_list() == [None, 0, 1, 4]
