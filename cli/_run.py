@@ -84,7 +84,7 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     # Torch takes seconds to import; a command that does not decode should not wait for it.
-    from c4.record import RecordConfig, summarise_live
+    from c4.record import RecordConfig
     from c4.replay import plan_methods
 
     choice = choose_methods(method, settings, config, label)
@@ -115,14 +115,7 @@ def run_command(
         )
     ]
     decode_plans(plans)
-    summaries = [
-        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
-        for plan in plans
-    ]
-    if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
-    else:
-        show(render(summaries))
+    print_summaries(plans, as_json=as_json)
 
 
 def decode_plans(plans: "Sequence[Plan]") -> None:
@@ -139,6 +132,20 @@ def decode_plans(plans: "Sequence[Plan]") -> None:
             advance = stack.enter_context(progress(title, len(recording)))
             for row in recording:
                 advance(f"{row.forward_passes} steps")
+
+
+def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
+    """How the methods did on the examples that were asked for, and no others on disk."""
+    from c4.record import summarise_live
+
+    summaries = [
+        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        for plan in plans
+    ]
+    if as_json:
+        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
+    else:
+        show(render(summaries))
 
 
 def render(summaries: "list[LiveSummary]") -> Table:
