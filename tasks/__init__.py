@@ -10,18 +10,32 @@ from c4.tasks._grade import Grade, check_can_grade, grade
 from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, Sample, SampleSet, load_samples
 from c4.tasks._registry import TASKS, get_task
 from c4.tasks._sandbox import Isolation, isolation
-from c4.tasks._task import Candidate, Example, Extractor, Family, SearchMode, Shape, Task
+from c4.tasks._task import (
+    AnswerReading,
+    Candidate,
+    Ending,
+    Example,
+    Extractor,
+    Family,
+    ReadingStyle,
+    SearchMode,
+    Shape,
+    Task,
+)
 
 __all__ = [
     "EMBEDDED_SOURCE",
     "HUB_SOURCE",
     "TASKS",
+    "AnswerReading",
     "Candidate",
+    "Ending",
     "Example",
     "Extractor",
     "Family",
     "Grade",
     "Isolation",
+    "ReadingStyle",
     "Sample",
     "SampleSet",
     "SearchMode",

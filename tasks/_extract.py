@@ -5,6 +5,7 @@ noise, so they must be total: any string gives a candidate or None, never an err
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from c4.tasks._task import Candidate
@@ -24,7 +25,7 @@ PLAIN_NUMBER = re.compile(r"(-?)(\d*)(?:\.(\d*))?")
 LATEX_NOISE = re.compile(r"\\(?:left|right|q?quad)(?![a-zA-Z])|(?<!\\)\\[!,;: ]|[\s$~]")
 
 
-def first_letter(text: str) -> Candidate | None:
+def first_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """The first capital A to M that stands alone."""
     match = LETTER.search(text)
     if match is None:
@@ -33,7 +34,7 @@ def first_letter(text: str) -> Candidate | None:
     return Candidate(match[0], match.start(), end, settled=text[end : end + 1] not in ("", BROKEN))
 
 
-def last_number(text: str) -> Candidate | None:
+def last_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """The last number, currency signs and separators allowed inside it."""
     matches = list(NUMBER.finditer(text))
     if not matches:
@@ -43,7 +44,7 @@ def last_number(text: str) -> Candidate | None:
     return Candidate(normal_number(last[0]), last.start(), last.end(), settled=last.start() > 0)
 
 
-def last_boxed(text: str) -> Candidate | None:
+def last_boxed(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     r"""The contents of the last `\boxed{…}` whose braces balance; else the last number."""
     for match in reversed(list(BOXED.finditer(text))):
         end = _closing_brace(text, match.end())
@@ -54,7 +55,7 @@ def last_boxed(text: str) -> Candidate | None:
     return found and replace(found, settled=False)  # a box may come before it
 
 
-def first_function(text: str) -> Candidate | None:
+def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """Everything from the start through the end of the first function's body."""
     head = FUNCTION.search(text)
     if head is None:

@@ -11,6 +11,7 @@ def multiple_choice(question: str, choices: Sequence[str], answer: int) -> Examp
     """The question, its choices one per line, `Answer:`. None if the letters do not suffice."""
     if not 0 <= answer < len(choices) <= len(LETTERS):
         return None
-    lines = [f"{letter}. {text.strip()}" for letter, text in zip(LETTERS, choices, strict=False)]
+    texts = tuple(text.strip() for text in choices)
+    lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, texts, strict=False)]
     prompt = "\n".join([question.strip(), *lines, "Answer:"])
-    return Example(prompt=prompt, target=LETTERS[answer])
+    return Example(prompt=prompt, target=LETTERS[answer], choices=texts)

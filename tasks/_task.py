@@ -1,9 +1,9 @@
 """What a task is: where its rows come from, how one becomes a prompt, how an answer is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from c4.errors import ConfigError
 
@@ -90,7 +90,41 @@ class Candidate:
     the last match, behind it for one that takes the first. False is always safe."""
 
 
-Extractor = Callable[[str], Candidate | None]
+class Extractor(Protocol):
+    """Finds the answer in a text. A pure function, fast enough to run at every step."""
+
+    def __call__(self, text: str, choices: Sequence[str] = ()) -> Candidate | None:
+        """The answer, or None if the text holds none.
+
+        Args:
+            choices: what the example offers, in the order of their letters; empty where answers
+                are free.
+        """
+
+
+class ReadingStyle(StrEnum):
+    """Which of a task's extractors reads the answer."""
+
+    CAREFUL = "careful"  # the default: knows the example's choices and how models write answers
+    PLAIN = "plain"  # the paper's
+
+
+class Ending(StrEnum):
+    """What a text is behind its first end token."""
+
+    CUT = "cut"  # nothing, as a user of the model would see it
+    SKIP = "skip"  # special tokens vanish and the rest counts, as in the authors' release
+
+
+@dataclass(frozen=True)
+class AnswerReading:
+    """How answers are read off tokens. Signals and grades depend on it, recordings never do."""
+
+    style: ReadingStyle = ReadingStyle.CAREFUL
+    ending: Ending = Ending.CUT
+
+    def __str__(self) -> str:
+        return f"{self.style}/{self.ending}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +139,8 @@ class Example:
     """Code only: what stands before the program when it is run."""
     tests: str = ""
     """Code only: what stands behind it."""
+    choices: tuple[str, ...] = ()
+    """Letter tasks only: the texts of the choices, in the order of their letters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +162,9 @@ class Task:
     read: Callable[[Row], Example | None]
     """Turns a row into an example; None leaves the row out."""
     extract: Extractor
+    """The careful reading."""
+    plain: Extractor
+    """The paper's reading."""
     search: SearchMode
     shape: Shape
     """The paper's shape. A model may bring its own for the family."""
@@ -133,3 +172,7 @@ class Task:
     """Examples the paper evaluates."""
     skip: int = 40
     """Examples before them, kept for calibration."""
+
+    def extractor(self, style: ReadingStyle) -> Extractor:
+        """The extractor of a reading style."""
+        return self.plain if style is ReadingStyle.PLAIN else self.extract

@@ -19,6 +19,7 @@ TASK = Task(
     hub=HubSplit(dataset="allenai/ai2_arc", config="ARC-Challenge", split="test"),
     read=read,
     extract=first_letter,
+    plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,

@@ -20,6 +20,7 @@ TASK = Task(
     hub=HubSplit(dataset="EleutherAI/asdiv", split="validation"),
     read=read,
     extract=last_number,
+    plain=last_number,
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,

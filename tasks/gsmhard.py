@@ -17,6 +17,7 @@ TASK = Task(
     hub=HubSplit(dataset="reasoning-machines/gsm-hard", split="train"),
     read=read,
     extract=last_number,
+    plain=last_number,
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,

@@ -25,6 +25,7 @@ TASK = Task(
     hub=HubSplit(dataset="openai/openai_humaneval", split="test"),
     read=read,
     extract=first_function,
+    plain=first_function,
     search=SearchMode.CODE,
     shape=CODE_SHAPE,
     n=164,

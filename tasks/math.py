@@ -19,6 +19,7 @@ TASK = Task(
     hub=HubSplit(dataset="HuggingFaceH4/MATH-500", split="test"),
     read=read,
     extract=last_boxed,
+    plain=last_boxed,
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,

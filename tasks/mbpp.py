@@ -22,6 +22,7 @@ TASK = Task(
     hub=HubSplit(dataset="google-research-datasets/mbpp", config="sanitized", split="test"),
     read=read,
     extract=first_function,
+    plain=first_function,
     search=SearchMode.CODE,
     shape=CODE_SHAPE,
     n=257,

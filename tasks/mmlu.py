@@ -16,6 +16,7 @@ TASK = Task(
     hub=HubSplit(dataset="cais/mmlu", config="all", split="test"),
     read=read,
     extract=first_letter,
+    plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,

@@ -16,6 +16,7 @@ TASK = Task(
     hub=HubSplit(dataset="baber/piqa", split="validation"),
     read=read,
     extract=first_letter,
+    plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,

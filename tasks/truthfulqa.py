@@ -24,6 +24,7 @@ TASK = Task(
     hub=HubSplit(dataset="truthfulqa/truthful_qa", config="multiple_choice", split="validation"),
     read=read,
     extract=first_letter,
+    plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,

@@ -17,6 +17,7 @@ TASK = Task(
     hub=HubSplit(dataset="allenai/winogrande", config="winogrande_xl", split="validation"),
     read=read,
     extract=first_letter,
+    plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,
