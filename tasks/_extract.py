@@ -61,8 +61,9 @@ def last_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
 
 def last_boxed(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     r"""The contents of the last `\boxed{…}` whose braces balance; else the last number."""
-    closing = closing_braces(text)
-    for match in reversed(list(BOXED.finditer(text))):
+    boxes = list(BOXED.finditer(text))
+    closing = closing_braces(text) if boxes else {}
+    for match in reversed(boxes):
         end = closing.get(match.end() - 1)
         value = "" if end is None else normal_latex(text[match.end() : end])
         if end is not None and value:  # an empty box holds no answer
@@ -101,7 +102,7 @@ def normal_number(text: str) -> str:
 def normal_latex(text: str) -> str:
     r"""Spacing, `\left`/`\right` and `$` dropped, `\frac65` written `\frac{6}{5}`."""
     bare = LATEX_NOISE.sub("", text).rstrip(".")
-    bare = _braced_fractions(bare)
+    bare = braced_fractions(bare)
     is_number = NUMBER.fullmatch(bare) is not None and not NO_DIGIT.fullmatch(bare)
     return normal_number(bare) if is_number else bare
 
@@ -133,8 +134,10 @@ def _signature_end(text: str, start: int) -> int:
     return len(text)
 
 
-def _braced_fractions(text: str) -> str:
+def braced_fractions(text: str) -> str:
     """Every fraction with both arguments in braces. Arguments are one character or a group."""
+    if not FRACTION.search(text):
+        return text
     closing = closing_braces(text)
     edits: list[tuple[int, int, str]] = []
     limits = [len(text)]  # a fraction inside an argument cannot reach out of it
