@@ -78,7 +78,7 @@ def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     if head is None:
         return None
     end, settled = len(text), False
-    line_end = text.find("\n", _signature_end(text, head.end()))
+    line_end = text.find("\n", signature_end(text, head.end()))
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
         end, settled = after.start(), after[0] != BROKEN
     end = len(text[:end].rstrip())
@@ -124,7 +124,7 @@ def closing_braces(text: str) -> dict[int, int]:
     return closing
 
 
-def _signature_end(text: str, start: int) -> int:
+def signature_end(text: str, start: int) -> int:
     """Where the brackets of a function's head close; a head may run over several lines."""
     depth = 0
     for mark in BRACKET_OR_LINE_END.finditer(text, start):
