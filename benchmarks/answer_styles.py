@@ -343,7 +343,7 @@ def measure(task: Task, examples: list[Example], style: Style) -> dict[str, Cell
     for example in examples:
         wrong = wrong_answer(task, example)
         for value, is_gold in ((example.target, True), (wrong, False)):
-            text = style(Answered(example, value))
+            text = style(Answered(example, value.rstrip("\n")))
             if text is None or (not is_gold and value == example.target):
                 continue
             for name, cell in cells.items():

@@ -114,8 +114,8 @@ RULED_OUT_BEFORE = _compile(
     r"|discard\w*|reject\w*|dismiss\w*|disregard\w*|rul(?:e[sd]?|ing) out|cross(?:ed|ing)? out"
     r"|instead of|wrong|incorrect|against|versus|vs\.?|avoid\w*|ignor\w*|beats|cannot|\w+n[’']t"
     r"|over|outperforms|throw(?:ing)? out|remov\w+|strik\w+)\b)"
-    rf"(?:\s*\b(?:be|is|are|the|both|either|also|correct|right|simply|just|{NAMED}|because"
-    rf"|possibly|out|like)\b|\s*:)*[ \t\"'‘“`*_(\[{{$]*\Z"
+    rf"(?:[ \t]*\b(?:be|is|are|the|both|either|also|correct|right|simply|just|{NAMED}|because"
+    rf"|possibly|out|like)\b|[ \t]*:)*[ \t\"'‘“`*_(\[{{$]*\Z"
 )
 SUPPOSED = _compile(
     r"(?:\b(?:if|whether|suppos\w+|assum\w+|unless|tempt\w+|initially|at first|first glance)\b"
@@ -139,7 +139,9 @@ NOT_AFTER_AN_ARTICLE = frozenset(
     "here also according from at to vs versus over rather instead explanation reason reasoning "
     "justification rationale note cannot".split()
 )
-PRONOUN = re.compile(r"['’][a-z]|\s+(?!is\b|because\b)[a-z]")
+PRONOUN = re.compile(
+    r"['’](?!s\b)[a-z]|\s+(?!(?:is|because|since|and|or|rather than|instead of|not|fits|works)\b)[a-z]"
+)
 LINE_START = re.compile(r"(?:^|\n)[\s\"'‘“`*_(\[\-•>#]*\Z")
 LINE_END = re.compile(r"[\s\"'’”`*_)\]}.:]*(?:$|\n)")
 TEXT_START = re.compile(rf"(?:{OPENING}|[\-•])*\Z")

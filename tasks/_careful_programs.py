@@ -15,8 +15,10 @@ from c4.tasks._task import Candidate, Example
 
 MOST_PARSES = 14
 """How often one answer is parsed."""
-LONGEST = 60_000
+LONGEST = 30_000
 """Characters of an answer that are looked at; no benchmark's program comes near."""
+MOST_PARSED = 150_000
+"""Characters that the parser gets in all."""
 DEEPEST = 100
 """Brackets open at once; the parser needs very long for more, and no program has them."""
 
@@ -54,13 +56,13 @@ class Parser:
     """Python's parser, asked a limited number of times."""
 
     def __init__(self) -> None:
-        self.left = MOST_PARSES
+        self.parses, self.characters = MOST_PARSES, MOST_PARSED
 
     def parse(self, source: str) -> ast.Module | int:
         """The tree, or the line of the error, counted from 1; 0 where there is no more to learn."""
-        if self.left <= 0 or _is_too_deep(source):
+        if self.parses <= 0 or self.characters < len(source) or _is_too_deep(source):
             return 0
-        self.left -= 1
+        self.parses, self.characters = self.parses - 1, self.characters - len(source)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "invalid escape sequence" is the model's affair
@@ -89,13 +91,13 @@ def written_program(text: str, example: Example) -> str:
     parser = Parser()
     text = TAG.sub("\n", text[:LONGEST].replace("\r\n", "\n").replace("\u00a0", " "))
     fenced, outside = _blocks(text)
-    others = ""
-    for block in (*_in_order(fenced, name), outside, text):
+    for block in dict.fromkeys((*_in_order(fenced, name), outside, text)):
         for program in _programs(_bare(block, name), name, parser):
             if _defines(program, name) and not _is_stub(program, name):
                 return _completed(program, name, fenced, block, parser)
-            others = others or program
-    return (stub and _body_behind(stub, [*fenced, text], name, parser)) or others
+    if stub and (program := _body_behind(stub, [*fenced, text], name)):
+        return program
+    return next(_programs(text, "", parser), "")
 
 
 def wanted_name(example: Example) -> str:
@@ -149,7 +151,7 @@ def _in_order(blocks: list[str], name: str) -> list[str]:
 def _definition_of(name: str) -> re.Pattern[str]:
     word = re.escape(name) if name else r"\w+"
     return re.compile(
-        rf"(?:\bdef[ \t]+{word}[ \t]*[(\[]|(?<![\w.]){word}(?:[ \t]*:[^=\n]+)?[ \t]*=(?!=))"
+        rf"(?:\bdef[ \t]+{word}[ \t]*[(\[]|(?<![\w.]){word}(?:[ \t]*:[^=\n]{{1,60}})?[ \t]*=(?!=))"
     )
 
 
@@ -213,8 +215,14 @@ def _first_statement(lines: list[str], start: int, head: int) -> int:
 
 
 def _dedented(lines: list[str]) -> str:
-    """Lines moved left as far as the first of them can be; text that hangs out ends there."""
-    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    """Lines moved left as far as the first of them can be; the first alone if others stand left."""
+    first = lines[0].lstrip()
+    indent = len(lines[0]) - len(first)
+    following = next(filter(None, lines[1:]), "")
+    is_shifted = first.endswith(":") and len(following) - len(following.lstrip()) <= indent
+    hanging = (STATEMENT.match(line) and line[:indent].strip() for line in lines[1:])
+    if indent and (is_shifted or any(hanging)):
+        return "\n".join([first, *lines[1:]])
     kept = [line[indent:] if not line[:indent].strip() else line.lstrip() for line in lines]
     return "\n".join(kept)
 
@@ -324,8 +332,9 @@ def _owner(node: ast.ClassDef, method: ast.FunctionDef) -> str:
     return node.name if is_static else f"{node.name}()"
 
 
-def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) -> str:
+def _body_behind(stub: str, blocks: Sequence[str], name: str) -> str:
     """The prompt's own function, completed by the first block that is a body for it."""
+    parser = Parser()
     for block in blocks:
         if not BODY.search(block):
             continue
@@ -345,22 +354,29 @@ def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) ->
 
 
 def _as_body(lines: list[str]) -> list[str]:
-    """Lines indented as a function's body is; text around it that is not indented is left out."""
+    """Lines indented as a function's body is; text behind it that is not indented is left out."""
     lines = [line.rstrip() for line in lines]
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    if not indents:
+    written = [i for i, line in enumerate(lines) if line]
+    if not written:
         return lines
-    first = next(i for i, line in enumerate(lines) if line.strip())
-    if indents[0] == 0 and any(indents[1:]) and not BODY.match(lines[first]):
-        rest = [n for n in indents[1:] if n]
-        # "x = 1" with the next line at four: only the first line has lost its indentation.
-        if 0 not in indents[1:] and min(rest) >= 4 and not lines[first].endswith(":"):
-            lines[first] = " " * min(rest) + lines[first]
-            indents[0] = min(rest)
-    if indents[0] > 0:
-        stop = next((i for i, line in enumerate(lines) if line[:1].strip() and i > first), None)
+    first = written[0]
+    indents = [len(lines[i]) - len(lines[i].lstrip()) for i in written]
+    lines[first] = " " * _lost_indent(lines[first], indents) + lines[first]
+    if lines[first][:1].isspace():
+        stop = next((i for i in written[1:] if not lines[i][0].isspace()), None)
         lines = lines[first:stop]
     return textwrap.indent(textwrap.dedent("\n".join(lines)), "    ").split("\n")
+
+
+def _lost_indent(first: str, indents: list[int]) -> int:
+    """What a body's first line lacks where stripping the answer took it."""
+    rest = indents[1:]
+    if indents[0] or not rest or min(rest) < 4:
+        return 0
+    if not first.endswith(":"):
+        return min(rest)
+    # Behind a colon, deeper lines are its own block.
+    return min(rest) if rest[0] > min(rest) else max(0, min(rest) - 4)
 
 
 # -- What a gate watches -----------------------------------------------------------------------

@@ -5,9 +5,9 @@ import re
 import textwrap
 import warnings
 
-MOST_PARSES = 12
+MOST_PARSES = 6
 """How often one start is parsed; each error shortens the program to the lines before it."""
-LONGEST = 60_000
+LONGEST = 30_000
 """Characters of an answer that are looked at; no benchmark's program comes near."""
 FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from)\b|\s*@")
