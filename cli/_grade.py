@@ -9,6 +9,7 @@ import typer
 
 from c4.cli._progress import progress
 from c4.cli._record import render
+from c4.tasks import Grader
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
@@ -19,6 +20,8 @@ Examples:
     c4 grade runs/model=llada/task=humaneval
 
     c4 grade runs/live/model=llada/task=humaneval/method=c4
+
+    c4 grade runs/model=llada/task=math --all --grader math-verify
 """
 
 
@@ -27,6 +30,13 @@ def grade_command(
     everything: Annotated[
         bool, typer.Option("--all", help="Grade again what has a grade already.")
     ] = False,
+    grader: Annotated[
+        Grader,
+        typer.Option(
+            help="What to ask where an answer is not written as the gold one is; math-verify "
+            "needs pip install 'c4-dlm[math]'."
+        ),
+    ] = Grader.EXACT,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
@@ -35,7 +45,8 @@ def grade_command(
     from c4.record import open_any, regrade, summarise
 
     with progress(f"grading {run}", total=len(open_any(run))) as advance:
-        for _ in regrade(run, everything=everything, unsafe_code=unsafe_code):
+        grades = regrade(run, everything=everything, grader=grader, unsafe_code=unsafe_code)
+        for _ in grades:
             advance()
     summary = summarise(run)
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
