@@ -225,13 +225,20 @@ def _prompted(code: str) -> str:
 def _body(answered: Answered) -> str | None:
     prompt = answered.example.prompt
     head = re.findall(r"^def \w+.*", prompt, re.MULTILINE)
-    _, found, body = answered.value.rpartition(prompt[prompt.rfind(head[-1]) :].strip()) if head else ("", "", "")
+    _, found, body = (
+        answered.value.rpartition(prompt[prompt.rfind(head[-1]) :].strip())
+        if head
+        else ("", "", "")
+    )
     return body.strip("\n") if found else None
 
 
 def _lambda(answered: Answered) -> str | None:
-    found = re.search(r"^def (\w+)\(([^()]*)\):\n(?:\s*\"\"\"(?:.|\n)*?\"\"\"\n)?    return ([^\n]+)\s*\Z",
-                      _split_imports(answered.value)[1], re.MULTILINE)
+    found = re.search(
+        r"^def (\w+)\(([^()]*)\):\n(?:\s*\"\"\"(?:.|\n)*?\"\"\"\n)?    return ([^\n]+)\s*\Z",
+        _split_imports(answered.value)[1],
+        re.MULTILINE,
+    )
     if not found or "lambda" in found[3] or ":" in found[2]:
         return None
     imports = _split_imports(answered.value)[0]
@@ -277,7 +284,11 @@ def _name(answered: Answered) -> str:
     return re.findall(r"^def (\w+)", answered.value, re.MULTILINE)[-1]
 
 
-STYLES = {Family.LETTERS: LETTER_STYLES, Family.LONG_REASONING: NUMBER_STYLES, Family.CODE: CODE_STYLES}
+STYLES = {
+    Family.LETTERS: LETTER_STYLES,
+    Family.LONG_REASONING: NUMBER_STYLES,
+    Family.CODE: CODE_STYLES,
+}
 
 
 def styles_of(task: Task) -> dict[str, Style]:
@@ -290,7 +301,9 @@ def wrong_answer(task: Task, example: Example) -> str:
     if task.family is Family.LETTERS:
         return Answered(example, example.target).others[-1]
     if task.family is Family.CODE:
-        return re.sub(r"^(\s+)return\b.*(?:\n\1\s+.*)*", r"\1return 'no'", example.target, flags=re.MULTILINE)
+        return re.sub(
+            r"^(\s+)return\b.*(?:\n\1\s+.*)*", r"\1return 'no'", example.target, flags=re.MULTILINE
+        )
     if task.name == "math":
         digits = re.search(r"\d", example.target)
         swapped = re.sub(r"\d", lambda m: str((int(m[0]) + 1) % 10 or 1), example.target, count=1)
@@ -383,7 +396,9 @@ def table(task: Task, folder: Path, limit: int | None) -> Iterator[str]:
     for name, cells in zip(styles, rows, strict=True):
         for reading, cell in cells.items():
             for field in vars(cell):
-                setattr(total[reading], field, getattr(total[reading], field) + getattr(cell, field))
+                setattr(
+                    total[reading], field, getattr(total[reading], field) + getattr(cell, field)
+                )
         if cells["careful"].n + cells["careful"].n_wrong:
             yield _row(name, cells)
     yield _row("**all**", total)

@@ -102,7 +102,9 @@ def definition(function: Callable[..., Any]) -> str:
 def code_hash() -> str:
     """Of the modules that decide what signals are."""
     modules = (signals_module, candidates_module, text_module, extract_module)
-    sources = [Path(str(module.__file__)).read_bytes() for module in modules]
+    files = [Path(str(module.__file__)) for module in modules]
+    files += sorted(files[-1].parent.glob("_careful_*.py"))  # they build on one another
+    sources = [file.read_bytes() for file in files]
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 

@@ -34,14 +34,13 @@ MATRIX = re.compile(r"(?<=begin\{)bmatrix|(?<=end\{)bmatrix")
 LAST_LINE_BREAK = re.compile(r"\\\\\s*(?=\\end)")
 CONTINUED = re.compile(r"\\cfrac(?![a-zA-Z])")
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+|\s+|.", re.DOTALL)
-SILENT = frozenset(
-    r"\left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \displaystyle "
-    r"\textstyle \scriptstyle \limits \nolimits \quad \qquad \, \! \; \: \> \  \( \) \[ \] \$ \% "
-    r"$ % ~ \rm \bf \it \bfseries \thinspace \enspace \nobreak \mathstrut \phantom".split(" ")
+SILENT = re.compile(
+    r"\\(?:left|right|[bB]igg?[lr]?|(?:display|text|script)style|(?:no)?limits|q?quad|rm|bf|it"
+    r"|bfseries|thinspace|enspace|nobreak|mathstrut|phantom|[,!;:> ()\[\]$%])|[$%~\s]+"
 )
-FONTS = frozenset(
-    r"\text \mbox \hbox \textrm \textbf \textit \textnormal \mathrm \mathbf \mathit \mathsf \bm "
-    r"\boldsymbol \operatorname \mathnormal \textsf \texttt \emph \boxed \fbox".split()
+FONTS = re.compile(
+    r"\\(?:[mh]box|text(?:rm|bf|it|normal|sf|tt)?|math(?:rm|bf|it|sf|normal)|bm|boldsymbol"
+    r"|operatorname|emph|boxed|fbox)"
 )
 ALIASES = {
     r"\le": r"\leq", r"\ge": r"\geq", r"\ne": r"\neq", r"\lt": "<", r"\gt": ">", r"\lbrace": r"\{",
@@ -91,7 +90,7 @@ def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """
     boxes = list(BOX.finditer(text))
     closing = closing_braces(text) if boxes else {}
-    for match in boxes[: -MOST_BOXES : -1]:
+    for match in boxes[:-MOST_BOXES:-1]:
         span = _contents(text, match, closing)
         value = normal_answer(text[slice(*span)]) if span else ""
         if span and value:  # an empty box holds no answer
@@ -159,7 +158,9 @@ def _normal_ratio(text: str, ratio: re.Match[str]) -> str:
         return f"{value.numerator}/{value.denominator}"
     scaled = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     sign = "-" if value < 0 else ""
-    return written_number(f"{sign}{scaled[: len(scaled) - places]}.{scaled[len(scaled) - places :]}")
+    return written_number(
+        f"{sign}{scaled[: len(scaled) - places]}.{scaled[len(scaled) - places :]}"
+    )
 
 
 # -- Rewriting, group by group ---------------------------------------------------------------------
@@ -171,14 +172,13 @@ def _rewritten(text: str) -> str:
     """One pass over the tokens, innermost groups first. Braces that do not match stay."""
     frames: list[list[Item]] = [[]]
     for token in TOKEN.findall(text):
-        if token in SILENT or token.isspace():
-            continue
-        if token == "{":
-            frames.append([])
-        elif token == "}" and len(frames) > 1:
-            _close(frames.pop(), frames[-1])
-        else:
-            _append(frames[-1], ALIASES.get(token, token))
+        match token:
+            case "{":
+                frames.append([])
+            case "}" if len(frames) > 1:
+                _close(frames.pop(), frames[-1])
+            case _ if not SILENT.fullmatch(token):
+                _append(frames[-1], ALIASES.get(token, token))
     while len(frames) > 1:  # never closed
         frame = frames.pop()
         frames[-1] += ["{", *frame]
@@ -190,18 +190,16 @@ def _rewritten(text: str) -> str:
 def _append(frame: list[Item], token: str) -> None:
     """Put a token behind what a group holds; arguments of roots and powers get one form."""
     last = frame[-1] if frame else ""
-    if last == r"\sqrt" and len(token) == 1 and token not in "[{}":
-        token = "{" + token + "}"
-    elif last in ("^", "_") and token.isdigit() and len(token) > 1:
-        token = "{" + token + "}"
-    frame.append(token)
+    is_bare_root = last == r"\sqrt" and len(token) == 1 and token not in "[{}"
+    is_long_power = last in ("^", "_") and token.isdigit() and len(token) > 1
+    frame.append("{" + token + "}" if is_bare_root or is_long_power else token)
 
 
 def _close(frame: list[Item], outer: list[Item]) -> None:
     """Put a finished group behind what its own group holds."""
     content = _joined(frame)
     last = outer[-1] if outer else ""
-    if last in FONTS:
+    if isinstance(last, str) and FONTS.fullmatch(last):
         outer.pop()
         is_unit = bool(outer) and UNITS.fullmatch(content) is not None
         outer.append(UNIT if is_unit else content)

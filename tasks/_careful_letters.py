@@ -9,6 +9,7 @@ so many letters are judged, so the time is linear in the text whatever it holds.
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import pairwise
 
 from c4.tasks._letters import LETTERS
 from c4.tasks._task import Candidate
@@ -127,20 +128,21 @@ DENIED = _compile(rf"{CLOSING}\s*\?\s*(?:no|nope|not)\b")
 AFFIRMED = _compile(rf"{CLOSING}\s*\?\s*(?:yes|correct|right|indeed)\b")
 PART_OF_A_NAME = re.compile(r"[+#°]|-\w|\.[A-Z]\b|/[a-z]|['’](?!s\b)\w")
 NAMES_BEFORE = re.compile(
-    r"(?:°\s?|\b[A-Za-z]\.\s?|\w[-&'’]|\b(?:[Vv]itamin|[Pp]lan|[Hh]epatitis|[Tt]ype|[Gg]rade|[Gg]roup"
-    r"|[Tt]eam|[Pp]oint|[Ff]igure|[Ss]ection|[Pp]art|[Pp]erson|[Bb]lood|[Pp]hase|[Ss]chedule"
+    r"(?:°\s?|\b[A-Za-z]\.\s?|\w[-&'’]|\b(?:[Vv]itamin|[Pp]lan|[Hh]epatitis|[Tt]ype|[Gg]rade"
+    r"|[Gg]roup|[Tt]eam|[Pp]oint|[Ff]igure|[Ss]ection|[Pp]art|[Pp]erson|[Bb]lood|[Pp]hase|[Ss]chedule"
     r"|[Ii]nfluenza|[Mm]ajor|[Mm]inor) )\Z"
 )
 INITIAL = (re.compile(r"\b[A-Z][a-z]+ \Z"), re.compile(r"\. [A-Z][a-z]"))
 NEXT_WORD = re.compile(r"[ \t]+([A-Za-z]+)(?:['’]s)?")
-NOT_AFTER_AN_ARTICLE = frozenset(
-    "is are was were be because since as and or but nor not would will could should must may might "
-    "has had have does did do for in on by with that which it the this so if then when whereas due "
-    "here also according from at to vs versus over rather instead explanation reason reasoning "
-    "justification rationale note cannot".split()
+NOT_AFTER_AN_ARTICLE = re.compile(
+    "(?:is|are|was|were|be|because|since|as|and|or|but|nor|not|would|will|could|should|must|may"
+    "|might|has|had|have|does|did|do|for|in|on|by|with|that|which|it|the|this|so|if|then|when"
+    "|whereas|due|here|also|according|from|at|to|vs|versus|over|rather|instead|explanation|reason"
+    "|reasoning|justification|rationale|note|cannot)"
 )
 PRONOUN = re.compile(
-    r"['’](?!s\b)[a-z]|\s+(?!(?:is|because|since|and|or|rather than|instead of|not|fits|works)\b)[a-z]"
+    r"['’](?!s\b)[a-z]"
+    r"|\s+(?!(?:is|because|since|and|or|rather than|instead of|not|fits|works)\b)[a-z]"
 )
 LINE_START = re.compile(r"(?:^|\n)[\s\"'‘“`*_(\[\-•>#]*\Z")
 LINE_END = re.compile(r"[\s\"'’”`*_)\]}.:]*(?:$|\n)")
@@ -202,7 +204,7 @@ def _groups(text: str, places: list[int]) -> Iterator[list[int]]:
 
 def _closed_as_a_group(text: str, group: list[int], before: str, behind: str) -> bool:
     """Whether letters in a row are ruled out together, or left open: `A or B`."""
-    joints = [text[i + 1 : j] for i, j in zip(group, group[1:], strict=False)]
+    joints = [text[i + 1 : j] for i, j in pairwise(group)]
     if any(map(OPEN_CHOICE.search, joints)) or RULED_OUT_BEHIND.match(behind):
         return True
     joined = JOINED.fullmatch(joints[-1])
@@ -250,7 +252,7 @@ def _is_a_word(letter: str, behind: str) -> bool:
         return False
     follower = word[1]
     is_verb = follower.islower() and follower.endswith("s") and not follower.endswith(("ss", "us"))
-    return not is_verb and follower.lower() not in NOT_AFTER_AN_ARTICLE
+    return not is_verb and not NOT_AFTER_AN_ARTICLE.fullmatch(follower.lower())
 
 
 def _is_ruled_out(before: str, rest: str) -> bool:
@@ -297,7 +299,9 @@ def _is_list_item(letter: str, before: str, behind: str) -> bool:
 
 def _lower_case_answer(text: str, offered: str) -> int:
     """Where a small letter is certainly meant as the answer; −1 if nowhere."""
-    found = [m.start(1) for m in LOWER_CASE.finditer(text[: 50 * WINDOW]) if m[1].upper() in offered]
+    found = [
+        m.start(1) for m in LOWER_CASE.finditer(text[: 50 * WINDOW]) if m[1].upper() in offered
+    ]
     where = -1
     for at in found[:MOST_JUDGED]:
         before, behind = text[max(0, at - WINDOW) : at], text[at + 1 : at + 1 + WINDOW]

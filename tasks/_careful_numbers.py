@@ -1,6 +1,6 @@
-"""The careful reading of numbers: the last one, in whatever dress models and typesetters use.
+r"""The careful reading of numbers: the last one, in whatever dress models and typesetters use.
 
-As the plain reading, but `1,14,200`, `1{,}234`, `1,\\!234`, `−5`, `1.2e3` and `3 \\times 10^5` are
+As the plain reading, but `1,14,200`, `1{,}234`, `1,\!234`, `−5`, `1.2e3` and `3 \times 10^5` are
 one number each, and digits that belong to a word or to a unit (`cm^2`) are passed over.
 """
 
@@ -54,9 +54,14 @@ def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | N
         return None
     offset = max(0, last_digit - FARTHEST)
     text = text[offset : last_digit + FARTHEST]
-    found = [match for match in NUMBER.finditer(text) if DIGIT.search(match[0])]
-    free = (match for match in found[: -MOST_PASSED_OVER : -1] if not _is_part_of_a_word(text, match))
-    chosen = next(free, found[-1])
+    found = [match for match in NUMBER.finditer(text) if DIGIT.search(match["digits"] or "1")]
+    if not found:
+        return None
+    free = (match for match in found[:-MOST_PASSED_OVER:-1] if not _is_part_of_a_word(text, match))
+    chosen = next(free, None)
+    if chosen is None:
+        start, value = _signed(text, found[-1])
+        return Candidate(value, start + offset, found[-1].end() + offset)
     start, value = _signed(text, chosen)
     settled = chosen is found[-1] and _is_settled(text[max(0, start - 8) : start], chosen)
     return Candidate(value, start + offset, chosen.end() + offset, settled)
@@ -71,7 +76,7 @@ def _is_settled(before: str, match: re.Match[str]) -> bool:
 def written_number(text: str) -> str:
     """The normal form of a text that is one number; any other text in its plain normal form."""
     match = NUMBER.fullmatch(text.strip().removesuffix("%").removesuffix("\\").strip())
-    if match is None or not DIGIT.search(match[0]):
+    if match is None or not DIGIT.search(match["digits"] or "1"):
         return normal_number(text)
     return _value(match, negative=bool(match["sign"] or match["inner"]))
 

@@ -32,18 +32,19 @@ TAG = re.compile(
 )
 FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}|^[ \t]*'{3}(?=python|py\b)", re.MULTILINE)
 LANGUAGE = re.compile(r"[ \t]*(?P<name>[\w+#.-]*)(?P<rest>[^\n]*)")
-FOREIGN = frozenset(
-    "bash sh shell zsh console terminal text txt output plaintext json yaml toml html xml sql c cpp "
-    "c++ java javascript js typescript ts go rust ruby markdown md diff powershell cmd".split()
+FOREIGN = re.compile(
+    r"bash|sh|shell|zsh|console|terminal|text|txt|output|plaintext|json|yaml|toml|html|xml|sql|c"
+    r"|cpp|c\+\+|java|javascript|js|typescript|ts|go|rust|ruby|markdown|md|diff|powershell|cmd"
 )
-PYTHON = frozenset("python python3 py py3 python2 pycon ipython python-repl".split())
+PYTHON = re.compile(r"python[23]?|py3?|pycon|ipython|python-repl")
 PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:|\.\.\.:)(?: |$)")
 QUOTED = re.compile(r"^[ \t]*(?:>|\|)(?: |$)")
 NUMBERED = re.compile(r"^[ \t]*\d{1,3}(?:[.:|)]|[ \t])[ \t]?")
 STATEMENT = re.compile(
     r"[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*[(\[]|class[ \t]+\w+[ \t]*[(:]"
     r"|import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w. ]+)*[ \t]*(?:#.*|;.*)?$"
-    r"|from[ \t]+[\w.]+[ \t]+import[ \t]+[\w*(]|@\w[\w.]*(?:\(.*)?[ \t]*$|\w+(?:[ \t]*:[^=\n]+)?[ \t]*=[^=]"
+    r"|from[ \t]+[\w.]+[ \t]+import[ \t]+[\w*(]|@\w[\w.]*(?:\(.*)?[ \t]*$"
+    r"|\w+(?:[ \t]*:[^=\n]+)?[ \t]*=[^=]"
     r"|(?:if|for|while|try|with)\b.*:[ \t]*(?:#.*)?$|#)"
 )
 BRACKET = re.compile(r"[()\[\]{}]")
@@ -127,18 +128,18 @@ def _blocks(text: str) -> tuple[list[str], str]:
         piece = text[at : fence.start()]
         head = LANGUAGE.match(text, fence.end())
         name = head["name"].lower() if head else ""
-        if opened and not (name in PYTHON and not text[: fence.start()].endswith(" ")):
-            if opened not in FOREIGN:
+        if opened and not (PYTHON.fullmatch(name) and not text[: fence.start()].endswith(" ")):
+            if not FOREIGN.fullmatch(opened):
                 fenced.append(piece)
             at, opened = fence.end(), ""
             continue
         outside.append(piece)
         opened = name or "python"
-        is_code = name not in PYTHON and name not in FOREIGN and name != ""
+        is_code = not PYTHON.fullmatch(name) and not FOREIGN.fullmatch(name) and name != ""
         at = fence.end() if is_code or head is None else head.end("name")
         if is_code:
             opened = "python"
-    (fenced if opened and opened not in FOREIGN else outside).append(text[at:])
+    (fenced if opened and not FOREIGN.fullmatch(opened) else outside).append(text[at:])
     return fenced, "\n".join(outside)
 
 
@@ -164,7 +165,7 @@ def _heads(lines: list[str], name: str) -> list[int]:
 
 
 def _bare(block: str, name: str) -> str:
-    """A block without prompts, quote marks and line numbers, its definition on a line of its own."""
+    """A block without prompts, quote marks and line numbers; its definition begins a line."""
     lines = block.split("\n")
     heads = _heads(lines, name)
     if not heads:
@@ -269,9 +270,7 @@ def _does_nothing(node: ast.stmt) -> bool:
     return all(is_empty)
 
 
-def _completed(
-    program: str, name: str, blocks: Sequence[str], own: str, parser: Parser
-) -> str:
+def _completed(program: str, name: str, blocks: Sequence[str], own: str, parser: Parser) -> str:
     """A program with the imports and helpers of other blocks before it, demonstrations dropped."""
     given = [_kept_of(block, parser) for block in blocks if block is not own]
     tree = _tree(program)
@@ -328,7 +327,9 @@ def _method_bridge(tree: ast.Module, name: str) -> list[str]:
 
 
 def _owner(node: ast.ClassDef, method: ast.FunctionDef) -> str:
-    is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list)
+    is_static = any(
+        isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list
+    )
     return node.name if is_static else f"{node.name}()"
 
 

@@ -166,9 +166,7 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _argument(
-    text: str, start: int, limit: int, closing: dict[int, int]
-) -> tuple[int, int] | None:
+def _argument(text: str, start: int, limit: int, closing: dict[int, int]) -> tuple[int, int] | None:
     """Where the LaTeX argument at `start` begins and ends, its braces included."""
     if start >= limit or text[start] in "}\\":
         return None

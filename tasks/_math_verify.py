@@ -30,9 +30,7 @@ def agree(gold, text):
 def is_equivalent(gold: str, text: str, *, unsafe: bool = False) -> bool:
     """Whether math-verify finds an answer in the text that equals the gold one."""
     tests = f"assert agree({f'${gold}$'!r}, {text[-LONGEST:]!r}) is True"
-    outcome = run_program(
-        "", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries()
-    )
+    outcome = run_program("", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries())
     return outcome.verdict is Verdict.PASSED
 
 
