@@ -190,7 +190,7 @@ def _rewritten(text: str) -> str:
 def _append(frame: list[Item], token: str) -> None:
     """Put a token behind what a group holds; arguments of roots and powers get one form."""
     last = frame[-1] if frame else ""
-    is_bare_root = last == r"\sqrt" and len(token) == 1 and token not in "[{}"
+    is_bare_root = last == r"\sqrt" and len(token) == 1 and token not in ("[", "{", "}")
     is_long_power = last in ("^", "_") and token.isdigit() and len(token) > 1
     frame.append("{" + token + "}" if is_bare_root or is_long_power else token)
 

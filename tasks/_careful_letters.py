@@ -128,7 +128,8 @@ DENIED = _compile(rf"{CLOSING}\s*\?\s*(?:no|nope|not)\b")
 AFFIRMED = _compile(rf"{CLOSING}\s*\?\s*(?:yes|correct|right|indeed)\b")
 PART_OF_A_NAME = re.compile(r"[+#°]|-\w|\.[A-Z]\b|/[a-z]|['’](?!s\b)\w")
 NAMES_BEFORE = re.compile(
-    r"(?:°\s?|\b[A-Za-z]\.\s?|\w[-&'’]|\b(?:[Vv]itamin|[Pp]lan|[Hh]epatitis|[Tt]ype|[Gg]rade"
+    r"(?:°\s?|\b[A-Za-z]\.\s?|\w[-&'’]"
+    r"|\b(?:[Vv]itamin|[Pp]lan|[Hh]epatitis|[Tt]ype|[Gg]rade"
     r"|[Gg]roup|[Tt]eam|[Pp]oint|[Ff]igure|[Ss]ection|[Pp]art|[Pp]erson|[Bb]lood|[Pp]hase|[Ss]chedule"
     r"|[Ii]nfluenza|[Mm]ajor|[Mm]inor) )\Z"
 )
