@@ -42,7 +42,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 MENTION = re.compile(r"(?<!\w)_{0,3}([A-M])(?=_{0,3}(?!\w))")
 LOWER_CASE = re.compile(r"(?<![\w.])([a-m])(?=[\"'’”*_`\])}$]*(?:[).:,;\]}](?!\w)|\s*(?:\Z|\n)))")
-FONT = r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|mathsf|operatorname|rm|bf|fbox|boxed)\s*\{?"
+FONT = r"\\(?:text|math|operatorname|fbox|boxed|rm|bf)[a-z]{0,4}"
 OPENING = rf"(?:[\s\"'‘’“”`*_(\[{{<$#>|]|{FONT}|\\[(\[])*"
 CLOSING = r"[\"'’”`)\]}*_$]*"
 NAMED = _words("options?", "choices?", "answers?", "letters?", "statements?", "alternatives?")
@@ -58,11 +58,13 @@ LINK = _words(
     "probably|likely|most|obviously|simply|just|actually|still|here|given|as|follows|by|the",
     "this|that|question|problem|for|of|correct|right|best|final|one|option|choice|letter|answer",
     r"number|labell?ed|marked|called|i|think|believe|say|it|above|below|option)\b",
-    "['’]s",
-    r"[\s:=\-–—→>,*_\"“”'‘’`\])}|#$]",
+    r"['’]s\b",
+    r"[\s:=\-–—→>,*_\"“”'‘’`\])}|#$(\[{<]",
+    FONT,
+    r"\\[(\[]",
 )
 IS = r"(?:\b(?:is|are|was|be|as)\b|['’]s\b|[:=\-–—→>\n|\]])"
-STATED_BEFORE = _compile(rf"\b{SUBJECT}(?P<link>{LINK}*){OPENING}\Z")
+STATED_BEFORE = _compile(rf"\b{SUBJECT}(?P<link>{LINK}*)\Z")
 LINKED = _compile(IS)
 CONCLUDED = _compile(
     r"(?:\b(?:choos(?:e|ing)|chose|pick(?:ing|ed)?|select(?:s|ed|ing)?|go(?:ing)? (?:with|for)"
@@ -70,7 +72,7 @@ CONCLUDED = _compile(
     r"| has to be| should be| would be| can only be)|that(?:['’]s| is)|leav(?:es|ing)"
     r"(?: us)?(?: with)?|must be|has to be|points? to|corresponds to|matches|therefore|thus|hence"
     r"|so|means|i\.e\.|but|only|namely)\b|=>|→|####|\\boxed|\\fbox|<answer>|\bgot\b)"
-    rf"(?:{LINK}|{OPENING}){{0,12}}\Z"
+    rf"{LINK}*\Z"
 )
 GOOD = _words(
     "correct", "right", "best", "true", "accurate", "answers?", "appropriate", "plausible", "valid",
@@ -107,7 +109,8 @@ RULED_OUT_BEHIND = _compile(
 )
 CROSSED = _compile(
     r"[.):\-–—=(,\s*\"'’”\]]{0,6}(?:(?:this|that|it|the)\s+)?(?:(?:option|choice|answer|one)\s+)?"
-    rf"(?:(?:is|['’]s)\s+)?{ADVERBS}(?:(?:incorrect|wrong|eliminated|ruled out|nope|rejected)\b(?!\s*:)"
+    rf"(?:(?:is|['’]s)\s+)?{ADVERBS}"
+    r"(?:(?:incorrect|wrong|eliminated|ruled out|nope|rejected)\b(?!\s*:)"
     r"|not (?:correct|right|true|the|this|it|a good)\b|[✗✘❌×☒])"
 )
 RULED_OUT_BEFORE = _compile(
@@ -147,7 +150,7 @@ PRONOUN = re.compile(
 )
 LINE_START = re.compile(r"(?:^|\n)[\s\"'‘“`*_(\[\-•>#]*\Z")
 LINE_END = re.compile(r"[\s\"'’”`*_)\]}.:]*(?:$|\n)")
-TEXT_START = re.compile(rf"(?:{OPENING}|[\-•])*\Z")
+TEXT_START = re.compile(rf"{OPENING}[\-•]?{OPENING}\Z")
 BOLD = (re.compile(r"\*\*[(\"'\s]*\Z"), re.compile(r"[)\"'.:\s]*\*\*"))
 DELIMITER = re.compile(r"[\"'’”`*_]*[.):][\"'’”`*_]*\s*")
 JOINED = _compile(
