@@ -1,8 +1,9 @@
 """How right and wrong answers are graded in every dress that models give them.
 
 For every task of the rows in a folder, the gold answer and a wrong one are written in each style
-and graded under the careful and under the plain reading. A cell is the share of golds graded right
-and of wrong answers graded wrong; one where careful falls below plain is marked `<`.
+and graded under the careful reading and, in brackets, the plain one and the authors' release (once
+where those two agree). A cell is the share of golds graded right and of wrong answers graded wrong;
+one where careful falls below another is marked `<`.
 
     python benchmarks/answer_styles.py                        # the rows shipped with the tests
     python benchmarks/answer_styles.py --data FOLDER --limit 200
@@ -342,7 +343,7 @@ class Cell:
     n_wrong: int = 0
 
     def __str__(self) -> str:
-        return f"{share(self.right, self.n)} / {share(self.wrong, self.n_wrong)}"
+        return f"{share(self.right, self.n)}/{share(self.wrong, self.n_wrong)}"
 
 
 def share(count: int, of: int) -> str:
@@ -383,32 +384,43 @@ def examples_of(task: Task, folder: Path, limit: int | None) -> list[Example]:
     return [sample.example for sample in loaded.samples][:limit]
 
 
-def table(task: Task, folder: Path, limit: int | None) -> Iterator[str]:
-    """The lines of a task's table."""
+Cells = dict[str, dict[str, Cell]]
+"""By style, then by reading."""
+
+
+def cells_of(task: Task, folder: Path, limit: int | None) -> Cells:
+    """Every style of a task, and all of them together."""
     examples = examples_of(task, folder, limit)
-    yield f"\n### {task.name} ({len(examples)} rows)\n"
-    yield "| style | careful | plain | release | |"
-    yield "|---|---|---|---|---|"
-    total = {"careful": Cell(), "plain": Cell(), "release": Cell()}
+    styles = styles_of(task)
     with ThreadPoolExecutor(2 if task.family is Family.CODE else 1) as pool:
-        styles = styles_of(task)
         rows = list(pool.map(lambda style: measure(task, examples, style), styles.values()))
-    for name, cells in zip(styles, rows, strict=True):
+    total = {"careful": Cell(), "plain": Cell(), "release": Cell()}
+    for cells in rows:
         for reading, cell in cells.items():
-            for field in vars(cell):
-                setattr(
-                    total[reading], field, getattr(total[reading], field) + getattr(cell, field)
-                )
-        if cells["careful"].n + cells["careful"].n_wrong:
-            yield _row(name, cells)
-    yield _row("**all**", total)
+            for field, count in vars(cell).items():
+                setattr(total[reading], field, getattr(total[reading], field) + count)
+    return dict(zip(styles, rows, strict=True)) | {"all": total}
 
 
-def _row(name: str, cells: dict[str, Cell]) -> str:
+def table(columns: dict[str, Cells]) -> Iterator[str]:
+    """The lines of a table, style by task."""
+    yield "| style | " + " | ".join(columns) + " |"
+    yield "|---|" + "---|" * len(columns)
+    for style in next(iter(columns.values())):
+        yield (
+            f"| `{style}` | " + " | ".join(shown(cells[style]) for cells in columns.values()) + " |"
+        )
+
+
+def shown(cells: dict[str, Cell]) -> str:
+    """Careful, and in brackets plain and release; `<` where careful is below one of them."""
     careful, others = cells["careful"], (cells["plain"], cells["release"])
+    if not careful.n + careful.n_wrong:
+        return "–"
     below = any(careful.right < other.right or careful.wrong < other.wrong for other in others)
-    shown = " | ".join(str(cell) for cell in cells.values())
-    return f"| `{name}` | {shown} | {'<' if below else ''} |".replace("`**all**`", "**all**")
+    differs = str(cells["plain"]) != str(cells["release"])
+    bracket = f"{cells['plain']}; {cells['release']}" if differs else str(cells["plain"])
+    return f"{careful} ({bracket}){' <' if below else ''}"
 
 
 def main() -> None:
@@ -418,11 +430,14 @@ def main() -> None:
     parser.add_argument("--task", action="append", choices=TASKS, help="Only these tasks.")
     parser.add_argument("--limit", type=int, help="Rows of each task, at most.")
     args = parser.parse_args()
-    print("Golds graded right / wrong answers graded wrong, in percent.")
+    print("Golds graded right/wrong answers graded wrong, in percent: careful (plain; release).")
+    groups: dict[tuple[str, ...], dict[str, Cells]] = {}
     for name in args.task or TASKS:
         if (args.data / f"{name}.jsonl").exists():
-            for line in table(TASKS[name], args.data, args.limit):
-                print(line, flush=True)
+            cells = cells_of(TASKS[name], args.data, args.limit)
+            groups.setdefault(tuple(cells), {})[name] = cells
+    for columns in groups.values():
+        print("\n" + "\n".join(table(columns)), flush=True)
 
 
 if __name__ == "__main__":

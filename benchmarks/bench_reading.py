@@ -25,8 +25,8 @@ STUB = Example("def f(x):", "", tests="check(f)\n")
 PIECES = [
     *(".", ",", "1", "1 ", "1,", "-", "- ", "$", "1.2e3 ", "10^", "{,}", "\\,1", "x2 ", "1,234"),
     *("\\boxed{", "\\boxed{}", "\\boxed{x}", "\\boxed ", "\\frac{", "\\frac", "\\frac12", "\\sqrt"),
-    *("\\frac{1}{2}", "{", "}", "{}", "\\", "\\\\", "^{", "x=", "\\text{cm}", "answer $", "answer "),
-    *("A", "A ", "A or ", "A, ", "'A' ", "not A ", "the answer is A ", "A is wrong ", "A\n", "a) "),
+    *("\\frac{1}{2}", "{", "}", "{}", "\\", "\\\\", "^{", "x=", "\\text{cm}", "answer $"),
+    *("answer ", "A", "A ", "A or ", "A, ", "'A' ", "not A ", "the answer is A ", "A is wrong ", "A\n", "a) "),
     *("(A) ", "A. ", "A? ", "if A ", "I ", "é", "\N{REPLACEMENT CHARACTER}", " ", "\n", "\t", "\0"),
     *("@a\n", "```\n", "```python\n", "def f(\n", "def f(x):\n    return x\n", "(", "[{", "'", '"""'),
     *(">>> ", "import a\n", "from the\n", "x = 1\n", "    return x\n", "f = lambda x: x\n", "{1:"),

@@ -20,7 +20,7 @@ MOST_DECIMALS = 30
 MOST_BOXES = 200
 """Boxes tried, from the last; a text with more empty ones is noise."""
 
-BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s*(?P<brace>\{)|\s*(?![a-zA-Z])(?=\S))")
+BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s*(?P<brace>\{)|(?![a-zA-Z])\s*(?=\S))")
 BARE_BOX = re.compile(r"-?(?:\\[a-zA-Z]+|[0-9][0-9.,]*[0-9]|[0-9a-zA-Z])")
 MATH_AFTER_ANSWER = re.compile(r"\banswer\b[^.$\n]{0,40}(?:\$|\\\()([^$\n]{1,200}?)(?:\$|\\\))")
 
