@@ -154,11 +154,11 @@ TEXT_START = re.compile(rf"{OPENING}[\-•]?{OPENING}\Z")
 BOLD = (re.compile(r"\*\*[(\"'\s]*\Z"), re.compile(r"[)\"'.:\s]*\*\*"))
 DELIMITER = re.compile(r"[\"'’”`*_]*[.):][\"'’”`*_]*\s*")
 JOINED = _compile(
-    rf"(?:['’]s)?{CLOSING}{ASIDE}(?:\s*[,;/&]\s*|\s+(?=and\b|n?or\b))"
-    r"(?:(?P<and>and|or|nor)(?:/or)?\s+)?"
+    rf"(?:['’]s)?{CLOSING}{ASIDE}(?:\s*[,;/&]\s*|\s+(?=and\b|n?or\b|vs\b|versus\b))"
+    r"(?:(?P<and>and|or|nor|vs\.?|versus)(?:/or)?\s+)?"
     rf"(?:also\s+|both\s+|{NAMED}\s+)*[\"'‘“(\[*]*"
 )
-OPEN_CHOICE = _compile(r"\bor\b|/")
+OPEN_CHOICE = _compile(r"\b(?:or|vs|versus)\b|/")
 
 
 # -- The judge -------------------------------------------------------------------------------------
@@ -209,11 +209,11 @@ def _groups(text: str, places: list[int]) -> Iterator[list[int]]:
 def _closed_as_a_group(text: str, group: list[int], before: str, behind: str) -> bool:
     """Whether letters in a row are ruled out together, or left open: `A or B`."""
     joints = [text[i + 1 : j] for i, j in pairwise(group)]
-    if any(map(OPEN_CHOICE.search, joints)) or RULED_OUT_BEHIND.match(behind):
-        return True
+    if len(group) > 2 or any(map(OPEN_CHOICE.search, joints)) or RULED_OUT_BEHIND.match(behind):
+        return True  # three or more are never one answer
     joined = JOINED.fullmatch(joints[-1])
     # Of two letters with a comma, the second may be the answer: "not A, B".
-    is_row = len(group) > 2 or before.rstrip().endswith(":") or (joined and joined["and"])
+    is_row = before.rstrip().endswith(":") or (joined and joined["and"])
     return bool(is_row and RULED_OUT_BEFORE.search(before))
 
 

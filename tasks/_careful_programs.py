@@ -278,7 +278,7 @@ def _completed(program: str, name: str, blocks: Sequence[str], own: str, parser:
     defined = max((node.lineno for node in _definitions(tree, name)), default=0)
     for node in tree.body:
         is_demonstration = isinstance(node, ast.Expr | ast.Assert) and node.lineno > defined
-        if is_demonstration and name and _mentions(node, name):
+        if is_demonstration and (_mentions(node, name) or _mentions(node, "print")):
             lines[node.lineno - 1 : node.end_lineno] = [""] * (
                 (node.end_lineno or node.lineno) - node.lineno + 1
             )
