@@ -198,7 +198,8 @@ def _groups(text: str, places: list[int]) -> Iterator[list[int]]:
     """Letters in a row: `A, B and C`."""
     group: list[int] = []
     for at in places:
-        if group and not JOINED.fullmatch(text[group[-1] + 1 : at][:WINDOW]):
+        is_named = any(text[i] == text[at] for i in group)  # "between A and C, C"
+        if group and (is_named or not JOINED.fullmatch(text[group[-1] + 1 : at][:WINDOW])):
             yield group
             group = []
         group.append(at)
