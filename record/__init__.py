@@ -23,6 +23,7 @@ from c4.record._format import (
     run_folder,
     write_part,
 )
+from c4.record._forward import Cache, Forward
 from c4.record._klass import KLASS
 from c4.record._live import (
     LiveRun,
@@ -66,6 +67,7 @@ __all__ = [
     "Bench",
     "Block",
     "BoolArray",
+    "Cache",
     "CellRecorder",
     "Cells",
     "Checked",
@@ -75,6 +77,7 @@ __all__ = [
     "Decoded",
     "ExitGate",
     "FloatArray",
+    "Forward",
     "IntArray",
     "LiveFacts",
     "LiveMethod",

@@ -116,7 +116,9 @@ class Bench:
         wait_for(denoiser.device)
         start = time.perf_counter()
         gate = method.new_gate(plan.task, self.vocabulary, plan.shape)
-        decoded = decode(denoiser, prompt, plan.shape, rule=method.rule, gate=gate)
+        decoded = decode(
+            denoiser, prompt, plan.shape, rule=method.rule, gate=gate, forward=method.forward
+        )
         wait_for(denoiser.device)
         seconds = time.perf_counter() - start
         return Timing(seconds, decoded.steps, self.vocabulary.ending(decoded.ids.tolist()))

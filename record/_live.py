@@ -25,7 +25,7 @@ from c4.record._rows import LiveFacts, LiveRow, live_row
 from c4.record._run import LIVE_PATTERN, Run, open_run, pending_row
 from c4.tasks import Shape
 
-OF_THE_METHOD = ("method", "rule", "gate", "recorded")
+OF_THE_METHOD = ("method", "rule", "gate", "forward", "recorded")
 """What may differ between two decodes that are compared example by example."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from c4.record._cctc import CCTC
 from c4.record._commit import Rule, Schedule
 from c4.record._decode import ExitGate
+from c4.record._forward import Cache, Forward
 from c4.record._klass import KLASS
 from c4.record._parameters import typed_parameters
 from c4.record._slowfast import SlowFast
@@ -113,6 +114,7 @@ class LiveMethod:
     gate_name: str | None = None
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
     make_gate: GateMaker | None = None
+    forward: Forward = field(default_factory=Forward)
 
     def new_gate(self, task: Task, vocabulary: Vocabulary, shape: Shape) -> ExitGate | None:
         """The gate for one decode, if the method has one."""
@@ -134,12 +136,14 @@ class LiveMethod:
             "method": self.label,
             "rule": {"name": self.rule_name, **plain(asdict(rule))},
             "gate": gate,
+            "forward": asdict(self.forward),
         }
 
 
 def is_baseline(identity: Mapping[str, Any]) -> bool:
-    """Whether an identity is the full decode's: the schedule, and no gate to end it."""
-    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None
+    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
+    whole = identity["forward"]["cache"] == Cache.OFF
+    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,7 @@ class Recording:
             rule=method.rule if method else None,
             gate=method.new_gate(plan.task, self.vocabulary, plan.shape) if method else None,
             observer=recorder,
+            forward=method.forward if method else None,
         )
         wall = time.perf_counter() - start
         return Finished(
@@ -152,6 +153,7 @@ class Recording:
             self.plan.shape,
             rule=method.rule if method else None,
             gate=gate,
+            forward=method.forward if method else None,
         )
 
     def _finish(self, finished: Finished, part: range) -> TrajectoryRow:

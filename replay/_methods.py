@@ -1,7 +1,8 @@
 """Methods with their gates: names and settings become something that decodes.
 
 A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is
-a rule or a gate. `METHOD.NAME=VALUE` does where only one part of the method has that name.
+a rule, a gate or `forward`, the forward pass that every method has. `METHOD.NAME=VALUE` does where
+only one part of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from c4.record import (
     METHODS,
     RULES,
     ExitGate,
+    Forward,
     LiveMethod,
     Method,
     Plan,
@@ -23,6 +25,7 @@ from c4.record import (
     plan_decode,
     plan_live,
     rule_settings,
+    typed_parameters,
 )
 from c4.replay._calibrate import load_calibration
 from c4.replay._candidates import CandidateReader
@@ -30,6 +33,9 @@ from c4.replay._gates import GATES, Gate
 from c4.replay._live import LiveGate
 from c4.replay._registry import make_gate
 from c4.tasks import Shape, Task
+
+FORWARD = "forward"
+"""The part of every method that is neither rule nor gate."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Setting:
 
     def parts_of(self, name: str, method: Method) -> list[str]:
         """The parts of a method that it speaks of and that have such a parameter."""
-        parts = [part for part in (method.rule, method.gate) if part is not None]
+        parts = parts_of(method)
         owners = list(self.owners)
         if owners and owners[0] == name and (len(owners) == 2 or name not in parts):
             owners.pop(0)
@@ -123,12 +129,15 @@ def _resolve(
     method = METHODS[name]
     paper = rule_settings(method, task, dream=dream)
     rule: Any = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
+    forward = Forward(**typed_parameters(FORWARD, Forward, changes.get(FORWARD, {})))
     changed = _changed(method.rule, rule, make_rule(method.rule, paper))
+    changed |= _changed(FORWARD, forward, Forward())
     if method.gate is None:
         return LiveMethod(
             label=_checked_label(label, _label(name, method, changed)),
             rule_name=method.rule,
             rule=rule,
+            forward=forward,
         )
     gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
     changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
@@ -139,6 +148,7 @@ def _resolve(
         gate_name=method.gate,
         gate_settings=asdict(gate),
         make_gate=LiveGates(gate),
+        forward=forward,
     )
 
 
@@ -156,9 +166,15 @@ class LiveGates:
         return LiveGate(self.gate, shape, CandidateReader(task, vocabulary, shape.length))
 
 
+def parts_of(method: Method) -> list[str]:
+    """What can be set in a method."""
+    gate = [] if method.gate is None else [method.gate]
+    return [method.rule, *gate, FORWARD]
+
+
 def parameters_of(part: str) -> dict[str, Any]:
-    """The fields of a rule or a gate, by name."""
-    kind = RULES.get(part) or GATES[part]
+    """The fields of a part, by name."""
+    kind = Forward if part == FORWARD else RULES.get(part) or GATES[part]
     return {spec.name: spec for spec in fields(kind)} if is_dataclass(kind) else {}
 
 
@@ -179,8 +195,7 @@ def _check_taken(methods: Sequence[str], settings: Sequence[Setting]) -> None:
 
 
 def _settable(methods: Sequence[str]) -> list[str]:
-    chosen = [METHODS[name] for name in methods]
-    parts = {method.rule for method in chosen} | {m.gate for m in chosen if m.gate is not None}
+    parts = {part for name in methods for part in parts_of(METHODS[name])}
     return [f"{part}.{name}" for part in sorted(parts) for name in parameters_of(part)]
 
 
@@ -238,10 +253,10 @@ def _checked_label(wanted: str | None, derived: str) -> str:
 
 def _label(name: str, method: Method, changed: Mapping[tuple[str, str], Any]) -> str:
     """The method's name, and what was changed: `c4,H=2`."""
-    both = [part for part in (method.rule, method.gate) if part is not None]
+    parts = parts_of(method)
     words = [name]
     for (part, parameter), value in changed.items():
-        alone = sum(parameter in parameters_of(p) for p in both) == 1
+        alone = sum(parameter in parameters_of(p) for p in parts) == 1
         shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
         words.append(f"{'' if alone else f'{part}.'}{parameter}={shown}")
     return ",".join(words)

@@ -56,6 +56,7 @@ class Signals:
     masked_gap: Floats
     """Mean gap over them; NaN where there are none."""
     masked_gap_median: Floats
+    """Their median: the lower of two middle ones, as `torch.median` has it."""
     masked_gap_quantile: Floats
     """Their quantile at `QUANTILE`, the cautious end."""
     changed: Floats
@@ -77,6 +78,11 @@ class Signals:
     def progress(self) -> Floats:
         """Share of the budget spent, the present step included."""
         return self.step / self.budget
+
+    @property
+    def elapsed(self) -> Floats:
+        """Share of the budget spent before the present step: 0 at the first, 1 from the last on."""
+        return np.minimum(1.0, (self.step - 1) / np.maximum(self.budget - 1, 1))
 
     @property
     def exists(self) -> BoolArray:
@@ -357,10 +363,17 @@ def _masked_signals(
     return {
         f"{prefix}masked": count,
         f"{prefix}masked_gap": mean,
-        f"{prefix}masked_gap_median": _quantile(ordered, count, 0.5),
+        f"{prefix}masked_gap_median": _lower_median(ordered, count),
         f"{prefix}masked_gap_quantile": _quantile(ordered, count, QUANTILE),
         f"{prefix}changed": share,
     }
+
+
+def _lower_median(ordered: FloatArray, count: Ints) -> Floats:
+    """The middle of each row's first `count` numbers, the lower of two; NaN where there are none."""
+    middle = (np.maximum(count, 1) - 1) // 2
+    values = np.take_along_axis(ordered, middle[..., None].astype(np.int64), axis=-1)[..., 0]
+    return np.where(count > 0, values.astype(np.float64), np.nan)
 
 
 def _quantile(ordered: FloatArray, count: Ints, q: float) -> Floats:

@@ -136,7 +136,7 @@ def test_cvee_and_its_arms_are_equation_4(s, tau, gamma, p_min):
 
 def prophet_by_hand(s, high, mid, low):
     for t, row in enumerate(rows(s), start=1):
-        p = row["step"] / row["budget"]
+        p = min(1, (row["step"] - 1) / max(1, row["budget"] - 1))
         threshold = high if p < 0.33 else mid if p < 0.67 else low
         if row["region_gap"] >= threshold:
             return t
@@ -160,7 +160,7 @@ def sched_by_hand(s, gate):
             counter += 1
         else:
             counter = 0
-        x = p if gate.clock == "committed" else row["step"] / row["budget"]
+        x = p if gate.clock == "committed" else min(1, (row["step"] - 1) / max(1, row["budget"] - 1))
         high, low = gate.high, gate.low
         threshold = {
             "linear": high + (low - high) * x,
