@@ -80,7 +80,8 @@ class Noise(Denoiser):
     def read(self, ids: IntArray, start: int, **_: object) -> Reading:
         length = len(ids) - start
         confidence, gap, entropy = self.rng.random((3, length), dtype=np.float32)
-        return Reading(self.rng.choice(self.tokens, length), confidence, gap, entropy)
+        token = self.rng.choice(self.tokens, length)
+        return Reading(token, 1 / confidence - 1, confidence, gap, entropy)
 
 
 def record(root: Path, task: str, model: str, n: int, *, noise: bool = False) -> Run:

@@ -190,7 +190,7 @@ def _check_taken(methods: Sequence[str], settings: Sequence[Setting]) -> None:
                     f"{' and '.join(parts)}; write {ways}"
                 )
         if not any(takers.values()):
-            have = ", ".join(_settable(methods)) or "nothing to set"
+            have = ", ".join(_settable(methods))
             raise ConfigError(f"--set {setting.text}: no chosen method takes that; there is {have}")
 
 

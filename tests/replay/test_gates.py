@@ -160,7 +160,11 @@ def sched_by_hand(s, gate):
             counter += 1
         else:
             counter = 0
-        x = p if gate.clock == "committed" else min(1, (row["step"] - 1) / max(1, row["budget"] - 1))
+        x = (
+            p
+            if gate.clock == "committed"
+            else min(1, (row["step"] - 1) / max(1, row["budget"] - 1))
+        )
         high, low = gate.high, gate.low
         threshold = {
             "linear": high + (low - high) * x,

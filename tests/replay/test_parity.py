@@ -5,12 +5,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
-from conftest import byte_tokenizer
+from conftest import byte_tokenizer, made_reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.models import Reading
 from c4.record import (
     CCTC,
     KLASS,
@@ -85,7 +84,7 @@ class Dreamer:
         self.dream_on()
         confidence = self.rng.choice([0.3, 0.7, 0.7, 0.95], SHAPE.length).astype(np.float32)
         gap = self.rng.choice([0.5, 3.3, 7.7, 9.0], SHAPE.length).astype(np.float32)
-        return Reading(self.token.copy(), confidence, gap, 1 - confidence)
+        return made_reading(self.token.copy(), confidence, gap, 1 - confidence)
 
 
 RULES = [
