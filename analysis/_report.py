@@ -330,6 +330,10 @@ def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
             "(c4 run --method baseline --method c4 --task gsm8k --gen-length 144 --out runs/144)"
         ]
     )
+    if not rows["method"].is_in(["c4,cache=dual"]).any():
+        missing.append(
+            "C4 + DualCache (c4 run --method c4 --method fast-dllm --task gsm8k --set cache=dual)"
+        )
     scaling = ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
     return [scaling, _wino(evidence, paper)]
 
