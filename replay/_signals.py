@@ -370,7 +370,7 @@ def _masked_signals(
 
 
 def _lower_median(ordered: FloatArray, count: Ints) -> Floats:
-    """The middle of each row's first `count` numbers, the lower of two; NaN where there are none."""
+    """The (lower) middle of each row's first `count` numbers; NaN where there are none."""
     middle = (np.maximum(count, 1) - 1) // 2
     values = np.take_along_axis(ordered, middle[..., None].astype(np.int64), axis=-1)[..., 0]
     return np.where(count > 0, values.astype(np.float64), np.nan)

@@ -241,9 +241,7 @@ def test_speeds_stand_with_how_they_were_measured(root, random_llada):
     assert timed.filter(method="baseline")["timed"].to_list() == ["1×1"]
 
 
-def test_c4_with_a_dual_cache_stands_in_the_scaling_table_and_a_hint_makes_it(
-    random_llada, tmp_path
-):
+def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path, "--n", 2]
     c4("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
     table = make_report(["scaling"], Evidence(tmp_path), paper=False)[0]
