@@ -56,11 +56,17 @@ def architecture_of(checkpoint: Checkpoint) -> Architecture:
         _refuse_quantized(checkpoint.config)
         return make(checkpoint.config) if make else _masked_lm(checkpoint)
     except ModelError as error:
-        raise ModelError(f"{checkpoint.folder}: {error}") from error.__cause__
+        raise named(checkpoint, error) from error
     except Exception as error:  # transformers checks its configurations in many ways
         raise ModelError(
             f"{checkpoint.folder}: transformers refuses what config.json says ({brief(error)})"
         ) from error
+
+
+def named(checkpoint: Checkpoint, error: ModelError) -> ModelError:
+    """The same error with the checkpoint's folder in front, unless it names a path already."""
+    folder, words = str(checkpoint.folder), str(error)
+    return ModelError(words if folder in words else f"{folder}: {words}")
 
 
 def brief(error: BaseException) -> str:
@@ -80,9 +86,7 @@ def _refuse_experts(config: Mapping[str, Any]) -> None:
         raise ModelError(f"{model_type!r} is a LLaDA 2 mixture of experts; {NO_EXPERTS}")
     if model_type in MIXTURES and (found or model_type != "llada"):
         why = f" (config.json has {found[0]})" if found else ""
-        raise ModelError(
-            f"this is {MIXTURES[model_type]}, a mixture of experts{why}; {NO_EXPERTS}"
-        )
+        raise ModelError(f"this is {MIXTURES[model_type]}, a mixture of experts{why}; {NO_EXPERTS}")
 
 
 NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be loaded"
@@ -199,8 +203,11 @@ DREAM_REQUIRED = {"use_sliding_window": False, "partial_rotary_factor": 1}
 
 def _dream(config: Mapping[str, Any]) -> Architecture:
     _refuse_other_values("Dream", config, DREAM_REQUIRED)
-    if any(kind != "full_attention" for kind in config.get("layer_types", ())):
-        raise ModelError("config.json: layer_types names layers that attend to a window only")
+    kinds = config.get("layer_types", [])
+    if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
+        raise ModelError(
+            f"config.json: layer_types is {shown(kinds)}; only full attention is known"
+        )
     heads = whole(config, "num_attention_heads", most=WIDTH)
     act = word(config, "hidden_act")
     if act not in ACT2FN:
@@ -257,7 +264,10 @@ def _kv_heads(config: Mapping[str, Any], key: str, heads: int, usual: int) -> in
 def _rope(config: Mapping[str, Any], usual: float | None = None) -> dict[str, Any]:
     """Rotary embeddings as transformers 5 describes them; only the plain kind is known."""
     rope = section(config, "rope_parameters")
-    for key, given in (("rope_parameters", rope), ("rope_scaling", section(config, "rope_scaling"))):
+    for key, given in (
+        ("rope_parameters", rope),
+        ("rope_scaling", section(config, "rope_scaling")),
+    ):
         kind = given.get("rope_type", given.get("type", "default"))
         other = given.keys() - {"rope_type", "type", "rope_theta"}
         if kind != "default" or other:

@@ -9,21 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    Qwen2Tokenizer,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from c4.errors import ConfigError, ModelError, unknown_name
-from c4.models._architectures import NATIVE, Architecture, architecture_of, brief
+from c4.models._architectures import Architecture, architecture_of, brief, named
 from c4.models._checkpoint import Checkpoint, weight_files
-from c4.models._config import read_json, shown
 from c4.models._denoiser import Denoiser
-from c4.models._template import turn_ends
+from c4.models._tokens import embedded_tokens, find_ends, find_mask, load_tokenizer
 from c4.models._weights import (
     Stored,
     check_tensors,
@@ -85,9 +78,9 @@ def load_model(checkpoint: Checkpoint, *, device: str = "auto", dtype: str = "au
     where, precision = resolve_device(device), resolve_dtype(dtype, resolve_device(device))
     architecture = architecture_of(checkpoint)
     tokenizer = load_tokenizer(checkpoint)
-    rows = _embedded_tokens(architecture, checkpoint, tokenizer)
-    mask_id = _mask_id(checkpoint, tokenizer, rows)
-    end_ids = _end_ids(checkpoint, tokenizer, rows, mask_id)
+    rows = embedded_tokens(architecture, checkpoint, tokenizer)
+    mask_id = find_mask(checkpoint, tokenizer, rows)
+    end_ids = find_ends(checkpoint, tokenizer, rows, mask_id)
     files = weight_files(checkpoint)
     model = _build(architecture, checkpoint, files, where, DTYPES[precision])
     denoiser = Denoiser(model, mask_id=mask_id, shift=architecture.shift)
@@ -123,26 +116,6 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return dtype
 
 
-def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer, by its files rather than by the class they name."""
-    folder = checkpoint.folder
-    kind: Any = PreTrainedTokenizerFast
-    if checkpoint.model_type not in NATIVE:
-        kind = AutoTokenizer
-    elif not (folder / "tokenizer.json").exists():
-        kind = Qwen2Tokenizer  # Dream names a class of its own that adds nothing to Qwen2's
-        if not (folder / "vocab.json").exists() or not (folder / "merges.txt").exists():
-            raise ModelError(
-                f"{folder}: no usable tokenizer (neither tokenizer.json nor vocab.json with "
-                "merges.txt)"
-            )
-    try:
-        tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, trust_remote_code=False)
-    except Exception as error:  # tokenizers raises Exception itself
-        raise ModelError(f"{folder}: no usable tokenizer ({brief(error)})") from error
-    return tokenizer
-
-
 def _build(
     architecture: Architecture,
     checkpoint: Checkpoint,
@@ -152,20 +125,21 @@ def _build(
 ) -> PreTrainedModel:
     """The module with the checkpoint's weights."""
     architecture.config.is_causal = False
-    stored = {architecture.rename(name): t for name, t in stored_tensors(files).items()}
     try:
+        stored = {architecture.rename(name): t for name, t in stored_tensors(files).items()}
         with _quiet_transformers():
-            _check_fit(architecture, checkpoint, stored)
+            _check_fit(architecture, stored)
             model, info = _fill(architecture, files, dtype)
-    except ModelError:
-        raise
+        _refuse("lacks", info["missing_keys"])
+        _refuse("has a wrong shape for", (name for name, *_ in info["mismatched_keys"]))
+    except ModelError as error:
+        raise named(checkpoint, error) from error
     except Exception as error:  # transformers may stumble over a configuration anywhere
         raise ModelError(
             f"{checkpoint.folder}: transformers cannot build this model ({brief(error)})"
         ) from error
-    _refuse("lacks", info["missing_keys"], checkpoint)
-    _refuse("has a wrong shape for", (name for name, *_ in info["mismatched_keys"]), checkpoint)
-    loaded: PreTrainedModel = model.to(device).eval()
+    module: Any = model  # transformers' stubs take `to` for a function
+    loaded: PreTrainedModel = module.to(device).eval()
     return loaded
 
 
@@ -177,6 +151,8 @@ def _fill(
         architecture.rename(name): tensor.to(dtype)  # moved once, when the model is whole
         for name, tensor in read_tensors(files)
     }
+    if architecture.native and architecture.config.tie_word_embeddings:
+        _tie(tensors)
     load: Any = architecture.model.from_pretrained  # answers two values when asked for both
     model, info = load(
         None,
@@ -189,32 +165,47 @@ def _fill(
     return model, info
 
 
-def _check_fit(
-    architecture: Architecture, checkpoint: Checkpoint, stored: Mapping[str, Stored]
-) -> None:
+HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+
+
+def _tie(tensors: dict[str, torch.Tensor]) -> None:
+    """Leave out an output layer that is stored beside the embedding it is tied to."""
+    head = tensors.pop(HEAD, None)
+    if head is not None and not torch.equal(head, tensors[EMBEDDING]):
+        raise ModelError(
+            "config.json ties the output layer to the embedding, but the weights hold two "
+            "different ones"
+        )
+
+
+def _check_fit(architecture: Architecture, stored: Mapping[str, Stored]) -> None:
     """Compare the files' headers with the model that config.json asks for; no tensor is read."""
+    layers = getattr(architecture.config, "num_hidden_layers", 0)
+    if layers > len(stored):  # before thousands of layers are made for nothing
+        raise ModelError(
+            f"config.json asks for {layers} layers, but the weights hold {len(stored)} tensors"
+        )
     with torch.device("meta"):
         empty: Any = architecture.model(architecture.config)
     wanted = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     if architecture.native:
-        tied = {"lm_head.weight"} if architecture.config.tie_word_embeddings else set()
-        _refuse("lacks", wanted.keys() - stored.keys() - tied, checkpoint)
-        _refuse("has an unknown", stored.keys() - wanted.keys(), checkpoint)
+        tied = {HEAD} if architecture.config.tie_word_embeddings else set()
+        _refuse("lacks", wanted.keys() - stored.keys() - tied)
+        _refuse("has an unknown", stored.keys() - wanted.keys())
     check_tensors(stored, wanted)
     asked = sum(math.prod(shape) for shape in wanted.values())
     held = sum(math.prod(tensor.shape) for tensor in stored.values())
     if asked > 3 * held:  # twice may be right where an embedding is tied
         raise ModelError(
-            f"{checkpoint.folder}: config.json asks for {asked:,} parameters, but the weights hold "
-            f"{held:,}"
+            f"config.json asks for {asked:,} parameters, but the weights hold {held:,}"
         )
 
 
-def _refuse(what: str, names: Iterable[str], checkpoint: Checkpoint) -> None:
+def _refuse(what: str, names: Iterable[str]) -> None:
     """Raise an error about the first of the tensors, if there are any."""
     first = min(names, default=None)
     if first is not None:
-        raise ModelError(f"{checkpoint.folder}: the checkpoint {what} tensor {first}")
+        raise ModelError(f"the checkpoint {what} tensor {first}")
 
 
 @contextmanager
@@ -230,64 +221,3 @@ def _quiet_transformers() -> Iterator[None]:
         transformers_logging.set_verbosity(verbosity)
         if bars:
             transformers_logging.enable_progress_bar()
-
-
-def _embedded_tokens(
-    architecture: Architecture, checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase
-) -> int:
-    """Number of token ids that the model knows, which the tokenizer must not exceed."""
-    rows = getattr(architecture.config, "vocab_size", None)
-    if not isinstance(rows, int):
-        raise ModelError(f"{checkpoint.folder}: config.json lacks vocab_size")
-    text, last = max(tokenizer.get_vocab().items(), key=lambda item: item[1], default=("", -1))
-    if not 0 <= last < rows:
-        raise ModelError(
-            f"{checkpoint.folder}: the tokenizer's last token is {text!r} with id {last}, but the "
-            f"model has {rows} embeddings; tokenizer and weights do not belong together"
-        )
-    return rows
-
-
-def _mask_id(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rows: int) -> int:
-    config = checkpoint.config
-    mask_id = config.get("mask_token_id", tokenizer.mask_token_id)
-    if mask_id is None:
-        raise ModelError(
-            f"{checkpoint.folder}: neither config.json nor the tokenizer names a mask token, "
-            "so this is not a masked diffusion model"
-        )
-    return _token(mask_id, rows, f"{checkpoint.folder / 'config.json'}: mask_token_id")
-
-
-def _end_ids(
-    checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rows: int, mask_id: int
-) -> tuple[int, ...]:
-    """All tokens that end a text or a turn, each once."""
-    folder = checkpoint.folder
-    ends = _named_ends(checkpoint.config, folder / "config.json", rows)
-    generation = folder / "generation_config.json"
-    if generation.exists():
-        ends += _named_ends(read_json(generation), generation, rows)
-    if tokenizer.eos_token_id is not None:
-        ends.append(tokenizer.eos_token_id)
-    try:
-        ends += turn_ends(tokenizer)
-    except ModelError as error:
-        raise ModelError(f"{folder}: {error}") from error
-    if mask_id in ends:
-        raise ModelError(f"{folder}: token {mask_id} is named as the mask and as an end of text")
-    return tuple(dict.fromkeys(ends))
-
-
-def _named_ends(config: Mapping[str, Any], path: Path, rows: int) -> list[int]:
-    """The end tokens that a JSON file names: one, several or none."""
-    ends = config.get("eos_token_id", [])
-    several = ends if isinstance(ends, list) else [ends]
-    return [_token(end, rows, f"{path}: eos_token_id") for end in several]
-
-
-def _token(value: object, rows: int, what: str) -> int:
-    """A token id that the model knows."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < rows:
-        raise ModelError(f"{what} is {shown(value)}, not a token id from 0 to {rows - 1}")
-    return value

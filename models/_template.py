@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 WORKER = Path(__file__).with_name("_template_worker.py")
 WALL_SECONDS = 20.0
-"""Limit for the worker's life; it ends itself after five seconds of work, but may have to wait."""
+"""Limit for the worker's life; it ends itself after three seconds of work, but may have to wait."""
 USERS = ("c4firstquestion", "c4secondquestion")
 ASSISTANTS = ("c4firstanswer", "c4secondanswer")
 

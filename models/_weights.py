@@ -12,7 +12,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,30 +54,17 @@ def read_tensors(files: Sequence[Path]) -> Iterator[tuple[str, Any]]:
                 yield name, file.get_tensor(name)
 
 
-class _opened:  # noqa: N801 - used as a function
-    """A safetensors file; what is wrong with it becomes a `ModelError`."""
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; whatever is wrong with it becomes an error that names it."""
+    from safetensors import SafetensorError, safe_open
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Any:
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            self.file = safe_open(self.path, framework="pt")
-        except (SafetensorError, OSError, ValueError) as error:
-            raise self._damaged(error) from error
-        return self.file.__enter__()
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        from safetensors import SafetensorError
-
-        self.file.__exit__(kind, error, trace)
-        if isinstance(error, SafetensorError):
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: BaseException) -> ModelError:
-        return ModelError(f"{self.path}: damaged safetensors file ({error})")
+    opened: Any = safe_open
+    try:
+        with opened(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(f"{path}: damaged safetensors file ({error})") from error
 
 
 def check_tensors(stored: Mapping[str, Stored], wanted: Mapping[str, tuple[int, ...]]) -> None:
@@ -87,12 +74,12 @@ def check_tensors(stored: Mapping[str, Stored], wanted: Mapping[str, tuple[int, 
             continue
         if tensor.shape != wanted[name]:
             raise ModelError(
-                f"{tensor.file}: the checkpoint has a wrong shape for tensor {name}: "
+                f"{tensor.file.name}: the checkpoint has a wrong shape for tensor {name}: "
                 f"{list(tensor.shape)}, where config.json asks for {list(wanted[name])}"
             )
         if tensor.dtype not in FLOATS:
             raise ModelError(
-                f"{tensor.file}: tensor {name} is stored as {tensor.dtype}; known are "
+                f"{tensor.file.name}: tensor {name} is stored as {tensor.dtype}; known are "
                 f"{', '.join(sorted(FLOATS))}, and quantized weights are not read"
             )
 
