@@ -4,7 +4,7 @@ import json
 
 import pytest
 from conftest import byte_tokenizer, save_llada
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from c4.errors import ModelError
@@ -81,7 +81,22 @@ def test_a_turn_ends_as_the_chat_template_writes_it(name):
     assert tokenizer.convert_ids_to_tokens(list(turn_ends(tokenizer))) == ends
 
 
-@pytest.mark.parametrize("name", [n for n in TEMPLATES if n != "marked for training"])
+@pytest.mark.parametrize(
+    ("template", "tokens", "ends"),
+    [
+        (LLADA, {"<|endoftext|>": 126081, "<|begin|>": 126080, "<|eot_id|>": 126348}, (126348,)),
+        (DREAM, {"<|endoftext|>": 151643, "<|begin|>": 151665, "<|im_end|>": 151645}, (151645,)),
+    ],
+)
+def test_ids_are_the_vocabulary_s_own(template, tokens, ends):
+    backend = Tokenizer(models.WordLevel(tokens, unk_token="<|endoftext|>"))
+    backend.add_special_tokens(list(tokens))
+    names = {"bos_token": "<|begin|>", "eos_token": "<|endoftext|>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=template, **names)
+    assert turn_ends(tokenizer) == ends
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_the_trial_renders_what_transformers_renders(name):
     template, _ = TEMPLATES[name]
     tokenizer = chatty(template)
@@ -106,7 +121,7 @@ def test_the_embedded_model_s_ends_are_what_they_were():
 
 
 def saved(folder, *, generation=None, template=None, **changes):
-    """A random LLaDA whose tokenizer has two more tokens to end with, 250 and 251."""
+    """A random LLaDA, loaded; its tokenizer ends a text with 256 and masks with 257."""
     save_llada(folder, **changes)
     if generation is not None:
         (folder / "generation_config.json").write_text(json.dumps(generation))
