@@ -18,6 +18,8 @@ LARGEST_FILE = 64 * 2**20
 def read_json(path: Path) -> dict[str, Any]:
     """The object that a JSON file holds, without its null values."""
     try:
+        if not path.is_file():
+            raise ModelError(f"{path}: not a file that can be read")
         if path.stat().st_size > LARGEST_FILE:
             raise ModelError(f"{path}: {path.stat().st_size:,} bytes are too many for this file")
         value = json.loads(path.read_text(encoding="utf-8"))

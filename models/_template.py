@@ -37,6 +37,8 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     prompt, chat = try_template(template, variables)
     if "error" in prompt:
         raise ModelError(f"the chat template fails on a user's message ({prompt['error']})")
+    if USERS[0] not in prompt["text"]:
+        raise ModelError("the chat template leaves out the user's message")
     if "error" in chat:
         log.warning(
             "the chat template cannot write an assistant's turn (%s), so it does not say what "

@@ -7,6 +7,7 @@ starts in a tenth of a second.
 
 import json
 import sys
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +40,8 @@ def limit_resources() -> None:
     for kind, limit in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY)):
         _, hard = resource.getrlimit(kind)
         if hard == resource.RLIM_INFINITY or hard > limit:
-            resource.setrlimit(kind, (limit, hard))
+            with suppress(ValueError, OSError):  # macOS knows the memory limit and refuses it
+                resource.setrlimit(kind, (limit, hard))
 
 
 def environment() -> ImmutableSandboxedEnvironment:

@@ -158,8 +158,11 @@ def test_null_hides_nothing(tmp_path):
 
 
 def test_a_template_that_fails_on_one_prompt_says_so(tmp_path):
-    template = "{% if 'x' in messages[0].content %}{{ raise_exception('no x') }}{% endif %}y"
+    template = (
+        "{% if 'x' in messages[0].content %}{{ raise_exception('no x') }}{% endif %}"
+        "y{{ messages[0].content }}"
+    )
     loaded = saved(tmp_path, template=template)
-    assert loaded.encode_prompt("a") == loaded.tokenizer("y")["input_ids"]
+    assert loaded.encode_prompt("a") == loaded.tokenizer("ya")["input_ids"]
     with pytest.raises(ModelError, match=r"fails on a prompt \(TemplateError: no x\)"):
         loaded.encode_prompt("x")

@@ -262,6 +262,11 @@ def folder_for_weights(folder):
     (folder / WEIGHTS).mkdir()
 
 
+def config_folder(folder):
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+
+
 def template(words):
     return lambda folder: edit(folder, "tokenizer_config.json", chat_template=words)
 
@@ -271,6 +276,7 @@ DAMAGE = {
     "config list": (text("config.json", "[1, 2]"), "config.json: holds [1, 2]"),
     "config number": (text("config.json", "7"), "config.json: holds 7"),
     "config text": (text("config.json", '"llada"'), 'config.json: holds "llada"'),
+    "config folder": (config_folder, "config.json: not a file"),
     "config empty": (text("config.json", ""), "config.json: not valid JSON"),
     "config open": (text("config.json", '{"model_type": '), "config.json: not valid JSON"),
     "config bytes": (raw("config.json", b'{"a": "\xff"}'), "config.json: not valid JSON"),
@@ -345,6 +351,12 @@ DAMAGE = {
     "template memory": (template("{{ ('a' * 10**10) | length }}"), "MemoryError"),
     "template length": (template("{{ 'a' * 10**7 }}"), "it writes 10,000,000 characters"),
     "template escape": (template("{{ ''.__class__.__mro__ }}"), "SecurityError"),
+    "template mute": (template("Hello."), "the chat template leaves out the user's message"),
+    "template empty": (template(""), "the chat template leaves out the user's message"),
+    "template recursion": (
+        template("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+        "the chat template",
+    ),
     "templates": (template([{"name": "rag", "template": "x"}]), "no chat template can be chosen"),
 }
 
