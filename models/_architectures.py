@@ -76,20 +76,18 @@ def brief(error: BaseException) -> str:
 
 
 EXPERTS = ("num_experts", "num_experts_per_tok", "expert_intermediate_size", "moe_layer_freq")
-MIXTURES = {"llada": "LLaDA-MoE", "llada_moe": "LLaDA-MoE", "lladamoe": "LLaDA-MoE"}
+NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be loaded"
 
 
 def _refuse_experts(config: Mapping[str, Any]) -> None:
+    """Tell LLaDA's mixtures of experts apart; the first of them call themselves `llada` too."""
     model_type = str(config.get("model_type", ""))
-    found = [key for key in EXPERTS if key in config]
+    found = [key for key in EXPERTS if config.get(key)]
     if model_type.startswith("llada2"):
         raise ModelError(f"{model_type!r} is a LLaDA 2 mixture of experts; {NO_EXPERTS}")
-    if model_type in MIXTURES and (found or model_type != "llada"):
+    if model_type in ("llada_moe", "lladamoe") or (model_type == "llada" and found):
         why = f" (config.json has {found[0]})" if found else ""
-        raise ModelError(f"this is {MIXTURES[model_type]}, a mixture of experts{why}; {NO_EXPERTS}")
-
-
-NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be loaded"
+        raise ModelError(f"this is LLaDA-MoE, a mixture of experts{why}; {NO_EXPERTS}")
 
 
 def _refuse_quantized(config: Mapping[str, Any]) -> None:

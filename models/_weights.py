@@ -117,7 +117,7 @@ def _read_hash(path: Path) -> str:
             digest.update(chunk)
             if not told and time.monotonic() - start > PATIENCE:
                 gigabytes = path.stat().st_size / 1e9
-                log.warning("hashing %s (%.1f GB), which names the weights", path.name, gigabytes)
+                log.warning("hashing %s (%.1f GB); this may take a while", path.name, gigabytes)
                 told = True
     return digest.hexdigest()
 
