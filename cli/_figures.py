@@ -54,12 +54,16 @@ def figures_command(
     gate: Annotated[
         list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
     ] = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(help="More files of `c4 calibrate` than those here and in --runs."),
+    ] = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    from c4.analysis import COMPARED_GATES, Evidence
+    from c4.analysis import COMPARED_GATES, Evidence, pool_note
     from c4.figures import Width, choose_exhibits, choose_formats, hang_all, terminal_texts
 
     exhibits = choose_exhibits(names or ["all"])
@@ -73,6 +77,7 @@ def figures_command(
             note=note,
             trajectory=trajectory,
             gates=gate or COMPARED_GATES,
+            calibrations=calibration,
         )
         hung = hang_all(exhibits, evidence, out, kinds, note, Width(width) if width else None)
     drawn = {one.exhibit.name: [str(path) for path in (*one.files, one.data)] for one in hung}
@@ -85,6 +90,8 @@ def figures_command(
                 show(terminal_texts(one.frame))
         for name, files in drawn.items():
             typer.echo(f"{name}: {', '.join(files)}")
+        if drawn and (note := pool_note(evidence.cohorts.filter("main"))):
+            typer.echo(note)
         for name, needs in skipped.items():
             typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)
     if not drawn:
