@@ -86,8 +86,8 @@ def split_runs(
             or, where none of that was recorded, the first of what there is.
     """
     _refuse_twins(runs)
-    signals = [stack_signals(list(load_signals(run))) for run in runs]
     chosen = [_choose_pool(run, sorted(run.indices), below) for run in runs]
+    signals = [stack_signals(list(load_signals(run))) for run in runs]
     pools = Pools(
         [
             PoolShare(run.manifest.identity, numbers)
@@ -118,8 +118,8 @@ def _choose_pool(
         )
     if len(numbers) < 2:
         raise RunError(
-            f"{run.folder} has a single trajectory: a setting chosen on it could be tried on no "
-            f"other; record more with: {_record_command(run, FIRST)}"
+            f"{run.folder} has {'a single' if numbers else 'no'} trajectory: it takes one to "
+            f"choose a setting and another to try it; record more with: {_record_command(run, FIRST)}"
         )
     first = min(FIRST, max(1, len(numbers) // 3))
     return SplitRule.FIRST, frozenset(numbers[:first])

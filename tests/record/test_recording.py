@@ -218,6 +218,16 @@ def test_another_identity_is_refused_before_the_model_loads(config, change, name
     assert len(open_run(plan.folder)) == 5
 
 
+def test_a_recording_in_another_order_of_examples_is_not_continued(config):
+    plan, _ = record_all(config)
+    path = plan.folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["identity"]["order"]  # as it was before the order was written down
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match=r"order: None there, 'numpy\.random\.default_rng"):
+        plan_recording(config)
+
+
 def test_other_weights_under_the_same_name_are_refused(config, tmp_path):
     from conftest import save_llada
 

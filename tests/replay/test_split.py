@@ -67,9 +67,10 @@ def test_where_nothing_is_set_aside_the_first_are_taken(run):
     assert _choose_pool(run, range(164), None) == (SplitRule.FIRST, set(range(40)))
 
 
-def test_a_single_trajectory_cannot_be_split():
-    with pytest.raises(RunError, match=r"single trajectory: .*c4 record --task math .*--skip 0"):
-        _choose_pool(some_run(), [40], None)
+@pytest.mark.parametrize(("numbers", "has"), [([40], "a single"), ([], "no")])
+def test_less_than_two_trajectories_cannot_be_split(numbers, has):
+    with pytest.raises(RunError, match=rf"{has} trajectory: .*c4 record --task math .*--skip 0"):
+        _choose_pool(some_run(), numbers, None)
 
 
 def test_an_example_is_the_same_problem_whatever_decodes_it():
