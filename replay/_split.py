@@ -119,7 +119,7 @@ def _choose_pool(
     if len(numbers) < 2:
         raise RunError(
             f"{run.folder} has {'a single' if numbers else 'no'} trajectory: it takes one to "
-            f"choose a setting and another to try it; record more with: {_record_command(run, FIRST)}"
+            f"choose a setting and one to try it; record more with: {_record_command(run, FIRST)}"
         )
     first = min(FIRST, max(1, len(numbers) // 3))
     return SplitRule.FIRST, frozenset(numbers[:first])
