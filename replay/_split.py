@@ -113,8 +113,8 @@ def _choose_pool(
         return SplitRule.SET_ASIDE if below is None else SplitRule.BELOW, chosen
     if below is not None:
         raise RunError(
-            f"{run.folder} has no trajectory below {size} to calibrate on; record them "
-            f"with: {_record_command(run, size)}"
+            f"{run.folder} has no trajectory below {size} to calibrate on; leave out --pool to "
+            f"split what there is, or record them with: {_record_command(run, size)}"
         )
     if len(numbers) < 2:
         raise RunError(

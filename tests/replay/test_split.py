@@ -58,7 +58,7 @@ def test_a_number_of_the_user_s_own_keeps_its_meaning(numbers, below):
     if wanted:
         assert _choose_pool(some_run(), numbers, below) == (SplitRule.BELOW, wanted)
         return
-    with pytest.raises(RunError, match=f"no trajectory below {below} to calibrate on; record them"):
+    with pytest.raises(RunError, match=f"no trajectory below {below} to calibrate on; leave out"):
         _choose_pool(some_run(), numbers, below)
 
 
