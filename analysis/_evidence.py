@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from c4.analysis._blocks import block_usage, time_shares
-from c4.analysis._calibrations import calibration_table, find_calibrations
+from c4.analysis._calibrations import calibration_table, find_calibrations, read_pools
 from c4.analysis._cohorts import cohort_key, cohort_table, held_out
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis._names import in_order
@@ -25,7 +25,7 @@ from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
 from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_timings
-from c4.replay import Gate, make_gate
+from c4.replay import Gate, Pools, make_gate
 from c4.tasks import get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
@@ -55,7 +55,8 @@ class Evidence:
         Args:
             gates: what to replay over the recordings.
             trajectory: which to show alone; the most telling one if None.
-            calibrations: files of `c4 calibrate`; those in this folder and the root if None.
+            calibrations: files of `c4 calibrate` to report on; those in this folder and the root
+                if None. What any of them was chosen on is pool, for every method.
             note: told what is being read, for people who wait.
         """
         self.root = root
@@ -111,7 +112,7 @@ class Evidence:
     @cached_property
     def cohorts(self) -> pl.DataFrame:
         """What is on disk, and which of it is shown, whatever is asked for. See `COHORTS`."""
-        frame = cohort_table(self._all_runs, self._all_live, self.gate_names)
+        frame = cohort_table(self._all_runs, self._all_live, self.gate_names, self.pools)
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
 
@@ -133,14 +134,19 @@ class Evidence:
     @cached_property
     def settling(self) -> pl.DataFrame:
         """When held-out answers settle, in the main cohorts. See `SETTLING`."""
-        frame = self._per_run(self.main_runs, SETTLING, "reading", stabilization)
+        frame = self._per_run(
+            self.main_runs, SETTLING, "reading", lambda run: stabilization(run, self.pools)
+        )
         return _shown(frame, "cohort", "trajectory")
 
     @cached_property
     def phases(self) -> pl.DataFrame:
         """Their exits against stabilization. See `PHASES`."""
         frame = self._per_run(
-            self.main_runs, PHASES, "replaying", lambda run: phase_table(run, self.gates(run))
+            self.main_runs,
+            PHASES,
+            "replaying",
+            lambda run: phase_table(run, self.gates(run), self.pools),
         )
         return _shown(frame, "cohort", "gate", "trajectory")
 
@@ -151,20 +157,22 @@ class Evidence:
         for cohort in self.cohorts.filter("main")["cohort"]:
             if runs := self.recordings(cohort):
                 self.note(f"reading cells of {runs[0].model} {runs[0].task}")
-                frames.append(gate_signals(runs, self.gates(runs[0])))
+                frames.append(gate_signals(runs, self.gates(runs[0]), self.pools))
         return in_order(pl.concat(frames))
 
     @cached_property
     def _sources(self) -> pl.DataFrame:
         """Every method on every held-out example, from every source. See `OUTCOMES`."""
-        recorded = self._per_run(self.runs, OUTCOMES, "reading", recorded_outcomes)
+        recorded = self._per_run(
+            self.runs, OUTCOMES, "reading", lambda run: recorded_outcomes(run, self.pools)
+        )
         replayed = self._per_run(
             self.runs,
             OUTCOMES,
             "replaying and grading",
             lambda run: self._replayed(run, self.gates(run)),
         )
-        live = [live_outcomes(run) for run in self.live]
+        live = [live_outcomes(run, self.pools) for run in self.live]
         frame = pl.concat([recorded, replayed, *live])
         return _shown(frame, "cohort", "method", "how", "trajectory")
 
@@ -226,11 +234,19 @@ class Evidence:
     @cached_property
     def calibrations(self) -> pl.DataFrame:
         """What calibrations cost. See `CALIBRATIONS`."""
-        paths = self._calibrations
-        if paths is None:
-            folders = {Path.cwd(), self.root.resolve()}
-            paths = [path for folder in sorted(folders) for path in find_calibrations(folder)]
+        paths = self._found if self._calibrations is None else self._calibrations
         return calibration_table(paths, self.runs)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Which examples calibration may have seen, as far as the files given and found tell."""
+        return read_pools([*self._found, *(self._calibrations or ())])
+
+    @cached_property
+    def _found(self) -> list[Path]:
+        """The calibration files in this folder and the root."""
+        folders = {Path.cwd(), self.root.resolve()}
+        return [path for folder in sorted(folders) for path in find_calibrations(folder)]
 
     @cached_property
     def trace(self) -> pl.DataFrame:
@@ -271,7 +287,7 @@ class Evidence:
         return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
 
     def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
-        return replayed_outcomes(run, gates, unsafe_code=self.unsafe_code)
+        return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(
         self,

@@ -24,7 +24,8 @@ import torch
 
 from c4.models import Denoiser, LoadedModel, find_checkpoint, load_model
 from c4.models._architectures import architecture_of
-from c4.models._weights import build_model, weight_files
+from c4.models._checkpoint import weight_files
+from c4.models._load import build_model
 from c4.record import Decoded, LiveMethod, Vocabulary, decode
 from c4.replay import MethodChoice, resolve_methods
 from c4.tasks import AnswerReading, Ending, ReadingStyle, Shape, get_task

@@ -82,7 +82,7 @@ def load_model(checkpoint: Checkpoint, *, device: str = "auto", dtype: str = "au
     mask_id = find_mask(checkpoint, tokenizer, rows)
     end_ids = find_ends(checkpoint, tokenizer, rows, mask_id)
     files = weight_files(checkpoint)
-    model = _build(architecture, checkpoint, files, where, DTYPES[precision])
+    model = build_model(architecture, checkpoint, files, where, DTYPES[precision])
     denoiser = Denoiser(model, mask_id=mask_id, shift=architecture.shift)
     return LoadedModel(
         checkpoint=checkpoint,
@@ -116,7 +116,7 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return dtype
 
 
-def _build(
+def build_model(
     architecture: Architecture,
     checkpoint: Checkpoint,
     files: Sequence[Path],
@@ -210,7 +210,7 @@ def _refuse(what: str, names: Iterable[str]) -> None:
 
 @contextmanager
 def _quiet_transformers() -> Iterator[None]:
-    """Without its progress bar and its report, which `_build` turns into errors."""
+    """Without its progress bar and its report, which `build_model` turns into errors."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

@@ -33,6 +33,7 @@ from c4.tasks import (
     get_task,
     load_samples,
 )
+from c4.tasks._load import ORDER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,7 @@ class Plan:
             "dtype": self.dtype,
             "shape": asdict(self.shape),
             "seed": self.config.seed,
+            "order": ORDER,
             "resolution": RESOLUTION,
             **method,
         }

@@ -12,7 +12,7 @@ from c4.errors import ConfigError, ModelError
 from c4.models import find_checkpoint, load_model, resolve_device, resolve_dtype
 from c4.models._architectures import architecture_of, llada_to_llama
 from c4.models._checkpoint import weight_files
-from c4.models._load import _build
+from c4.models._load import build_model
 from c4.models._weights import weights_hash
 
 ROUNDING = 2e-5
@@ -23,7 +23,7 @@ def load_bare(folder):
     """A model without its tokenizer, which the reference checkpoints do not have."""
     checkpoint = find_checkpoint(str(folder))
     architecture = architecture_of(checkpoint)
-    model = _build(architecture, checkpoint, weight_files(checkpoint), "cpu", torch.float32)
+    model = build_model(architecture, checkpoint, weight_files(checkpoint), "cpu", torch.float32)
     return model, architecture
 
 

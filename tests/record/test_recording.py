@@ -218,6 +218,14 @@ def test_another_identity_is_refused_before_the_model_loads(config, change, name
     assert len(open_run(plan.folder)) == 5
 
 
+def test_a_recording_in_another_order_of_examples_is_not_continued(config, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(plan_module, "ORDER", "as they come")
+        record_all(config)
+    with pytest.raises(RunError, match=r"order: 'as they come' there, 'numpy\.random\.default"):
+        plan_recording(config)
+
+
 def test_other_weights_under_the_same_name_are_refused(config, tmp_path):
     from conftest import save_llada
 
