@@ -10,6 +10,7 @@ from rich.table import Table
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
 
@@ -46,6 +47,8 @@ def calibrate_command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter and its values, tau=0.5:0.9:0.1")
     ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     pool: Annotated[int, typer.Option(min=1, help="Trajectories of each run to choose on.")] = 40,
     tolerance: Annotated[float, typer.Option(help="Points that may be lost on any task.")] = 2.0,
     risk: Annotated[
@@ -82,9 +85,10 @@ def calibrate_command(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     tasks = task or _default_tasks(runs, model)
+    read_as = choose_reading(reading, ending)
     with status("reading signals"):
         chosen_on, tried_on = split_cohorts(
-            choose_runs(runs, tasks, model), pool, unsafe_code=unsafe_code
+            choose_runs(runs, tasks, model, read_as), pool, unsafe_code=unsafe_code
         )
         result = calibrate(grid, chosen_on, promise)
         held_out = evaluate_setting(result, tried_on)
@@ -94,6 +98,8 @@ def calibrate_command(
         typer.echo(json.dumps(summary(result, sizes, held_out)))
     else:
         show_calibration(result, sizes, held_out)
+        if note := reading_note(read_as):
+            typer.echo(note)
         typer.echo(f"frozen in {out}")
 
 

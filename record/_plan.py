@@ -25,6 +25,7 @@ from c4.record._types import IntArray
 from c4.tasks import (
     EMBEDDED_SOURCE,
     HUB_SOURCE,
+    AnswerReading,
     Sample,
     SampleSet,
     Shape,
@@ -56,6 +57,8 @@ class RecordConfig:
     fresh: bool = False
     graded: bool = True
     unsafe_code: bool = False
+    reading: AnswerReading = AnswerReading()  # noqa: RUF009
+    """How answers are read: by the grader, and by the gate of a live method."""
 
 
 @dataclass(frozen=True)
