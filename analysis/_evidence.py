@@ -230,7 +230,8 @@ class Evidence:
     @cached_property
     def wino_totals(self) -> pl.DataFrame:
         """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
-        recorded = [open_run(live.folder, self.reading) for live in self.live if _is_recorded_wino(live)]
+        folders = [live.folder for live in self.live if _is_recorded_wino(live)]
+        recorded = [open_run(folder, self.reading) for folder in folders]
         swept = self._per_run(
             recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
         )

@@ -98,9 +98,7 @@ def calibrate_command(
         typer.echo(json.dumps(summary(result, sizes, held_out)))
     else:
         show_calibration(result, sizes, held_out)
-        if note := reading_note(read_as):
-            typer.echo(note)
-        typer.echo(f"frozen in {out}")
+        typer.echo("\n".join(filter(None, [reading_note(read_as), f"frozen in {out}"])))
 
 
 def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:

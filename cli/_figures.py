@@ -1,6 +1,7 @@
 """`c4 figures`."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,12 +85,16 @@ def figures_command(
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
     else:
-        for one in hung:
-            if one.exhibit.name == "text" and "text" in (names or []):
-                show(terminal_texts(one.frame))
-        for name, files in drawn.items():
-            typer.echo(f"{name}: {', '.join(files)}")
-        for name, needs in skipped.items():
-            typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)
+        for one in (one for one in hung if one.exhibit.name == "text" and "text" in (names or [])):
+            show(terminal_texts(one.frame))
+        print_drawn(drawn, skipped)
     if not drawn:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+
+
+def print_drawn(drawn: Mapping[str, Sequence[str]], skipped: Mapping[str, str]) -> None:
+    """One line for each figure: where it is, or what it lacks."""
+    for name, files in drawn.items():
+        typer.echo(f"{name}: {', '.join(files)}")
+    for name, needs in skipped.items():
+        typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)

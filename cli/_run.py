@@ -87,7 +87,6 @@ def run_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    # Torch takes seconds to import; a command that does not decode should not wait for it.
     from c4.record import RecordConfig
     from c4.replay import plan_methods
 

@@ -77,9 +77,9 @@ def verify_command(
             with progress(f"recording {task}", total=n) as advance:
                 for _ in recording:
                     advance()
-            run, live = open_run(plan.folder, choose_reading(reading, ending)), recording.decode_again
+            run = open_run(plan.folder, choose_reading(reading, ending))
             with progress("decoding live", total=n * len(gates)) as advance:
-                for check in verify(run, gates, live, unsafe_code=unsafe_code):
+                for check in verify(run, gates, recording.decode_again, unsafe_code=unsafe_code):
                     checks.append(check)
                     advance(check.gate)
     wrong = [check for check in checks if not check.agrees]

@@ -116,7 +116,7 @@ class LiveMethod:
     gate_name: str | None = None
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
     make_gate: GateMaker | None = None
-    reading: AnswerReading = AnswerReading()  # noqa: RUF009
+    reading: AnswerReading = field(default_factory=AnswerReading)
     """How its gate reads answers, if it has one."""
 
     def new_gate(

@@ -1,7 +1,7 @@
 """Planning a decode: everything resolved and checked before any weights are loaded."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class RecordConfig:
     fresh: bool = False
     graded: bool = True
     unsafe_code: bool = False
-    reading: AnswerReading = AnswerReading()  # noqa: RUF009
+    reading: AnswerReading = field(default_factory=AnswerReading)
     """How answers are read: by the grader, and by the gate of a live method."""
 
 

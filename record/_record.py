@@ -188,8 +188,9 @@ class Recording:
         plan, row = self.plan, finished.row
         if not plan.config.graded:
             return finished
-        given, reading = self._grade(row), plan.config.reading
-        return replace(finished, row=replace(row, answer=given.answer, correct=given.correct, **asdict(reading)))
+        given = self._grade(row)
+        grades = {"answer": given.answer, "correct": given.correct, **asdict(plan.config.reading)}
+        return replace(finished, row=replace(row, **grades))
 
     def _grade_anew(self) -> None:
         """Grade what an earlier session read otherwise, so that all results can be compared."""
@@ -201,10 +202,12 @@ class Recording:
 
     def _grade(self, row: TrajectoryRow | LiveRow) -> Grade:
         config = self.plan.config
-        text = self.vocabulary.text(row.final_ids, config.reading.ending)
-        style = config.reading.style
         return grade(
-            self.plan.task, row.example, text, style=style, unsafe_code=config.unsafe_code
+            self.plan.task,
+            row.example,
+            self.vocabulary.text(row.final_ids, config.reading.ending),
+            style=config.reading.style,
+            unsafe_code=config.unsafe_code,
         )
 
     def _row(

@@ -29,6 +29,7 @@ from c4.record import (
     write_part,
 )
 from c4.replay import MethodChoice, make_gate, plan_methods, replay
+from c4.tasks import AnswerReading
 
 
 @pytest.fixture
@@ -158,7 +159,9 @@ def test_a_live_run_stands_apart_from_the_recordings(config):
         "last_step_valve": True,
         "stall_valve": True,
     }
-    assert identity["gate"] == {"name": "cvee", "tau": 0.7, "gamma": 2.0, "p_min": 3}
+    reading = {"style": "careful", "ending": AnswerReading().ending}
+    settings = {"tau": 0.7, "gamma": 2.0, "p_min": 3}
+    assert identity["gate"] == {"name": "cvee", **settings, "reading": reading}
 
 
 @pytest.mark.parametrize("method", ["wino", "wino+cvee"])

@@ -24,7 +24,7 @@ from c4.record._format import (
     write_tokenizer,
 )
 from c4.record._store import Finished, RunWriter, plan_parts
-from c4.tasks import Grade, Shape
+from c4.tasks import AnswerReading, Grade, Shape
 
 SHAPE = Shape(length=6, steps=6, block=3)
 MANIFEST = Manifest(
@@ -52,10 +52,13 @@ def make_row(index, shape=SHAPE):
         target="7",
         preamble="",
         tests="",
+        choices=["red", "blue"],
         final_ids=list(range(shape.length)),
         text="text",
         answer=None if index % 2 else "7",
         correct=bool(index % 3),
+        style="careful",
+        ending="cut",
         length=shape.length,
         steps=shape.steps,
         block=shape.block,
@@ -273,7 +276,7 @@ def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole, identi
                 assert "seed" not in read_manifest(folder).identity
             else:
                 assert not identity or writer.sealed == set()
-                assert open_run(folder).vocabulary.text([0]) == "!"
+                assert open_run(folder).text([0]) == "!"
     assert event > 5
 
 
@@ -323,14 +326,14 @@ def test_missing_cells_are_reported(whole):
 
 
 def test_a_damaged_manifest_is_reported(whole):
-    (whole / "manifest.json").write_text('{"schema_version": 1, "ident')
+    (whole / "manifest.json").write_text('{"schema_version": 2, "ident')
     with pytest.raises(RunError, match=r"manifest\.json: damaged manifest"):
         open_run(whole)
 
 
 def test_a_manifest_from_the_future_is_refused(whole):
     text = (whole / "manifest.json").read_text()
-    (whole / "manifest.json").write_text(text.replace('"schema_version": 1', '"schema_version": 9'))
+    (whole / "manifest.json").write_text(text.replace('"schema_version": 2', '"schema_version": 9'))
     with pytest.raises(RunError, match="written by a newer c4"):
         open_run(whole)
 
@@ -388,8 +391,9 @@ def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
 def test_grades_are_added_and_the_newest_counts(whole):
     before = snapshot(whole)
     with RunWriter(whole) as writer:
-        writer.add_grades({1: Grade("8", correct=False), 2: Grade("9", correct=True)})
-        writer.add_grades({1: Grade("7", correct=True)})
+        given = {1: Grade("8", correct=False), 2: Grade("9", correct=True)}
+        writer.add_grades(given, AnswerReading())
+        writer.add_grades({1: Grade("7", correct=True)}, AnswerReading())
     after = snapshot(whole)
     assert before.items() <= after.items()
     assert len(after) == len(before) + 2

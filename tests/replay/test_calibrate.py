@@ -255,6 +255,7 @@ def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
 
 
 FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
+FROZEN |= {"reading": {"style": "careful", "ending": "cut"}}
 
 
 @pytest.mark.parametrize(
