@@ -118,6 +118,7 @@ def test_the_columns_of_results_are_frozen():
         ("target", "string", False),
         ("preamble", "string", False),
         ("tests", "string", False),
+        ("choices", "list<item: string>", False),
         ("length", "int32", False),
         ("steps", "int32", False),
         ("block", "int32", False),
@@ -133,6 +134,8 @@ def test_the_columns_of_results_are_frozen():
         ("text", "string", False),
         ("answer", "string", True),
         ("correct", "bool", True),
+        ("style", "string", True),
+        ("ending", "string", True),
         ("tokens_before_end", "int32", False),
         ("wall_seconds", "double", False),
     ]

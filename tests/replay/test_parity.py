@@ -298,8 +298,9 @@ def test_many_trajectories_at_once_are_each_of_them_alone(task):
 
 def test_a_reader_that_forgets_reads_the_same(monkeypatch):
     cells = recorded(3)[0]
-    first = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12, USUAL), [()])
+    readers = [CandidateReader(TASKS["math"], VOCABULARY, 12, USUAL) for _ in range(2)]
+    first = read_signals(cells[None], SHAPE, readers[0], [()])
     monkeypatch.setattr("c4.replay._candidates.MOST_REMEMBERED", 1)
-    again = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12, USUAL), [()])
+    again = read_signals(cells[None], SHAPE, readers[1], [()])
     assert first.candidates == again.candidates
     np.testing.assert_array_equal(first.signals.answer, again.signals.answer)

@@ -218,7 +218,8 @@ def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkey
 
 def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
     run = run_of(runs, "gsm8k")
-    source = "from c4.tasks import Candidate\ndef own(text, choices=()): return Candidate('{}', 0, len(text))\n"
+    source = "from c4.tasks import Candidate\ndef own(text, choices=()):\n"
+    source += "    return Candidate('{}', 0, len(text))\n"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits within a second
     for value in ("before", "after"):
