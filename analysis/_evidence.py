@@ -24,9 +24,18 @@ from c4.analysis._stabilization import SETTLING, stabilization
 from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
-from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_timings
+from c4.record import (
+    LiveRun,
+    Run,
+    find_live,
+    find_runs,
+    label_under,
+    open_live,
+    open_run,
+    read_timings,
+)
 from c4.replay import Gate, Pools, make_gate
-from c4.tasks import get_task
+from c4.tasks import AnswerReading, get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
 """What figures compare, unless told otherwise."""
@@ -47,6 +56,7 @@ class Evidence:
         gates: Sequence[str] = COMPARED_GATES,
         trajectory: int | None = None,
         calibrations: Sequence[Path] | None = None,
+        reading: AnswerReading | None = None,
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -57,6 +67,7 @@ class Evidence:
             trajectory: which to show alone; the most telling one if None.
             calibrations: files of `c4 calibrate` to report on; those in this folder and the root
                 if None. What any of them was chosen on is pool, for every method.
+            reading: how answers are read; the default reading if None.
             note: told what is being read, for people who wait.
         """
         self.root = root
@@ -65,6 +76,7 @@ class Evidence:
         self.gate_names = gates
         self.trajectory = trajectory
         self._calibrations = calibrations
+        self.reading = reading or AnswerReading()
         self.unsafe_code = unsafe_code
         self.note = note
 
@@ -84,12 +96,12 @@ class Evidence:
     @cached_property
     def _all_runs(self) -> list[Run]:
         # Recorded steps of a live run are no full decodes; its results are among the live ones.
-        runs = (open_run(folder) for folder in find_runs(self.root))
+        runs = (open_run(folder, self.reading) for folder in find_runs(self.root))
         return [run for run in runs if len(run) and "method" not in run.manifest.identity]
 
     @cached_property
     def _all_live(self) -> list[LiveRun]:
-        runs = (open_live(folder) for folder in find_live(self.root))
+        runs = (open_live(folder, self.reading) for folder in find_live(self.root))
         return [run for run in runs if run.table().num_rows]
 
     @cached_property
@@ -99,9 +111,11 @@ class Evidence:
         One with a speedup before one without, then the one of most decodes, then the newest.
         """
         frame = pl.DataFrame(read_timings(self.root))
-        cohorts = [cohort_key(json.loads(identity)) for identity in frame["identity"]]
+        identities = [json.loads(identity) for identity in frame["identity"]]
+        methods = [label_under(identity, self.reading) for identity in identities]
         frame = frame.with_columns(
-            cohort=pl.Series(cohorts, dtype=pl.String()),
+            cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
+            method=pl.Series(methods, dtype=pl.String()),
             timed=pl.format("{}×{}", "n", "passes"),
             cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
         )
@@ -163,16 +177,14 @@ class Evidence:
     @cached_property
     def _sources(self) -> pl.DataFrame:
         """Every method on every held-out example, from every source. See `OUTCOMES`."""
-        recorded = self._per_run(
-            self.runs, OUTCOMES, "reading", lambda run: recorded_outcomes(run, self.pools)
-        )
+        recorded = self._per_run(self.runs, OUTCOMES, "reading", self._recorded)
         replayed = self._per_run(
             self.runs,
             OUTCOMES,
             "replaying and grading",
             lambda run: self._replayed(run, self.gates(run)),
         )
-        live = [live_outcomes(run, self.pools) for run in self.live]
+        live = [live_outcomes(run, self.pools, unsafe_code=self.unsafe_code) for run in self.live]
         frame = pl.concat([recorded, replayed, *live])
         return _shown(frame, "cohort", "method", "how", "trajectory")
 
@@ -224,7 +236,8 @@ class Evidence:
     @cached_property
     def wino_totals(self) -> pl.DataFrame:
         """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
-        recorded = [open_run(live.folder) for live in self.live if _is_recorded_wino(live)]
+        folders = [live.folder for live in self.live if _is_recorded_wino(live)]
+        recorded = [open_run(folder, self.reading) for folder in folders]
         swept = self._per_run(
             recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
         )
@@ -285,6 +298,9 @@ class Evidence:
 
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
+
+    def _recorded(self, run: Run) -> pl.DataFrame:
+        return recorded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
 
     def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
         return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)

@@ -133,7 +133,7 @@ class RegionSignals(NamedTuple):
 
 def region_signals(run: Run) -> Iterator[RegionSignals]:
     """What stands where a margin gate looks, part by part; defined at every step."""
-    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length)
+    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length, run.reading)
     for part in run.parts:
         for numbers, cells in run.read_batches(part):
             means = (

@@ -53,7 +53,7 @@ class Tally:
         self.lines += 1
         self.passes += decoded.steps + full_block_passes(line, decoded) == line["passes"]
         self.tokens += decoded.ids.tolist() == line["final_ids"]
-        if line["commit_step"] is not None:
+        if line.get("commit_step") is not None:
             self.with_commits += 1
             self.commits += decoded.commit_step.tolist() == line["commit_step"]
 
@@ -119,9 +119,7 @@ def reproduce(line: Line) -> Decoded:
 def run(
     denoiser: Denoiser, prompt: Any, shape: Shape, method: LiveMethod, gate: Any = None
 ) -> Decoded:
-    return decode(
-        denoiser, prompt, shape, rule=method.rule, gate=gate, forward=method.forward
-    )
+    return decode(denoiser, prompt, shape, rule=method.rule, gate=gate, forward=method.forward)
 
 
 def compare(lines: Iterator[Line]) -> dict[tuple[str, ...], Tally]:

@@ -5,9 +5,9 @@
     python benchmarks/same_numbers.py compare before.json after.json
 
 Records and runs a fixed set of examples of all three families on the embedded model, replays,
-calibrates, reports and draws, and stores what these commands say: exits, answers, steps, grades and
-the data of every figure. Clock times, file sizes and folders are left out. `compare` prints how many
-values agree, names those that do not, and ends with exit code 1 if there are any.
+calibrates, reports and draws, and stores what these commands say: exits, answers, steps, grades
+and the data of every figure. Clock times, file sizes and folders are left out. `compare` prints
+how many values agree, names those that do not, and ends with exit code 1 if there are any.
 """
 
 import argparse
@@ -37,9 +37,12 @@ def commands() -> Iterator[tuple[str, str]]:
         methods = " ".join(f"--method {name}" for name in METHODS)
         yield f"run {task}", f"run {methods} --task {task} --n 5 --skip 40 --json"
     yield "run c4 H=2", "run --method c4 --task gsm8k --n 5 --skip 40 --set H=2 --json"
-    yield "replay", (
-        "replay --gate cvee --gate prophet --gate sched --gate stability --gate oracle "
-        "--out decisions.parquet --json"
+    yield (
+        "replay",
+        (
+            "replay --gate cvee --gate prophet --gate sched --gate stability --gate oracle "
+            "--out decisions.parquet --json"
+        ),
     )
     yield "calibrate", "calibrate --gamma 1,2 --json"
     yield "calibrate risk", "calibrate --risk 0.5 --delta 0.4 --out risk.json --json"

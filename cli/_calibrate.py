@@ -10,6 +10,7 @@ from rich.table import Table
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
 
@@ -47,6 +48,8 @@ def calibrate_command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter and its values, tau=0.5:0.9:0.1")
     ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     pool: Annotated[
         int | None,
         typer.Option(
@@ -88,8 +91,10 @@ def calibrate_command(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     tasks = task or _default_tasks(runs, model)
+    read_as = choose_reading(reading, ending)
     with status("reading signals"):
-        splits = split_runs(choose_runs(runs, tasks, model), pool, unsafe_code=unsafe_code)
+        chosen = choose_runs(runs, tasks, model, read_as)
+        splits = split_runs(chosen, pool, unsafe_code=unsafe_code)
         result = calibrate(grid, [split.pool for split in splits], promise)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
@@ -97,7 +102,8 @@ def calibrate_command(
         typer.echo(json.dumps(summary(result, splits, held_out)))
     else:
         show_calibration(result, splits, held_out)
-        typer.echo(f"frozen in {out}{_taken_for_pool(splits, out, runs)}")
+        frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
+        typer.echo("\n".join(filter(None, [reading_note(read_as), frozen])))
 
 
 def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:

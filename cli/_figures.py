@@ -9,6 +9,7 @@ import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import show
 from c4.errors import RunError
 
@@ -62,6 +63,8 @@ def figures_command(
         list[Path] | None,
         typer.Option(help="More files of `c4 calibrate` than those here and in --runs."),
     ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
@@ -77,6 +80,7 @@ def figures_command(
             runs,
             tasks=task,
             model=model,
+            reading=choose_reading(reading, ending),
             unsafe_code=unsafe_code,
             note=note,
             trajectory=trajectory,

@@ -17,6 +17,7 @@ from c4.record._format import (
     LIVE,
     TRAJECTORIES,
     Manifest,
+    Part,
     list_parts,
     live_folder,
     open_part,
@@ -34,7 +35,17 @@ from c4.record._live import (
     open_live,
     summarise_live,
 )
-from c4.record._methods import METHODS, RULES, LiveMethod, Method, make_rule, rule_settings
+from c4.record._methods import (
+    METHODS,
+    RULES,
+    Choices,
+    LiveMethod,
+    Method,
+    label_under,
+    make_rule,
+    reading_words,
+    rule_settings,
+)
 from c4.record._parameters import Checked, parameter, typed_parameters
 from c4.record._plan import (
     Plan,
@@ -72,6 +83,7 @@ __all__ = [
     "Cells",
     "Checked",
     "Choice",
+    "Choices",
     "CommitRule",
     "Commits",
     "Decoded",
@@ -88,6 +100,7 @@ __all__ = [
     "Method",
     "Observer",
     "Origin",
+    "Part",
     "Plan",
     "Predictor",
     "RecordConfig",
@@ -111,6 +124,7 @@ __all__ = [
     "encode_table",
     "find_live",
     "find_runs",
+    "label_under",
     "list_parts",
     "live_folder",
     "load_planned",
@@ -124,6 +138,7 @@ __all__ = [
     "plan_live",
     "plan_recording",
     "read_timings",
+    "reading_words",
     "regrade",
     "rule_settings",
     "run_folder",

@@ -22,7 +22,7 @@ from c4.replay._registry import make_gate
 from c4.replay._replay import split_decisions
 from c4.replay._signals import Floats, Longs
 from c4.replay._split import RunSplit
-from c4.tasks import Family
+from c4.tasks import AnswerReading, Family
 
 NOT_OURS = "not a file that `c4 calibrate` wrote"
 
@@ -232,6 +232,7 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
     frozen = {
         "gate": calibration.grid.gate,
         "parameters": calibration.parameters,
+        "reading": asdict(splits[0].pool.run.reading),
         "statement": calibration.statement,
         "promise": asdict(calibration.promise),
         "grid": {name: list(values) for name, values in calibration.grid.values.items()},
@@ -257,12 +258,23 @@ class FrozenSetting:
     file: str
     gate: str
     parameters: Mapping[str, Value]
+    reading: AnswerReading
+    """How answers were read when it was chosen; it promises nothing under another reading."""
     pool: Sequence[PoolShare]
 
     @property
     def label(self) -> str:
         """What its decisions go by."""
         return f"{self.gate} ({self.file})"
+
+    def check_reading(self, reading: AnswerReading) -> None:
+        """Refuse to use the setting under another reading than it was chosen under."""
+        if reading != self.reading:
+            raise ConfigError(
+                f"{self.file} was chosen under --reading {self.reading.style} --ending "
+                f"{self.reading.ending}, and {reading.style} and {reading.ending} are asked for; "
+                "leave these options out, or calibrate with them"
+            )
 
     def make(self, family: Family) -> Gate:
         return make_gate(self.gate, family, **self.parameters)
@@ -286,7 +298,8 @@ def load_calibration(path: Path) -> FrozenSetting:
             raise TypeError(f"it holds a {type(frozen).__name__}")
         gate, parameters, statement = (frozen[k] for k in ("gate", "parameters", "statement"))
         pool = read_shares(frozen["pool"])
-        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), pool)
+        reading = AnswerReading.parse(**frozen["reading"])
+        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
     except KeyError as error:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except (OSError, ValueError, TypeError) as error:

@@ -6,7 +6,7 @@ only one part of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from c4.errors import ConfigError, unknown_name
 from c4.record import (
     METHODS,
     RULES,
+    Choices,
     ExitGate,
     Forward,
     LiveMethod,
@@ -24,6 +25,7 @@ from c4.record import (
     make_rule,
     plan_decode,
     plan_live,
+    reading_words,
     rule_settings,
     typed_parameters,
 )
@@ -32,7 +34,7 @@ from c4.replay._candidates import CandidateReader
 from c4.replay._gates import GATES, Gate
 from c4.replay._live import LiveGate
 from c4.replay._registry import make_gate
-from c4.tasks import Shape, Task
+from c4.tasks import AnswerReading, Shape, Task
 
 FORWARD = "forward"
 """The part of every method that is neither rule nor gate."""
@@ -94,7 +96,7 @@ def choose_live(config: RecordConfig, choice: MethodChoice) -> tuple[Plan, list[
         check_method(name)
     base = plan_decode(config)
     dream = base.checkpoint.model_type.lower() == "dream"
-    methods = resolve_methods(choice, base.task, dream=dream)
+    methods = resolve_methods(choice, base.task, config.reading, dream=dream)
     for method in methods:
         method.rule.check(base.shape, shift=dream)
     return base, methods
@@ -106,25 +108,34 @@ def check_method(name: str) -> None:
         raise unknown_name("method", name, METHODS)
 
 
-def resolve_methods(choice: MethodChoice, task: Task, *, dream: bool = False) -> list[LiveMethod]:
+def resolve_methods(
+    choice: MethodChoice, task: Task, reading: AnswerReading | None = None, *, dream: bool = False
+) -> list[LiveMethod]:
     """The chosen methods with every parameter: the paper's, the calibration's, the user's."""
+    reading = reading or AnswerReading()
     if choice.label is not None and len(choice.methods) != 1:
         raise ConfigError(f"--label {choice.label} names one method; {len(choice.methods)} chosen")
     settings = [Setting.parse(text) for text in choice.settings]
     _check_taken(choice.methods, settings)
-    frozen = _frozen(choice)
+    frozen = _frozen(choice, reading)
     resolved = []
     for name in choice.methods:
         method = METHODS[name]
         changes = _changes(name, settings)
         if method.gate is not None:
             changes[method.gate] = frozen.get(method.gate, {}) | changes.get(method.gate, {})
-        resolved.append(_resolve(name, changes, task, dream, choice.label))
+        method_now = _resolve(name, changes, task, dream, reading)
+        label = _checked_label(choice.label, method_now.label)
+        resolved.append(replace(method_now, label=label))
     return resolved
 
 
 def _resolve(
-    name: str, changes: Mapping[str, Mapping[str, Any]], task: Task, dream: bool, label: str | None
+    name: str,
+    changes: Mapping[str, Mapping[str, Any]],
+    task: Task,
+    dream: bool,
+    reading: AnswerReading,
 ) -> LiveMethod:
     method = METHODS[name]
     paper = rule_settings(method, task, dream=dream)
@@ -134,20 +145,19 @@ def _resolve(
     changed |= _changed(FORWARD, forward, Forward())
     if method.gate is None:
         return LiveMethod(
-            label=_checked_label(label, _label(name, method, changed)),
-            rule_name=method.rule,
-            rule=rule,
-            forward=forward,
+            label=_label(name, method, changed), rule_name=method.rule, rule=rule, forward=forward
         )
     gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
     changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
+    words = [_label(name, method, changed), *reading_words(reading, AnswerReading())]
     return LiveMethod(
-        label=_checked_label(label, _label(name, method, changed)),
+        label=",".join(words),
         rule_name=method.rule,
         rule=rule,
         gate_name=method.gate,
         gate_settings=asdict(gate),
-        make_gate=LiveGates(gate),
+        make_gate=LiveGates(gate, reading),
+        reading=reading,
         forward=forward,
     )
 
@@ -161,9 +171,13 @@ class LiveGates:
     """
 
     gate: Gate
+    reading: AnswerReading
 
-    def __call__(self, task: Task, vocabulary: Vocabulary, shape: Shape) -> ExitGate:
-        return LiveGate(self.gate, shape, CandidateReader(task, vocabulary, shape.length))
+    def __call__(
+        self, task: Task, vocabulary: Vocabulary, shape: Shape, choices: Choices
+    ) -> ExitGate:
+        reader = CandidateReader(task, vocabulary, shape.length, self.reading)
+        return LiveGate(self.gate, shape, reader, choices)
 
 
 def parts_of(method: Method) -> list[str]:
@@ -219,11 +233,12 @@ def _value(wanted: Any, setting: Setting) -> Any:
         raise ConfigError(f"--set {setting.text}: {setting.name} is a number") from None
 
 
-def _frozen(choice: MethodChoice) -> dict[str, dict[str, Any]]:
+def _frozen(choice: MethodChoice, reading: AnswerReading) -> dict[str, dict[str, Any]]:
     """The calibrated parameters, under the name of their gate."""
     if choice.calibration is None:
         return {}
     frozen = load_calibration(choice.calibration)
+    frozen.check_reading(reading)
     if not any(METHODS[name].gate == frozen.gate for name in choice.methods):
         raise ConfigError(
             f"{choice.calibration} is about {frozen.gate}, and no chosen method has it"

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from c4.record import BoolArray, Run
 from c4.replay._cache import RunSignals
 from c4.replay._candidates import filled_predictions
+from c4.replay._grader import Grader
 from c4.replay._grid import at_exit
-from c4.replay._replay import Grader
 from c4.replay._signals import NONE, Ints, Signals
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, get_task
 
@@ -69,7 +69,7 @@ class Cohort:
         """Grades of programs: every distinct text of the exits asked for is run once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
-        grader = Grader(get_task(self.run.task), self.unsafe_code)
+        grader = Grader(self.run, self.unsafe_code)
         correct = np.zeros(steps.shape, dtype=np.bool_)
         for trajectory in self.run:
             i = place.get(trajectory.row.trajectory)
@@ -77,8 +77,8 @@ class Cohort:
                 continue
             filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
             for step in np.unique(steps[:, i]).tolist():
-                text = self.run.vocabulary.text(filled[step - 1].tolist())
-                correct[steps[:, i] == step, i] = grader.correct(trajectory.row, text)
+                ids = filled[step - 1].tolist()
+                correct[steps[:, i] == step, i] = grader.correct(trajectory.row, ids)
         return correct
 
 

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 
 from c4.tasks._sandbox import Verdict, require_isolation, run_program
-from c4.tasks._task import Example, Family, Task
+from c4.tasks._task import AnswerReading, Example, Family, ReadingStyle, Task
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,16 @@ def check_can_grade(task: Task, *, unsafe_code: bool = False) -> None:
         require_isolation()
 
 
-def grade(task: Task, example: Example, text: str, *, unsafe_code: bool = False) -> Grade:
+def grade(
+    task: Task,
+    example: Example,
+    text: str,
+    *,
+    style: ReadingStyle = AnswerReading.style,
+    unsafe_code: bool = False,
+) -> Grade:
     """Exact match after the task's normalisation; for code, its tests, run in the sandbox."""
-    found = task.extract(text)
+    found = task.extractor(style)(text, example.choices)
     if found is None:
         return Grade(None, correct=False)
     if task.family is not Family.CODE:

@@ -88,7 +88,7 @@ def candidates_of(run, trajectory):
     read = []
     for row in filled:
         end = run.vocabulary.ending(row.tolist())
-        found = TASKS[run.task].extract(run.vocabulary.spell(row.tolist()[start : max(start, end)]))
+        found = TASKS[run.task].extract(run.text(row.tolist()[start : max(start, end)]))
         read.append(found.value if found else None)
     return read
 

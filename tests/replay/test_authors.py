@@ -1,4 +1,4 @@
-"""What the authors' programs did is what c4 does; `benchmarks/bench_authors.py` looks at all of it."""
+"""c4 decodes as the authors' programs did; `benchmarks/bench_authors.py` tries every line."""
 
 import importlib.util
 from pathlib import Path

@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import fields
+from dataclasses import asdict, fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +23,7 @@ from c4.replay import (
 from c4.replay._calibrate import pareto_front
 from c4.replay._grid import DEFAULT_RANGES, at_exit, grid_exits, parse_values
 from c4.replay._pool import choose
+from c4.tasks import AnswerReading
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,7 @@ def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
 
 
 FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
+FROZEN |= {"reading": asdict(AnswerReading())}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 
@@ -9,7 +10,7 @@ from c4.errors import ConfigError
 from c4.record import CCTC, KLASS, METHODS, WINO, Schedule, SlowFast, Threshold
 from c4.replay import GATES, MethodChoice, resolve_methods
 from c4.replay._registry import SAMPLERS
-from c4.tasks import TASKS
+from c4.tasks import TASKS, AnswerReading
 
 
 def resolve(method, *settings, task="gsm8k", dream=False, **options):
@@ -160,6 +161,7 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
     path = tmp_path / "cvee.json"
     frozen = {"gate": "cvee", "parameters": {"tau": 0.6, "gamma": 1.0}, "statement": "", "pool": []}
+    frozen["reading"] = asdict(AnswerReading())
     path.write_text(json.dumps(frozen))
     c4 = resolve("c4", "gamma=3", calibration=path)
     assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}

@@ -75,7 +75,7 @@ def test_decisions_are_those_of_the_filled_buffer(runs):
         half, never = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).to_dicts()
         filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
         assert (half["fired"], half["steps"]) == (True, 12)
-        assert half["text"] == run.vocabulary.text(filled[11].tolist())
+        assert half["text"] == run.text(filled[11].tolist())
         given = grade(TASKS["gsm8k"], trajectory.row.example, half["text"])
         assert (half["answer"], half["correct"]) == (given.answer, given.correct)
         assert (never["fired"], never["steps"]) == (False, 24)
@@ -199,7 +199,7 @@ def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
     assert len(list_parts(run.folder / "signals")) == 1
 
 
-def always_x(text):
+def always_x(text, choices=()):
     return Candidate("x", 0, len(text))
 
 
@@ -218,7 +218,8 @@ def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkey
 
 def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
     run = run_of(runs, "gsm8k")
-    source = "from c4.tasks import Candidate\ndef own(text): return Candidate('{}', 0, len(text))\n"
+    source = "from c4.tasks import Candidate\ndef own(text, choices=()):\n"
+    source += "    return Candidate('{}', 0, len(text))\n"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits within a second
     for value in ("before", "after"):
