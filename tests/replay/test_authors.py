@@ -24,19 +24,24 @@ def kinds():
     """The lines by method and settings, task and block."""
     found = {}
     for line in authors.read_lines(authors.AUTHORS):
-        key = (line["method"], str(line["settings"]), line.get("task", "dream"), line["block"])
+        settings = ",".join(f"{name}={value}" for name, value in line["settings"].items())
+        key = f"{line['method']} {settings} {line.get('task', 'dream')} {line['block']}"
         found.setdefault(key, []).append(line)
     return found
 
 
-@pytest.mark.parametrize(("kind", "lines"), kinds().items(), ids=str)
-def test_the_authors_decodes_are_reproduced(kind, lines):
-    (tally,) = authors.compare(iter(lines[::EVERY])).values()
-    assert tally.whole, tally
+KINDS = kinds()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_authors_decodes_are_reproduced(kind):
+    (tally,) = authors.compare(iter(KINDS[kind][::EVERY])).values()
+    assert tally.differ == 0
+    assert tally.ties <= 1
 
 
 def test_a_different_decode_is_noticed():
     line = next(authors.read_lines(authors.AUTHORS))
     for change in ({"passes": line["passes"] + 1}, {"final_ids": [*line["final_ids"][:-1], 1]}):
         (tally,) = authors.compare(iter([line | change])).values()
-        assert not tally.whole
+        assert tally.differ == 1
