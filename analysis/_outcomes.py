@@ -9,7 +9,7 @@ from c4.analysis._cohorts import cohort_columns
 from c4.analysis._names import in_order
 from c4.analysis._paired import past_tolerance
 from c4.record import LiveRun, Origin, Run
-from c4.replay import SET_ASIDE, Gate, Grader, Pools, replay
+from c4.replay import SET_ASIDE, Gate, Pools, ReplayGrader, replay
 from c4.tasks import Shape
 
 OUTCOMES = pl.Schema(
@@ -43,7 +43,7 @@ def recorded_outcomes(
     run: Run, pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """The full decodes of a recording: the baseline."""
-    grader = Grader(run, unsafe_code)
+    grader = ReplayGrader(run, unsafe_code)
     rows = []
     for row in run.rows():
         answer, correct = grader.own(row)
@@ -96,7 +96,7 @@ def live_outcomes(
         "committed_by",
     ]
     frame = pl.DataFrame(live.table().select(wanted))
-    grader = Grader(live, unsafe_code)
+    grader = ReplayGrader(live, unsafe_code)
     grades = [grader.own(row) for row in live.rows()]
     frame = frame.hstack(pl.DataFrame(grades, schema=GRADED, orient="row"))
     settings = {key: identity.get(key) for key in ("rule", "gate")}

@@ -14,7 +14,7 @@ from c4.replay import (
     CVEE,
     NONE,
     Gate,
-    Grader,
+    ReplayGrader,
     RunSignals,
     filled_predictions,
     load_signals,
@@ -201,7 +201,7 @@ def _buffer(
     n = max(1, len(traced.token_starts))  # an empty text still has a row to say so
     starts = [*traced.token_starts, len(traced.text)] if traced.token_starts else [0, 0]
     try:
-        correct = Grader(run, unsafe_code).correct(row, ids.tolist())
+        correct = ReplayGrader(run, unsafe_code).correct(row, ids.tolist())
     except SandboxError:
         correct = None
     return pl.DataFrame(

@@ -25,7 +25,7 @@ from c4.record import (
     plan_recording,
     start_recording,
 )
-from c4.replay import Grader, MethodChoice, make_gate, plan_methods, replay
+from c4.replay import MethodChoice, ReplayGrader, make_gate, plan_methods, replay
 from c4.tasks import TASKS, AnswerReading, Ending, get_task
 
 TOLERANCE = 2.0
@@ -107,9 +107,9 @@ def replayed(run: Run, wanted: set[int], unsafe_code: bool) -> Measured:
 def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
     """C4 live, beside the recorded full decode."""
     live = open_live(plan.folder, run.reading)
-    full = {row.trajectory: Grader(run, unsafe_code).own(row) for row in run.rows()}
+    full = {row.trajectory: ReplayGrader(run, unsafe_code).own(row) for row in run.rows()}
     rows = [row for row in live.rows() if row.trajectory in wanted]
-    grades = [Grader(live, unsafe_code).own(row) for row in rows]
+    grades = [ReplayGrader(live, unsafe_code).own(row) for row in rows]
     pairs = [(grade, full[row.trajectory]) for grade, row in zip(grades, rows, strict=True)]
     return Measured(
         task=run.task,

@@ -10,6 +10,7 @@ import typer
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._record import render
+from c4.tasks import Grader
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
@@ -23,6 +24,7 @@ Examples:
     c4 grade runs/live/model=llada/task=humaneval/method=c4
 
     c4 grade runs/model=tiny/task=math --reading plain --ending skip
+    c4 grade runs/model=llada/task=math --all --grader math-verify
 """
 
 
@@ -33,6 +35,13 @@ def grade_command(
     ] = False,
     reading: ReadingOption = None,
     ending: EndingOption = None,
+    grader: Annotated[
+        Grader,
+        typer.Option(
+            help="What to ask where an answer is not written as the gold one is; math-verify "
+            "needs pip install 'c4-dlm[math]'."
+        ),
+    ] = Grader.EXACT,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
@@ -42,7 +51,10 @@ def grade_command(
 
     read_as = choose_reading(reading, ending)
     with progress(f"grading {run}", total=len(open_any(run))) as advance:
-        for _ in regrade(run, read_as, everything=everything, unsafe_code=unsafe_code):
+        grades = regrade(
+            run, read_as, everything=everything, grader=grader, unsafe_code=unsafe_code
+        )
+        for _ in grades:
             advance()
     summary = summarise(run, reading=read_as)
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))

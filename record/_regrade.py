@@ -6,7 +6,7 @@ from pathlib import Path
 
 from c4.record._live import open_any
 from c4.record._store import RunWriter
-from c4.tasks import AnswerReading, Grade, check_can_grade, get_task, grade
+from c4.tasks import AnswerReading, Grade, Grader, check_can_grade, get_task, grade
 
 ROWS_AT_A_TIME = 32
 """After how many rows the grades are made safe: programs take long to run."""
@@ -17,6 +17,7 @@ def regrade(
     reading: AnswerReading | None = None,
     *,
     everything: bool = False,
+    grader: Grader = Grader.EXACT,
     unsafe_code: bool = False,
 ) -> Iterator[Grade]:
     """Grade a recording or a live run under a reading; yields each grade, and keeps all.
@@ -25,7 +26,7 @@ def regrade(
         everything: grade again what has a grade under the reading already.
     """
     task = get_task(open_any(folder, reading).task)
-    check_can_grade(task, unsafe_code=unsafe_code)
+    check_can_grade(task, unsafe_code=unsafe_code, grader=grader)
     with RunWriter(folder) as writer:
         run = open_any(folder, reading)
         rows = (row for row in run.rows() if everything or row.correct is None)
@@ -38,6 +39,7 @@ def regrade(
                         row.example,
                         run.text(row.final_ids),
                         style=run.reading.style,
+                        grader=grader,
                         unsafe_code=unsafe_code,
                     )
                     yield given[row.trajectory]

@@ -36,7 +36,7 @@ from c4.replay._gates import (
     require_live,
     stabilization_step,
 )
-from c4.replay._grader import Grader
+from c4.replay._grader import ReplayGrader
 from c4.replay._grid import Grid, grid_exits, make_grid, parse_value
 from c4.replay._live import LiveGate
 from c4.replay._methods import MethodChoice, choose_live, plan_methods, resolve_methods
@@ -64,7 +64,6 @@ __all__ = [
     "FixedProgress",
     "FrozenSetting",
     "Gate",
-    "Grader",
     "Grid",
     "LiveGate",
     "LiveSignals",
@@ -74,6 +73,7 @@ __all__ = [
     "Pools",
     "Promise",
     "Prophet",
+    "ReplayGrader",
     "RunSignals",
     "RunSplit",
     "SchED",

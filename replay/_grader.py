@@ -6,7 +6,7 @@ from c4.record import LiveRow, LiveRun, Run, TrajectoryRow
 from c4.tasks import Grade, get_task, grade
 
 
-class Grader:
+class ReplayGrader:
     """Grades texts of a run under its reading, each distinct one once: programs are slow to run."""
 
     def __init__(self, run: Run | LiveRun, unsafe_code: bool) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from c4.record import BoolArray, Run
 from c4.replay._cache import RunSignals
 from c4.replay._candidates import filled_predictions
-from c4.replay._grader import Grader
+from c4.replay._grader import ReplayGrader
 from c4.replay._grid import at_exit
 from c4.replay._signals import NONE, Ints, Signals
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, get_task
@@ -56,7 +56,8 @@ class Cohort:
     @cached_property
     def _right(self) -> BoolArray:
         """Whether the answer at each step is the target. (n, T)"""
-        targets = {row.trajectory: row.target for row in self.run.rows()}
+        task, style = get_task(self.run.task), self.run.reading.style
+        targets = {row.trajectory: task.gold(row.example, style) for row in self.run.rows()}
         number = [
             values.index(targets[index]) if targets[index] in values else NONE - 1
             for index, values in zip(
@@ -69,7 +70,7 @@ class Cohort:
         """Grades of programs: every distinct text of the exits asked for is run once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
-        grader = Grader(self.run, self.unsafe_code)
+        grader = ReplayGrader(self.run, self.unsafe_code)
         correct = np.zeros(steps.shape, dtype=np.bool_)
         for trajectory in self.run:
             i = place.get(trajectory.row.trajectory)

@@ -11,7 +11,7 @@ from c4.record import Cells, Run, RunPart, TokenArray, TrajectoryRow
 from c4.replay._cache import RunSignals, load_signals
 from c4.replay._candidates import filled_predictions
 from c4.replay._gates import Gate, ask, exit_step, stabilization_step, wants_cells
-from c4.replay._grader import Grader
+from c4.replay._grader import ReplayGrader
 from c4.replay._signals import NONE, Signals
 
 DECISIONS = pl.Schema(
@@ -52,7 +52,7 @@ def replay(
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
     for part, signals in zip(run.parts, load_signals(run), strict=True):
-        yield _replay_part(run, part, signals, gates, Grader(run, unsafe_code))
+        yield _replay_part(run, part, signals, gates, ReplayGrader(run, unsafe_code))
 
 
 class PartExits:
@@ -87,7 +87,7 @@ class _Trajectory:
 
 
 def _replay_part(
-    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: Grader
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
     settled = stabilization_step(signals.signals)
@@ -118,7 +118,7 @@ def _decide(
     i: int,
     exit_at: int,
     settled: int,
-    grader: Grader,
+    grader: ReplayGrader,
 ) -> dict[str, Any]:
     """The outcome of leaving at a step; 0 stays to the end."""
     row = trajectory.row

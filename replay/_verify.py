@@ -7,7 +7,7 @@ from c4.record import Decoded, ExitGate, Run, TrajectoryRow
 from c4.replay._cache import load_signals
 from c4.replay._candidates import CandidateReader, filled_predictions
 from c4.replay._gates import Gate
-from c4.replay._grader import Grader
+from c4.replay._grader import ReplayGrader
 from c4.replay._live import LiveGate
 from c4.replay._replay import PartExits
 from c4.tasks import get_task
@@ -38,7 +38,7 @@ def verify(
     """Compare exit step, every token after the fill and the grade, for each gate."""
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
-    grader = Grader(run, unsafe_code)
+    grader = ReplayGrader(run, unsafe_code)
     for part, signals in zip(run.parts, load_signals(run), strict=True):
         exits = PartExits(gates, signals)
         for i, recorded in enumerate(run.read(part)):

@@ -6,7 +6,7 @@ and grading are the same code for all three. Knows nothing of models or tokens: 
 and character spans out.
 """
 
-from c4.tasks._grade import Grade, check_can_grade, grade
+from c4.tasks._grade import Grade, Grader, check_can_grade, grade
 from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, Sample, SampleSet, load_samples
 from c4.tasks._registry import TASKS, get_task
 from c4.tasks._sandbox import Isolation, isolation
@@ -34,6 +34,7 @@ __all__ = [
     "Extractor",
     "Family",
     "Grade",
+    "Grader",
     "Isolation",
     "ReadingStyle",
     "Sample",

@@ -1,11 +1,12 @@
-"""Extractors: find the answer in a text, as a normal form and a character span.
+"""The plain readings, the paper's: find the answer in a text, as a normal form and its characters.
 
 Pure functions of the text. They run at every denoising step, on text that is still half
-noise, so they must be total: any string gives a candidate or None, never an error.
+noise, so they must be total (any string gives a candidate or None, never an error) and linear in
+its length. The careful readings, which know more of how models write, are in `_careful_….py`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from c4.tasks._task import Candidate
@@ -14,11 +15,18 @@ BROKEN = "\N{REPLACEMENT CHARACTER}"
 """What half a character decodes to. The rest of it may turn it into anything."""
 
 LETTER = re.compile(r"(?<![\w'’])[A-M](?![\w'’])")
-NUMBER = re.compile(r"-?[$0-9.,]*[0-9][$0-9.,]*")
+NUMBER_CHARACTERS = "$0123456789.,"
+DIGITS = "0123456789"
+NUMBER = re.compile(r"-?[$0-9.,]+")
+"""What may be a number: it is one only if it holds a digit."""
 BOXED = re.compile(r"\\boxed\s*\{")
+BRACE = re.compile(r"[{}]")
+FRACTION = re.compile(r"\\[dt]?frac(?![a-zA-Z])")
+BRACKET_OR_LINE_END = re.compile(r"[()\[\]{}\n]")
 FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]", re.MULTILINE)
 TOP_LEVEL = re.compile(r"^\S", re.MULTILINE)
 FENCE = re.compile(r"^```.*\n?", re.MULTILINE)
+NO_DIGIT = re.compile(r"[^0-9]*")
 THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 PLAIN_NUMBER = re.compile(r"(-?)(\d*)(?:\.(\d*))?")
 # A double backslash is a line break, not half of a spacing command.
@@ -34,20 +42,29 @@ def first_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     return Candidate(match[0], match.start(), end, settled=text[end : end + 1] not in ("", BROKEN))
 
 
+def numbers_in(text: str) -> Iterator[str]:
+    """Every number of a text, in its dress."""
+    return (found for found in NUMBER.findall(text) if not NO_DIGIT.fullmatch(found))
+
+
 def last_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """The last number, currency signs and separators allowed inside it."""
-    matches = list(NUMBER.finditer(text))
-    if not matches:
+    digit = max(map(text.rfind, DIGITS))
+    if digit < 0:
         return None
-    last = matches[-1]
+    start = len(text[:digit].rstrip(NUMBER_CHARACTERS))
+    start -= text[start - 1 : start] == "-"
+    end = len(text) - len(text[digit:].lstrip(NUMBER_CHARACTERS))
     # At the very front, more of the number, or its sign, may come before it.
-    return Candidate(normal_number(last[0]), last.start(), last.end(), settled=last.start() > 0)
+    return Candidate(normal_number(text[start:end]), start, end, settled=start > 0)
 
 
 def last_boxed(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     r"""The contents of the last `\boxed{…}` whose braces balance; else the last number."""
-    for match in reversed(list(BOXED.finditer(text))):
-        end = _closing_brace(text, match.end())
+    boxes = list(BOXED.finditer(text))
+    closing = closing_braces(text) if boxes else {}
+    for match in reversed(boxes):
+        end = closing.get(match.end() - 1)
         value = "" if end is None else normal_latex(text[match.end() : end])
         if end is not None and value:  # an empty box holds no answer
             return Candidate(value, match.end(), end, settled=True)
@@ -61,7 +78,7 @@ def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     if head is None:
         return None
     end, settled = len(text), False
-    line_end = text.find("\n", _signature_end(text, head.end()))
+    line_end = text.find("\n", signature_end(text, head.end()))
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
         end, settled = after.start(), after[0] != BROKEN
     end = len(text[:end].rstrip())
@@ -85,8 +102,8 @@ def normal_number(text: str) -> str:
 def normal_latex(text: str) -> str:
     r"""Spacing, `\left`/`\right` and `$` dropped, `\frac65` written `\frac{6}{5}`."""
     bare = LATEX_NOISE.sub("", text).rstrip(".")
-    bare = _braced_fractions(bare)
-    is_number = NUMBER.fullmatch(bare) is not None
+    bare = braced_fractions(bare)
+    is_number = NUMBER.fullmatch(bare) is not None and not NO_DIGIT.fullmatch(bare)
     return normal_number(bare) if is_number else bare
 
 
@@ -96,48 +113,63 @@ def normal_code(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _signature_end(text: str, start: int) -> int:
+def closing_braces(text: str) -> dict[int, int]:
+    """Where each opening brace is closed; those that never are have no entry."""
+    closing, opened = {}, []
+    for brace in BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            closing[opened.pop()] = brace.start()
+    return closing
+
+
+def signature_end(text: str, start: int) -> int:
     """Where the brackets of a function's head close; a head may run over several lines."""
     depth = 0
-    for i in range(start, len(text)):
-        depth += (text[i] in "([{") - (text[i] in ")]}")
-        if depth == 0 and text[i] in ")\n":
-            return i
+    for mark in BRACKET_OR_LINE_END.finditer(text, start):
+        depth += (mark[0] in "([{") - (mark[0] in ")]}")
+        if depth == 0 and mark[0] in ")\n":
+            return mark.start()
     return len(text)
 
 
-def _closing_brace(text: str, start: int) -> int | None:
-    """Where the brace opened just before `start` closes."""
-    depth = 1
-    for i in range(start, len(text)):
-        depth += (text[i] == "{") - (text[i] == "}")
-        if depth == 0:
-            return i
-    return None
-
-
-def _braced_fractions(text: str) -> str:
+def braced_fractions(text: str) -> str:
     """Every fraction with both arguments in braces. Arguments are one character or a group."""
-    pieces = []
-    at = 0
-    for head in re.finditer(r"\\[dt]?frac(?![a-zA-Z])", text):
-        if head.start() < at:
-            continue  # inside an argument already taken whole
-        first = _argument(text, head.end())
-        second = first and _argument(text, first[1])
+    if not FRACTION.search(text):
+        return text
+    closing = closing_braces(text)
+    edits: list[tuple[int, int, str]] = []
+    limits = [len(text)]  # a fraction inside an argument cannot reach out of it
+    for head in FRACTION.finditer(text):
+        while head.start() >= limits[-1] and len(limits) > 1:
+            limits.pop()
+        first = _argument(text, head.end(), limits[-1], closing)
+        second = first and _argument(text, first[1], limits[-1], closing)
         if not first or not second:
             continue
-        pieces += [text[at : head.start()], r"\frac"]
-        pieces += ["{" + _braced_fractions(argument) + "}" for argument, _ in (first, second)]
-        at = second[1]
+        edits.append((*head.span(), r"\frac"))
+        for start, end in (second, first):  # the second ends last, so its limit lies below
+            if text[start] == "{":
+                limits.append(end - 1)
+            else:
+                edits.append((start, end, "{" + text[start] + "}"))
+    return _edited(text, edits)
+
+
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """The text with parts of it replaced; no two of them overlap."""
+    pieces, at = [], 0
+    for start, end, written in sorted(edits):
+        pieces += [text[at:start], written]
+        at = end
     return "".join([*pieces, text[at:]])
 
 
-def _argument(text: str, start: int) -> tuple[str, int] | None:
-    """The LaTeX argument at `start` and where it ends."""
-    if start >= len(text) or text[start] in "}\\":
+def _argument(text: str, start: int, limit: int, closing: dict[int, int]) -> tuple[int, int] | None:
+    """Where the LaTeX argument at `start` begins and ends, its braces included."""
+    if start >= limit or text[start] in "}\\":
         return None
     if text[start] != "{":
-        return text[start], start + 1
-    end = _closing_brace(text, start + 1)
-    return None if end is None else (text[start + 1 : end], end + 1)
+        return start, start + 1
+    return (start, closing[start] + 1) if start in closing else None

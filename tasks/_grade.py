@@ -1,10 +1,12 @@
 """Grading: is the answer in this text right?"""
 
-import ast
-import re
-import textwrap
 from dataclasses import dataclass
+from enum import StrEnum
 
+from c4.errors import ConfigError
+from c4.tasks._careful_programs import written_program
+from c4.tasks._math_verify import is_equivalent, libraries
+from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import Verdict, require_isolation, run_program
 from c4.tasks._task import AnswerReading, Example, Family, ReadingStyle, Task
 
@@ -18,9 +20,26 @@ class Grade:
     correct: bool
 
 
-def check_can_grade(task: Task, *, unsafe_code: bool = False) -> None:
+class Grader(StrEnum):
+    """Who compares an answer with the gold one."""
+
+    EXACT = "exact"  # equal normal forms
+    MATH_VERIFY = "math-verify"  # equal to a computer algebra system, where the forms differ
+
+
+def check_can_grade(
+    task: Task, *, unsafe_code: bool = False, grader: Grader = Grader.EXACT
+) -> None:
     """Refuse now, rather than after the decode, if this machine cannot grade the task."""
-    if task.family is Family.CODE and not unsafe_code:
+    if grader is Grader.MATH_VERIFY:
+        if task.family is not Family.LONG_REASONING:
+            raise ConfigError(
+                f"math-verify compares numbers and formulas, which {task.name} does not answer "
+                "with; leave --grader out"
+            )
+        libraries()
+    runs_code = task.family is Family.CODE or grader is Grader.MATH_VERIFY
+    if runs_code and not unsafe_code:
         require_isolation()
 
 
@@ -30,50 +49,30 @@ def grade(
     text: str,
     *,
     style: ReadingStyle = AnswerReading.style,
+    grader: Grader = Grader.EXACT,
     unsafe_code: bool = False,
 ) -> Grade:
-    """Exact match after the task's normalisation; for code, its tests, run in the sandbox."""
+    """Exact match after the task's normalisation; for code, its tests, run in the sandbox.
+
+    Args:
+        grader: Asked where the normal forms differ; it runs in the sandbox, as it evaluates
+            what the model wrote.
+    """
     found = task.extractor(style)(text, example.choices)
     if found is None:
         return Grade(None, correct=False)
     if task.family is not Family.CODE:
-        return Grade(found.value, correct=found.value == example.target)
-    outcome = run_program(example.preamble, program_in(text), example.tests, unsafe=unsafe_code)
+        correct = found.value == task.gold(example, style)
+        if not correct and grader is Grader.MATH_VERIFY:
+            correct = is_equivalent(example.target, text, unsafe=unsafe_code)
+        return Grade(found.value, correct=correct)
+    program = answer_program(task, example, text, style)
+    outcome = run_program(example.preamble, program or "", example.tests, unsafe=unsafe_code)
     return Grade(found.value, correct=outcome.verdict is Verdict.PASSED)
 
 
-FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
-STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from)\b|\s*@")
-
-
-def program_in(text: str) -> str:
-    """The program in an answer: the first fenced block, or what is Python; prose is cut.
-
-    Longer than what an exit gate watches: a program may bring helpers and constants.
-    """
-    fenced = FENCED.search(text)
-    lines = (fenced[1] if fenced else text).splitlines()
-    first = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
-    # From the start, if it is code from the start; else from the first line that must be code.
-    programs = (longest_program(lines[start:]) for start in (0, first))
-    return next(filter(_defines_something, programs), "")
-
-
-def _defines_something(program: str) -> bool:
-    """Whether it is a program rather than a word that happens to be Python."""
-    body = ast.parse(program).body
-    prose = body and isinstance(body[0], ast.Expr) and not isinstance(body[0].value, ast.Constant)
-    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return not prose and any(isinstance(statement, definitions) for statement in body)
-
-
-def longest_program(lines: list[str]) -> str:
-    """As many lines as are Python together, common indentation removed."""
-    for count in range(len(lines), 0, -1):
-        program = textwrap.dedent("\n".join(lines[:count]))
-        try:
-            ast.parse(program)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        return program
-    return ""
+def answer_program(task: Task, example: Example, text: str, style: ReadingStyle) -> str | None:
+    """The program that an answer's grade depends on; None where no function is found in it."""
+    if task.extractor(style)(text, example.choices) is None:
+        return None
+    return program_in(text) if style is ReadingStyle.PLAIN else written_program(text, example)

@@ -34,6 +34,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -92,6 +93,7 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+NO_LIBRARIES: Mapping[str, Path] = {}
 
 
 def isolation() -> Isolation:
@@ -116,17 +118,20 @@ def run_program(
     *,
     limits: Limits = DEFAULT_LIMITS,
     unsafe: bool = False,
+    libraries: Mapping[str, Path] = NO_LIBRARIES,
 ) -> Outcome:
     """Whether `tests` pass on `program`, which stands behind `preamble` in one module.
 
     Args:
         preamble: Trusted, as the tests are; what it defines is not asked of the program.
+        libraries: Folders of packages, by name, that the program may read and import besides
+            Python's own.
         unsafe: Run even where isolation cannot be had. Changes nothing where it can.
     """
     if not unsafe:
         require_isolation()
     isolated = isolation() is Isolation.NAMESPACES
-    return _run([preamble, program], tests, limits, isolated=isolated)
+    return _run([preamble, program], tests, limits, isolated=isolated, libraries=libraries)
 
 
 @cache
@@ -140,7 +145,14 @@ def _what_is_missing() -> str:
     return "" if outcome.verdict is Verdict.PASSED else f"the trial run {outcome.verdict}"
 
 
-def _run(sources: list[str], tests: str, limits: Limits, *, isolated: bool) -> Outcome:
+def _run(
+    sources: list[str],
+    tests: str,
+    limits: Limits,
+    *,
+    isolated: bool,
+    libraries: Mapping[str, Path] = NO_LIBRARIES,
+) -> Outcome:
     place = nullcontext("/") if isolated else tempfile.TemporaryDirectory(prefix="c4-")
     report, report_end = os.pipe()
     try:
@@ -151,7 +163,8 @@ def _run(sources: list[str], tests: str, limits: Limits, *, isolated: bool) -> O
             job.write(json.dumps(tests).encode())
             job.flush()
             settings = asdict(limits) | {
-                "isolated": isolated, "report": report_end, "split": split, "parent": os.getpid()
+                "isolated": isolated, "report": report_end, "split": split, "parent": os.getpid(),
+                "libraries": {name: str(path) for name, path in libraries.items()},
             }  # fmt: skip
             process = subprocess.Popen(
                 [sys.executable, "-P", "-S", "-s", "-B", str(_CHILD), json.dumps(settings)],

@@ -20,6 +20,8 @@ from math import ceil
 from typing import Any, BinaryIO, NoReturn
 
 NOBODY = 65534
+LIBRARIES = "/libraries"
+"""Where packages that are not Python's own are bound, read-only."""
 
 # -- Isolation ---------------------------------------------------------------------------------
 
@@ -99,13 +101,14 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def build_root(scratch_bytes: int) -> None:
+def build_root(scratch_bytes: int, libraries: dict[str, str]) -> None:
     """Make a root of libraries, four devices and a scratch folder, and nothing else."""
     base = sys.base_prefix
     wanted = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo"]
     wanted += ["/etc/ld.so.cache", f"{base}/lib", f"{base}/lib64", *sys.path]
     devices = [f"/dev/{name}" for name in ("null", "zero", "random", "urandom")]
     sources = {path: os.path.realpath(path) for path in wanted + devices if os.path.exists(path)}
+    sources |= {f"{LIBRARIES}/{name}": os.path.realpath(libraries[name]) for name in libraries}
 
     call("mount", None, b"/", None, MS_PRIVATE_REC, None)
     call("mount", b"none", b"/tmp", b"tmpfs", MS_NOSUID | MS_NODEV, b"size=1m,mode=755")
@@ -393,6 +396,7 @@ def examine(job: dict[str, Any]) -> tuple[str, str]:
             if job["isolated"]:  # elsewhere the limit would count all of the user's processes
                 most = job["processes"] + 2  # the examiner and its parent
                 resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+            sys.path += library_paths(job)
             pipes = os.fdopen(question, "rb"), os.fdopen(reply, "wb")
             be_candidate(f"{preamble}\n{program}", *pipes)
         finally:
@@ -412,6 +416,13 @@ def examine(job: dict[str, Any]) -> tuple[str, str]:
     except BaseException as error:
         return "failed", f"{type(error).__name__}: {error}"
     return "passed", ""
+
+
+def library_paths(job: dict[str, Any]) -> list[str]:
+    """Where the program finds the packages it was promised."""
+    if job["isolated"]:
+        return [LIBRARIES] if job["libraries"] else []
+    return sorted({os.path.dirname(path) for path in job["libraries"].values()})
 
 
 def why_gone(pid: int) -> tuple[str, str]:
@@ -451,7 +462,7 @@ def main() -> NoReturn:
     try:
         if isolated:
             os.setsid()  # a group's signals cross namespaces
-            build_root(job["file_bytes"])
+            build_root(job["file_bytes"], job["libraries"])
             drop_privileges()
     except OSError as error:
         say("no isolation", str(error))

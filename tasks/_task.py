@@ -139,7 +139,7 @@ class Example:
     prompt: str
     """What the user says; the chat template is the model's affair."""
     target: str
-    """The gold answer in normal form; for code, a reference program."""
+    """The gold answer; for code, a reference program."""
     preamble: str = ""
     """Code only: what stands before the program when it is run."""
     tests: str = ""
@@ -170,6 +170,10 @@ class Task:
     """The careful reading."""
     plain: Extractor
     """The paper's reading."""
+    normal: Callable[[str], str] = str
+    """The gold answer's normal form under the careful reading; the same as the extractor's."""
+    plain_normal: Callable[[str], str] = str
+    """The same under the paper's reading."""
     search: SearchMode
     shape: Shape
     """The paper's shape. A model may bring its own for the family."""
@@ -181,3 +185,8 @@ class Task:
     def extractor(self, style: ReadingStyle) -> Extractor:
         """The extractor of a reading style."""
         return self.plain if style is ReadingStyle.PLAIN else self.extract
+
+    def gold(self, example: Example, style: ReadingStyle) -> str:
+        """The gold answer, in the normal form of a reading style."""
+        normal = self.plain_normal if style is ReadingStyle.PLAIN else self.normal
+        return normal(example.target)

@@ -1,5 +1,6 @@
 """ARC-Challenge: science questions. Rows labelled with digits, or not with A to D, are left out."""
 
+from c4.tasks._careful_letters import stated_letter
 from c4.tasks._extract import first_letter
 from c4.tasks._letters import multiple_choice
 from c4.tasks._shapes import LETTERS_SHAPE
@@ -18,7 +19,7 @@ TASK = Task(
     family=Family.LETTERS,
     hub=HubSplit(dataset="allenai/ai2_arc", config="ARC-Challenge", split="test"),
     read=read,
-    extract=first_letter,
+    extract=stated_letter,
     plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,

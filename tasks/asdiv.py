@@ -1,13 +1,14 @@
 """ASDiv: varied wording, one step. Rows whose answer is not exactly one number are left out."""
 
-from c4.tasks._extract import NUMBER, last_number, normal_number
+from c4.tasks._careful_numbers import last_written_number, written_number
+from c4.tasks._extract import last_number, normal_number, numbers_in
 from c4.tasks._reasoning import step_by_step
 from c4.tasks._shapes import LONG_REASONING_SHAPE
 from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
 
 
 def read(row: Row) -> Example | None:
-    numbers = NUMBER.findall(row["answer"])
+    numbers = list(numbers_in(row["answer"]))
     if len(numbers) != 1:
         return None
     prompt = step_by_step(f"{row['body'].strip()} {row['question'].strip()}")
@@ -19,8 +20,9 @@ TASK = Task(
     family=Family.LONG_REASONING,
     hub=HubSplit(dataset="EleutherAI/asdiv", split="validation"),
     read=read,
-    extract=last_number,
+    extract=last_written_number,
     plain=last_number,
+    normal=written_number,
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,

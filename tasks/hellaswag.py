@@ -1,5 +1,6 @@
 """HellaSwag: which ending follows."""
 
+from c4.tasks._careful_letters import stated_letter
 from c4.tasks._extract import first_letter
 from c4.tasks._letters import multiple_choice
 from c4.tasks._shapes import LETTERS_SHAPE
@@ -15,7 +16,7 @@ TASK = Task(
     family=Family.LETTERS,
     hub=HubSplit(dataset="Rowan/hellaswag", split="validation"),
     read=read,
-    extract=first_letter,
+    extract=stated_letter,
     plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,

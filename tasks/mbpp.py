@@ -1,5 +1,6 @@
 """MBPP, sanitized: write the described function, graded by running its assertions."""
 
+from c4.tasks._careful_programs import written_function
 from c4.tasks._extract import first_function
 from c4.tasks._shapes import CODE_SHAPE
 from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
@@ -21,7 +22,7 @@ TASK = Task(
     family=Family.CODE,
     hub=HubSplit(dataset="google-research-datasets/mbpp", config="sanitized", split="test"),
     read=read,
-    extract=first_function,
+    extract=written_function,
     plain=first_function,
     search=SearchMode.CODE,
     shape=CODE_SHAPE,

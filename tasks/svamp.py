@@ -1,5 +1,6 @@
 """SVAMP: short problems with a number that does not matter."""
 
+from c4.tasks._careful_numbers import last_written_number, written_number
 from c4.tasks._extract import last_number, normal_number
 from c4.tasks._reasoning import step_by_step
 from c4.tasks._shapes import LONG_REASONING_SHAPE
@@ -16,8 +17,9 @@ TASK = Task(
     family=Family.LONG_REASONING,
     hub=HubSplit(dataset="ChilleD/SVAMP", split="test"),
     read=read,
-    extract=last_number,
+    extract=last_written_number,
     plain=last_number,
+    normal=written_number,
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,

@@ -2,6 +2,7 @@
 
 import random
 
+from c4.tasks._careful_letters import stated_letter
 from c4.tasks._extract import first_letter
 from c4.tasks._letters import multiple_choice
 from c4.tasks._shapes import LETTERS_SHAPE
@@ -23,7 +24,7 @@ TASK = Task(
     family=Family.LETTERS,
     hub=HubSplit(dataset="truthfulqa/truthful_qa", config="multiple_choice", split="validation"),
     read=read,
-    extract=first_letter,
+    extract=stated_letter,
     plain=first_letter,
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,

@@ -14,7 +14,8 @@ LENGTH = 48
 PIECES = [
     *("A", "B", " C.", "Answer", " a", "D's", "7", " 12", "1,", "234", "-", "$", ".", ",", "x"),
     *("\\boxed{", "\\boxed {", "{", "}", "\\frac12", "def f(x):", "(", ")", "\n", "    return x"),
-    *("\n```\n", "async def g(", "漢", "\u00a0", " the"),
+    *("\n```\n", "async def g(", "漢", "\u00a0", " the", " is ", "−", " - ", "{,}", "\\,", "e3"),
+    *(" \\times 10^", "^", "f = lambda x: x", "\\boxed g", "answer", " wrong", "=", "\\$", "pass"),
 ]
 HALF_CHARACTERS = ["Ã", "æ", "©"]  # 0xC3 and 0xE6 begin a character, 0xA9 goes on with one
 TOKENIZER = byte_tokenizer(PIECES)
@@ -65,10 +66,12 @@ def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept, end
 @pytest.mark.parametrize(
     ("task", "text", "settled"),
     [
-        ("mmlu", "B. the dog", True),
-        ("mmlu", "B", False),  # "Bee" may follow
-        ("mmlu", "B\N{REPLACEMENT CHARACTER}", False),  # so may half an é
+        ("mmlu", "B. the dog", False),  # "is wrong; the answer is C" may follow
         ("gsm8k", "is 12", True),
+        ("gsm8k", "= −3", True),
+        ("gsm8k", "is - 3", False),  # "this - 3" may be cut
+        ("gsm8k", "{,}234", False),  # so may "1{,}234"
+        ("gsm8k", "x 10^3", False),
         ("gsm8k", "12", False),  # "312" may be cut
         ("gsm8k", "-3", False),
         ("math", r"so \boxed{4}", True),
@@ -79,3 +82,17 @@ def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept, end
 )
 def test_extractors_say_whether_more_text_could_change_them(task, text, settled):
     assert TASKS[task].extract(text).settled is settled
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "settled"),
+    [
+        ("mmlu", "B. the dog", True),
+        ("mmlu", "B", False),  # "Bee" may follow
+        ("mmlu", "B\N{REPLACEMENT CHARACTER}", False),  # so may half an é
+        ("gsm8k", "is 12", True),
+        ("gsm8k", "12", False),  # "312" may be cut
+    ],
+)
+def test_so_do_the_plain_ones(task, text, settled):
+    assert TASKS[task].plain(text).settled is settled

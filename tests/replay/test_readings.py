@@ -24,8 +24,8 @@ from c4.record import (
 from c4.replay import (
     CVEE,
     FixedProgress,
-    Grader,
     MethodChoice,
+    ReplayGrader,
     load_signals,
     plan_methods,
     replay,
@@ -146,13 +146,13 @@ def test_a_grade_of_another_reading_is_not_taken_for_this_one(folder, monkeypatc
         grader_module, "grade", lambda *a, **k: graded.append(k["style"]) or real(*a, **k)
     )
     run = open_run(folder, OTHER)
-    grader = Grader(run, unsafe_code=False)
+    grader = ReplayGrader(run, unsafe_code=False)
     for row in run.rows():
         assert grader.own(row) == grader.own(row)
     assert graded == ["plain"] * 3  # each text once
     list(regrade(folder, OTHER))
     again = open_run(folder, OTHER)
-    assert [Grader(again, unsafe_code=False).own(row)[1] for row in again.rows()] == [
+    assert [ReplayGrader(again, unsafe_code=False).own(row)[1] for row in again.rows()] == [
         row.correct for row in again.rows()
     ]
     assert len(graded) == 3

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -73,8 +74,11 @@ def test_no_letter_is_favoured(task):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_rows_have_the_hub_s_fields(shared_data, task):
-    real = json.loads((shared_data / f"{task}.jsonl").read_text(encoding="utf-8").split("\n")[0])
+def test_rows_have_the_hub_s_fields(request, task):
+    shipped = Path(__file__).parents[1] / "data" / "rows" / f"{task}.jsonl"
+    if not shipped.exists():
+        shipped = request.getfixturevalue("shared_data") / f"{task}.jsonl"
+    real = json.loads(shipped.read_text(encoding="utf-8").split("\n")[0])
     assert problem(task, 0).row.keys() == real.keys()
 
 

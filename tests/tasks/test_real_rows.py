@@ -1,25 +1,43 @@
-"""Loaders, extractors and graders on real benchmark rows."""
+"""Loaders, extractors and graders on real benchmark rows.
+
+A sample of the permissively licensed sets is shipped; where all of them lie beside this checkout,
+they are used as well.
+"""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from c4.tasks import TASKS, Family, Isolation, grade, isolation, load_samples
+from c4.tasks import TASKS, Family, Isolation, ReadingStyle, grade, isolation, load_samples
 
+CAREFUL = ReadingStyle.CAREFUL
 SCALAR = [name for name, task in TASKS.items() if task.family is not Family.CODE]
 CODE = [name for name, task in TASKS.items() if task.family is Family.CODE]
+SHIPPED = Path(__file__).parents[1] / "data" / "rows"
+NOT_SHIPPED = {"arc_c", "asdiv"}  # their licences do not allow it
 LEFT_OUT = {"arc_c": 18, "asdiv": 143}
 """Rows that section 7 of the specification leaves out, counted by hand from the files."""
+
+
+@pytest.fixture(params=["shipped", "beside this checkout"])
+def rows_folder(request):
+    """A folder of rows."""
+    if request.param == "shipped":
+        return SHIPPED
+    return request.getfixturevalue("shared_data")
 
 
 def read_rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def examples(shared_data, name):
-    path = shared_data / f"{name}.jsonl"
+def examples(folder, name):
+    path = folder / f"{name}.jsonl"
+    if folder == SHIPPED and name in NOT_SHIPPED:
+        pytest.skip("the licence of this set does not allow shipping its rows")
     rows = len(read_rows(path))
     loaded = load_samples(TASKS[name], str(path), skip=0, n=rows - LEFT_OUT.get(name, 0))
     assert loaded.left_out == LEFT_OUT.get(name, 0)
@@ -36,42 +54,43 @@ def gold_text(name, target):
 
 
 @pytest.mark.parametrize("name", SCALAR)
-def test_every_gold_answer_is_graded_correct(shared_data, name):
+def test_every_gold_answer_is_graded_correct(rows_folder, name):
     task = TASKS[name]
-    for example in examples(shared_data, name):
+    for example in examples(rows_folder, name):
         given = grade(task, example, gold_text(name, example.target))
         assert given.correct, (example.target, given)
 
 
 @pytest.mark.parametrize("name", SCALAR)
-def test_the_next_example_s_answer_is_graded_wrong_unless_it_is_the_same(shared_data, name):
+def test_the_next_example_s_answer_is_graded_wrong_unless_it_is_the_same(rows_folder, name):
     task = TASKS[name]
-    all_examples = examples(shared_data, name)
+    all_examples = examples(rows_folder, name)
     for example, other in pairwise(all_examples):
         given = grade(task, example, gold_text(name, other.target))
-        assert given.correct == (other.target == example.target)
+        same = task.gold(other, CAREFUL) == task.gold(example, CAREFUL)
+        assert given.correct == same
     assert not grade(task, all_examples[0], "").correct
 
 
-def test_gsm8k_s_own_worked_solutions_are_graded_correct(shared_data):
-    for row in read_rows(shared_data / "gsm8k.jsonl"):
+def test_gsm8k_s_own_worked_solutions_are_graded_correct(rows_folder):
+    for row in read_rows(rows_folder / "gsm8k.jsonl"):
         assert grade(TASKS["gsm8k"], TASKS["gsm8k"].read(row), row["answer"]).correct
 
 
-def test_math_s_own_worked_solutions_are_graded_correct(shared_data):
-    for row in read_rows(shared_data / "math.jsonl"):
+def test_math_s_own_worked_solutions_are_graded_correct(rows_folder):
+    for row in read_rows(rows_folder / "math.jsonl"):
         assert grade(TASKS["math"], TASKS["math"].read(row), row["solution"]).correct, row["answer"]
 
 
-def test_math_answers_may_be_spaced_as_one_likes(shared_data):
-    for row in read_rows(shared_data / "math.jsonl"):
+def test_math_answers_may_be_spaced_as_one_likes(rows_folder):
+    for row in read_rows(rows_folder / "math.jsonl"):
         spaced = row["answer"].replace("\\\\", " \\\\ ").replace("=", " = ").replace(",", ",\\!")
         example = TASKS["math"].read(row)
         assert grade(TASKS["math"], example, f"\\boxed{{ {spaced} }}").correct, row["answer"]
 
 
-def test_truthfulqa_s_true_choice_does_not_stay_first(shared_data):
-    targets = [example.target for example in examples(shared_data, "truthfulqa")]
+def test_truthfulqa_s_true_choice_does_not_stay_first(rows_folder):
+    targets = [example.target for example in examples(rows_folder, "truthfulqa")]
     assert targets.count("A") < len(targets) / 3
 
 
@@ -82,19 +101,19 @@ needs_isolation = pytest.mark.skipif(
 
 @needs_isolation
 @pytest.mark.parametrize("name", CODE)
-def test_every_reference_solution_passes_its_tests(shared_data, name):
+def test_every_reference_solution_passes_its_tests(rows_folder, name):
     task = TASKS[name]
     with ThreadPoolExecutor(2) as pool:
-        todo = examples(shared_data, name)
+        todo = examples(rows_folder, name)
         graded = list(pool.map(lambda e: grade(task, e, e.target), todo))
     assert [e.prompt for e, g in zip(todo, graded, strict=True) if not g.correct] == []
 
 
 @needs_isolation
 @pytest.mark.parametrize("name", CODE)
-def test_a_function_that_returns_nothing_fails(shared_data, name):
+def test_a_function_that_returns_nothing_fails(rows_folder, name):
     task = TASKS[name]
-    for example in examples(shared_data, name)[:12]:
+    for example in examples(rows_folder, name)[:12]:
         head = task.extract(example.target).value.splitlines()
         stub = next(line for line in head if line.startswith("def ")) + "\n    return None\n"
         given = grade(task, example, stub)

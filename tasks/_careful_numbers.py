@@ -1,0 +1,133 @@
+r"""The careful reading of numbers: the last one, in whatever dress models and typesetters use.
+
+As the plain reading, but `1,14,200`, `1{,}234`, `1,\!234`, `−5`, `1.2e3` and `3 \times 10^5` are
+one number each, and digits that belong to a word or to a unit (`cm^2`) are passed over.
+"""
+
+import re
+from collections.abc import Sequence
+
+from c4.tasks._extract import DIGITS, THOUSANDS, normal_number
+from c4.tasks._task import Candidate
+
+MINUS = "-−–"
+MOST_PASSED_OVER = 50
+"""Digits inside words that are passed over before the last of them is taken for the number."""
+FARTHEST = 10_000
+"""Characters that are read before and behind a text's last digit."""
+MOST_ZEROS = 300
+"""The largest power of ten that is written out."""
+
+GROUP = r"(?:\{,\}|,?\\[!,;: ]\s?|[\u00a0\u2009\u202f])"
+TIMES = r"\s*(?:\\times|\\cdot|[×·*x⋅])\s*"
+POWER = r"10\s*(?:\^\s*\{{?\s*|\*\*\s*)(?P<{0}>[-−+]?[0-9]{{1,4}}(?![0-9]))\}}?"
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+SMALL_POWER = r"10(?P<{0}>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}})"
+NUMBER = re.compile(
+    rf"(?P<sign>[{MINUS}]\s?)?(?P<currency>(?:\\?[$€£₹])\s?(?P<inner>[{MINUS}])?)?"
+    rf"(?:(?P<power>{POWER.format('only')}|{SMALL_POWER.format('small')})"
+    rf"|(?P<digits>[$0-9.,]+(?:{GROUP}(?=[0-9]{{3}}(?![0-9]))[$0-9.,]+)*)"
+    rf"(?:[eE](?P<e>[-−+]?[0-9]{{1,4}})(?![0-9A-Za-z])"
+    rf"|{TIMES}(?:{POWER.format('times')}|{SMALL_POWER.format('tiny')}))?)"
+)
+GROUPS = re.compile(GROUP)
+INDIAN = re.compile(r"-?\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?")
+DIGIT = re.compile(r"[0-9]")
+DECIMAL = re.compile(r"(-?)([0-9]*)(?:\.([0-9]*))?")
+OPERAND = re.compile(r"[\w)\]}%!²³°]")
+"""What a dash that touches it is not the sign behind of: `12–5`."""
+BEFORE_A_SIGN = re.compile(
+    r"(?:[=:({\[,<>≈≤≥+*/×]|\b(?:is|was|be|equals?|are|gets?|gives?|by|to|of|at|or|and|than)) ?\Z"
+)
+"""What a minus with a space behind it is a sign after; elsewhere it subtracts, or is a bullet."""
+GLUED = re.compile(r"(?:[^\W\d_]|[^\W\d][\^_]\{?|\}\^\{?)\Z")
+WIDEST_GAP = 12
+"""How far before a minus it is looked for what it subtracts from."""
+FREE = re.compile(r"[A-Za-z=:()|\"“”;]\s*\Z")
+"""In front of a number: what neither belongs to it nor makes its minus a subtraction."""
+
+
+def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
+    """The last number that is not part of a word or of a unit; if all are, the last of them."""
+    last_digit = max(map(text.rfind, DIGITS))
+    if last_digit < 0:
+        return None
+    offset = max(0, last_digit - FARTHEST)
+    text = text[offset : last_digit + FARTHEST]
+    found = [match for match in NUMBER.finditer(text) if DIGIT.search(match["digits"] or "1")]
+    if not found:
+        return None
+    free = (match for match in found[:-MOST_PASSED_OVER:-1] if not _is_part_of_a_word(text, match))
+    chosen = next(free, None)
+    if chosen is None:
+        start, value = _signed(text, found[-1])
+        return Candidate(value, start + offset, found[-1].end() + offset)
+    start, value = _signed(text, chosen)
+    settled = chosen is found[-1] and _is_settled(text[max(0, start - 8) : start], chosen)
+    return Candidate(value, start + offset, chosen.end() + offset, settled)
+
+
+def _is_settled(before: str, match: re.Match[str]) -> bool:
+    """Whether what stands before a number could not make it another, whatever precedes that."""
+    is_whole = match["power"] is None and len(match["sign"] or "") < 2
+    return is_whole and FREE.search(before) is not None
+
+
+def written_number(text: str) -> str:
+    """The normal form of a text that is one number; any other text in its plain normal form."""
+    match = NUMBER.fullmatch(text.strip().removesuffix("%").removesuffix("\\").strip())
+    if match is None or not DIGIT.search(match["digits"] or "1"):
+        return normal_number(text)
+    return _value(match, negative=bool(match["sign"] or match["inner"]))
+
+
+def _is_part_of_a_word(text: str, match: re.Match[str]) -> bool:
+    """`x2`, `cm^2`, `A_1`: digits glued to a letter, or raised behind one."""
+    if match["sign"] or match["currency"] or match[0][0] == ".":
+        return False
+    return GLUED.search(text[max(0, match.start() - 3) : match.start()]) is not None
+
+
+def _signed(text: str, match: re.Match[str]) -> tuple[int, str]:
+    """Where the number begins, and its value; a minus may be a subtraction or a bullet."""
+    start, sign = match.start(), match["sign"] or ""
+    negative = bool(sign) and _is_sign(text[max(0, start - WIDEST_GAP) : start], sign)
+    value = _value(match, negative=negative or match["inner"] is not None)
+    if match[0][0] == "." and text[start - 1 : start].isalpha():
+        value = normal_number(match[0].lstrip("."))  # "Rs.500"
+    return start if negative else start + len(sign), value
+
+
+def _is_sign(before: str, sign: str) -> bool:
+    if sign == "-":
+        return True  # as in the plain reading
+    if len(sign) == 1:
+        return not OPERAND.search(before[-1:])
+    return BEFORE_A_SIGN.search(before) is not None
+
+
+def _value(match: re.Match[str], *, negative: bool) -> str:
+    sign = "-" if negative else ""
+    if match["power"]:
+        return _shifted(sign + "1", match["only"] or match["small"])
+    digits = GROUPS.sub("", match["digits"]).replace("$", "").rstrip(".,")
+    if INDIAN.fullmatch(digits):
+        digits = digits.replace(",", "")
+    exponent = match["e"] or match["times"] or match["tiny"]
+    return _shifted(sign + digits, exponent) if exponent else normal_number(sign + digits)
+
+
+def _shifted(number: str, exponent: str) -> str:
+    """A number times a power of ten, written out."""
+    if THOUSANDS.fullmatch(number):
+        number = number.replace(",", "")
+    power = int(exponent.translate(SUPERSCRIPTS).replace("−", "-"))
+    parts = DECIMAL.fullmatch(number)
+    if parts is None or abs(power) > MOST_ZEROS:
+        return f"{number}e{power}"
+    sign, whole, decimals = parts[1], parts[2], parts[3] or ""
+    if power >= 0:
+        decimals = decimals.ljust(power, "0")
+        return normal_number(f"{sign}{whole}{decimals[:power]}.{decimals[power:]}")
+    whole = whole.rjust(-power, "0")
+    return normal_number(f"{sign}{whole[:power]}.{whole[power:]}{decimals}")

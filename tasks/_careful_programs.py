@@ -1,0 +1,420 @@
+"""The careful reading of programs: the function asked for, out of whatever a model wraps it in.
+
+Wrappings are taken off line by line; then the parser is asked, a few times at most, and each error
+says which line is not code. Time is linear in the text.
+"""
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
+
+from c4.tasks._extract import BROKEN, TOP_LEVEL, normal_code, signature_end
+from c4.tasks._task import Candidate, Example
+
+MOST_PARSES = 14
+"""How often one answer is parsed."""
+LONGEST = 30_000
+"""Characters of an answer that are looked at; no benchmark's program comes near."""
+MOST_PARSED = 150_000
+"""Characters that the parser gets in all."""
+DEEPEST = 100
+"""Brackets open at once; the parser needs very long for more, and no program has them."""
+
+# -- What a wrapping looks like ----------------------------------------------------------------
+
+TAG = re.compile(
+    r"\[/?(?:BEGIN|DONE|PYTHON|CODE|ANSWER|SOLUTION|INST)\]|</?(?:code|pre|python|answer|solution"
+    r"|program|tool_call|s)\b[^<>\n]{0,40}>|<\|[a-z_]{1,30}\|>|\\(?:begin|end)\{(?:code|verbatim"
+    r"|lstlisting|minted|python)\}(?:\[[^\]\n]{0,40}\]|\{python\})?|^[ \t]*\[END\][ \t]*$",
+    re.MULTILINE,
+)
+FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}|^[ \t]*'{3}(?=python|py\b)", re.MULTILINE)
+LANGUAGE = re.compile(r"[ \t]*(?P<name>[\w+#.-]*)(?P<rest>[^\n]*)")
+FOREIGN = re.compile(
+    r"bash|sh|shell|zsh|console|terminal|text|txt|output|plaintext|json|yaml|toml|html|xml|sql|c"
+    r"|cpp|c\+\+|java|javascript|js|typescript|ts|go|rust|ruby|markdown|md|diff|powershell|cmd"
+)
+PYTHON = re.compile(r"python[23]?|py3?|pycon|ipython|python-repl")
+PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:|\.\.\.:)(?: |$)")
+QUOTED = re.compile(r"^[ \t]*(?:>|\|)(?: |$)")
+NUMBERED = re.compile(r"^[ \t]*\d{1,3}(?:[.:|)]|[ \t])[ \t]?")
+STATEMENT = re.compile(
+    r"[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*[(\[]|class[ \t]+\w+[ \t]*[(:]"
+    r"|import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w. ]+)*[ \t]*(?:#.*|;.*)?$"
+    r"|from[ \t]+[\w.]+[ \t]+import[ \t]+[\w*(]|@\w[\w.]*(?:\(.*)?[ \t]*$"
+    r"|\w+(?:[ \t]*:[^=\n]+)?[ \t]*=[^=]"
+    r"|(?:if|for|while|try|with)\b.*:[ \t]*(?:#.*)?$|#)"
+)
+BRACKET = re.compile(r"[()\[\]{}]")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+KEPT_FROM_OTHER_BLOCKS = (*DEFINITIONS, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+BODY = re.compile(r"^[ \t]*(?:return|yield)\b", re.MULTILINE)
+
+
+class Parser:
+    """Python's parser, asked a limited number of times."""
+
+    def __init__(self) -> None:
+        self.parses, self.characters = MOST_PARSES, MOST_PARSED
+
+    def parse(self, source: str) -> ast.Module | int:
+        """The tree, or the line of the error, counted from 1; 0 where there is no more to learn."""
+        if self.parses <= 0 or self.characters < len(source) or _is_too_deep(source):
+            return 0
+        self.parses, self.characters = self.parses - 1, self.characters - len(source)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "invalid escape sequence" is the model's affair
+                return ast.parse(source)
+        except SyntaxError as error:
+            return error.lineno or 0
+        except (ValueError, RecursionError, MemoryError):
+            return 0
+
+
+def _is_too_deep(source: str) -> bool:
+    depth = 0
+    for bracket in BRACKET.findall(source):
+        depth = depth + 1 if bracket in "([{" else max(0, depth - 1)
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+# -- The program of an answer ------------------------------------------------------------------
+
+
+def written_program(text: str, example: Example) -> str:
+    """The program in an answer, ready to be run behind the example's preamble; "" if none."""
+    name, stub = wanted_name(example), stub_in(example)
+    parser = Parser()
+    text = TAG.sub("\n", text[:LONGEST].replace("\r\n", "\n").replace("\u00a0", " "))
+    fenced, outside = _blocks(text)
+    for block in dict.fromkeys((*_in_order(fenced, name), outside, text)):
+        for program in _programs(_bare(block, name), name, parser):
+            if _defines(program, name) and not _is_stub(program, name):
+                return _completed(program, name, fenced, block, parser)
+    if stub and (program := _body_behind(stub, [*fenced, text], name)):
+        return program
+    return next(_programs(text, "", parser), "")
+
+
+def wanted_name(example: Example) -> str:
+    """The function that the tests call; "" where they do not say."""
+    called = re.findall(r"^check\((\w+)\)\s*$", example.tests, re.MULTILINE)
+    if called:
+        return str(called[-1])
+    names = re.findall(r"\b([A-Za-z_]\w*)\(", example.tests.partition("assert")[2])
+    defined = re.findall(r"^(?:async )?def (\w+)|^(\w+) *=", example.target, re.MULTILINE)
+    ours = {first or second for first, second in defined}
+    return next((name for name in names if name in ours), names[0] if names else "")
+
+
+def stub_in(example: Example) -> str:
+    """Signature and docstring that the prompt gives, to be completed by a body; else ""."""
+    heads = list(re.finditer(r"^def \w+", example.prompt, re.MULTILINE))
+    return example.prompt[heads[-1].start() :].rstrip() + "\n" if heads else ""
+
+
+def _blocks(text: str) -> tuple[list[str], str]:
+    """What stands in fences, but for other languages', and what stands outside of them."""
+    fenced, outside = [], []
+    at, opened = 0, ""
+    for fence in FENCE.finditer(text):
+        if fence.start() < at:
+            continue
+        piece = text[at : fence.start()]
+        head = LANGUAGE.match(text, fence.end())
+        name = head["name"].lower() if head else ""
+        if opened and not (PYTHON.fullmatch(name) and not text[: fence.start()].endswith(" ")):
+            if not FOREIGN.fullmatch(opened):
+                fenced.append(piece)
+            at, opened = fence.end(), ""
+            continue
+        outside.append(piece)
+        opened = name or "python"
+        is_code = not PYTHON.fullmatch(name) and not FOREIGN.fullmatch(name) and name != ""
+        at = fence.end() if is_code or head is None else head.end("name")
+        if is_code:
+            opened = "python"
+    (fenced if opened and not FOREIGN.fullmatch(opened) else outside).append(text[at:])
+    return fenced, "\n".join(outside)
+
+
+def _in_order(blocks: list[str], name: str) -> list[str]:
+    """Blocks that define the function first, the last of them before the others."""
+    pattern = _definition_of(name)
+    return sorted(blocks, key=lambda block: pattern.search(block) is None)
+
+
+def _definition_of(name: str) -> re.Pattern[str]:
+    word = re.escape(name) if name else r"\w+"
+    return re.compile(
+        rf"(?:\bdef[ \t]+{word}[ \t]*[(\[]|(?<![\w.]){word}(?:[ \t]*:[^=\n]{{1,60}})?[ \t]*=(?!=))"
+    )
+
+
+def _heads(lines: list[str], name: str) -> list[int]:
+    """The lines that define a name: those that begin so, else those that hold it."""
+    pattern = _definition_of(name)
+    held = [i for i, line in enumerate(lines) if pattern.search(line)]
+    begun = [i for i in held if pattern.match(lines[i].lstrip().removeprefix("async ").lstrip())]
+    return begun or held
+
+
+def _bare(block: str, name: str) -> str:
+    """A block without prompts, quote marks and line numbers; its definition begins a line."""
+    lines = block.split("\n")
+    heads = _heads(lines, name)
+    if not heads:
+        return block
+    head = lines[heads[0]]
+    for mark in (PROMPT, QUOTED, NUMBERED):
+        if mark.match(head):
+            marked = (line for line in lines if mark.match(line))
+            return "\n".join(mark.sub("", line, count=1) for line in marked)
+    found = _definition_of(name).search(head)
+    before = head[: found.start()] if found else ""
+    if found and before.strip() and not STATEMENT.match(head):
+        lines[heads[0]] = head[found.start() :]
+    return "\n".join(lines)
+
+
+def _programs(block: str, name: str, parser: Parser) -> Iterator[str]:
+    """What is Python around the first definition of a function, and around the last."""
+    lines = [line.rstrip() for line in block.split("\n")]
+    heads = _heads(lines, name) or [i for i, line in enumerate(lines) if STATEMENT.match(line)][:1]
+    for head in dict.fromkeys([*heads[:1], *heads[-1:]]):
+        if program := _program(lines, head, parser):
+            yield program
+
+
+def _program(lines: list[str], head: int, parser: Parser) -> str:
+    """The lines around `head` that are Python together; an error says which line is not."""
+    start, end = _first_statement(lines, 0, head), len(lines)
+    while True:
+        source = _dedented(lines[start:end])
+        tree = parser.parse(source)
+        if isinstance(tree, ast.Module):
+            return source if _holds_code(tree) else ""
+        error = start + tree - 1
+        if tree <= 0:
+            return ""
+        if error <= head and start < head:
+            start = _first_statement(lines, min(error, head - 1) + 1, head)
+        elif min(error, end - 1) > head:
+            end = min(error, end - 1)
+        else:
+            return ""
+
+
+def _first_statement(lines: list[str], start: int, head: int) -> int:
+    """The first line from `start` on that looks like code; at the latest, the function itself."""
+    return next((i for i in range(start, head) if STATEMENT.match(lines[i])), head)
+
+
+def _dedented(lines: list[str]) -> str:
+    """Lines moved left as far as the first of them can be; the first alone if others stand left."""
+    first = lines[0].lstrip()
+    indent = len(lines[0]) - len(first)
+    following = next(filter(None, lines[1:]), "")
+    is_shifted = first.endswith(":") and len(following) - len(following.lstrip()) <= indent
+    hanging = (STATEMENT.match(line) and line[:indent].strip() for line in lines[1:])
+    if indent and (is_shifted or any(hanging)):
+        return "\n".join([first, *lines[1:]])
+    kept = [line[indent:] if not line[:indent].strip() else line.lstrip() for line in lines]
+    return "\n".join(kept)
+
+
+def _holds_code(tree: ast.Module) -> bool:
+    """Whether anything is defined; a word of prose may be Python by accident."""
+    return any(isinstance(node, (*DEFINITIONS, ast.Assign, ast.AnnAssign)) for node in tree.body)
+
+
+def _tree(program: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(program)
+
+
+def _definitions(tree: ast.Module, name: str) -> Iterator[ast.stmt]:
+    """The statements that give a name its meaning."""
+    for node in ast.walk(tree):
+        if isinstance(node, DEFINITIONS) and (not name or node.name == name):
+            yield node
+        elif isinstance(node, ast.Assign):
+            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if (not name and isinstance(node.value, ast.Lambda)) or name in targets:
+                yield node
+
+
+def _defines(program: str, name: str) -> bool:
+    return any(True for _ in _definitions(_tree(program), name))
+
+
+def _is_stub(program: str, name: str) -> bool:
+    """Whether the function is there only by its signature, with nothing it does."""
+    return all(_does_nothing(node) for node in _definitions(_tree(program), name))
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    is_empty = (
+        isinstance(line, ast.Pass)
+        or (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+        for line in node.body
+    )
+    return all(is_empty)
+
+
+def _completed(program: str, name: str, blocks: Sequence[str], own: str, parser: Parser) -> str:
+    """A program with the imports and helpers of other blocks before it, demonstrations dropped."""
+    given = [_kept_of(block, parser) for block in blocks if block is not own]
+    tree = _tree(program)
+    lines = program.split("\n")
+    defined = max((node.lineno for node in _definitions(tree, name)), default=0)
+    for node in tree.body:
+        is_demonstration = isinstance(node, ast.Expr | ast.Assert) and node.lineno > defined
+        if is_demonstration and (_mentions(node, name) or _mentions(node, "print")):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (
+                (node.end_lineno or node.lineno) - node.lineno + 1
+            )
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Name | ast.Tuple):
+            lines[node.lineno - 1] = ""  # prose that happens to be Python
+    methods = _method_bridge(tree, name)
+    return "\n".join([*filter(None, given), "\n".join(lines).strip("\n"), *methods]) + "\n"
+
+
+def _kept_of(block: str, parser: Parser) -> str:
+    """What another block of the answer defines, if all of it is Python."""
+    source = textwrap.dedent(block).strip("\n")
+    tree = parser.parse(source)
+    if not isinstance(tree, ast.Module):
+        return ""
+    lines = source.split("\n")
+    kept = [node for node in tree.body if isinstance(node, KEPT_FROM_OTHER_BLOCKS)]
+    kept = [node for node in kept if not _does_nothing(node) and not _calls(node)]
+    return "\n".join("\n".join(lines[_first_line(node) - 1 : node.end_lineno]) for node in kept)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, DEFINITIONS) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _calls(node: ast.stmt) -> bool:
+    """Whether an assignment runs something, as a demonstration would."""
+    is_assignment = isinstance(node, ast.Assign | ast.AnnAssign)
+    return is_assignment and any(isinstance(part, ast.Call) for part in ast.walk(node))
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+
+
+def _method_bridge(tree: ast.Module, name: str) -> list[str]:
+    """A function for what was written as a method of `class Solution`."""
+    top = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
+    for node in tree.body:
+        if name and name not in top and isinstance(node, ast.ClassDef):
+            methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
+            if name in methods and "__init__" not in methods:
+                return [f"\n{name} = {_owner(node, methods[name])}.{name}"]
+    return []
+
+
+def _owner(node: ast.ClassDef, method: ast.FunctionDef) -> str:
+    is_static = any(
+        isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list
+    )
+    return node.name if is_static else f"{node.name}()"
+
+
+def _body_behind(stub: str, blocks: Sequence[str], name: str) -> str:
+    """The prompt's own function, completed by the first block that is a body for it."""
+    parser = Parser()
+    for block in blocks:
+        if not BODY.search(block):
+            continue
+        lines = _as_body(block.strip("\n").split("\n"))
+        for _ in range(4):
+            program = stub + "\n".join(lines) + "\n"
+            tree = parser.parse(program)
+            if isinstance(tree, ast.Module):
+                if not _is_stub(program, name):
+                    return program
+                break
+            error = tree - stub.count("\n") - 1
+            if error <= 0 or error >= len(lines) + 1:
+                break
+            lines = lines[: min(error, len(lines) - 1)]
+    return ""
+
+
+def _as_body(lines: list[str]) -> list[str]:
+    """Lines indented as a function's body is; text behind it that is not indented is left out."""
+    lines = [line.rstrip() for line in lines]
+    written = [i for i, line in enumerate(lines) if line]
+    if not written:
+        return lines
+    first = written[0]
+    indents = [len(lines[i]) - len(lines[i].lstrip()) for i in written]
+    lines[first] = " " * _lost_indent(lines[first], indents) + lines[first]
+    if lines[first][:1].isspace():
+        stop = next((i for i in written[1:] if not lines[i][0].isspace()), None)
+        lines = lines[first:stop]
+    return textwrap.indent(textwrap.dedent("\n".join(lines)), "    ").split("\n")
+
+
+def _lost_indent(first: str, indents: list[int]) -> int:
+    """What a body's first line lacks where stripping the answer took it."""
+    rest = indents[1:]
+    if indents[0] or not rest or min(rest) < 4:
+        return 0
+    if not first.endswith(":"):
+        return min(rest)
+    # Behind a colon, deeper lines are its own block.
+    return min(rest) if rest[0] > min(rest) else max(0, min(rest) - 4)
+
+
+# -- What a gate watches -----------------------------------------------------------------------
+
+HEAD = re.compile(
+    r"^[ \t]*(?:`{3,}\w*[ \t]*|>>>[ \t]*|\[BEGIN\][ \t]*)?(?:(?:async[ \t]+)?def[ \t]"
+    r"|\w+[ \t]*=[ \t]*lambda\b)",
+    re.MULTILINE,
+)
+GLUED_FENCE = re.compile(r"`{3,}[ \t]*$", re.MULTILINE)
+EMPTY_BODY = re.compile(r"[^\n]*:[ \t]*(?:\.\.\.|pass)?[ \t]*(?:#[^\n]*)?\s*(?:\.\.\.|pass)?\s*")
+MOST_HEADS = 50
+
+
+def written_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
+    """Everything from the start through the end of the first function that has a body.
+
+    A function is a `def` or a named `lambda`; where there is none, the lines of a body are taken.
+    """
+    found = None
+    for _, head in zip(range(MOST_HEADS), HEAD.finditer(text), strict=False):
+        found, has_body = _function_at(text, head)
+        if has_body:
+            return found
+    if found is None and (body := BODY.search(text)):
+        found, _ = _function_at(text, body)
+    return Candidate(found.value, found.start, found.end) if found else None
+
+
+def _function_at(text: str, head: re.Match[str]) -> tuple[Candidate | None, bool]:
+    """The text through the function at `head`, and whether that does anything."""
+    end, settled = len(text), False
+    signature = signature_end(text, head.end())
+    line_end = text.find("\n", signature)
+    if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
+        end, settled = after.start(), after[0] != BROKEN
+    has_body = not EMPTY_BODY.fullmatch(text, signature, end)
+    end = len(text[:end].rstrip())
+    value = normal_code(GLUED_FENCE.sub("", text[:end]))
+    return (Candidate(value, 0, end, settled) if value else None), has_body

@@ -1,0 +1,309 @@
+"""The careful readings: answers in the dresses that models give them."""
+
+import ast
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from c4.errors import ConfigError
+from c4.tasks import TASKS, Example, Grader, Isolation, ReadingStyle, grade, isolation
+from c4.tasks import _math_verify as math_verify_module
+from c4.tasks._careful_latex import last_box, normal_answer
+from c4.tasks._careful_letters import stated_letter
+from c4.tasks._careful_numbers import last_written_number, written_number
+from c4.tasks._careful_programs import MOST_PARSES, Parser, written_function, written_program
+from c4.tasks._extract import first_letter
+from c4.tasks._grade import check_can_grade
+from c4.tasks.problems import problem
+
+CITIES = ("Paris", "London", "Rome", "Berlin")
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("I think the answer is C.", "C"),
+        ("A careful reading shows that the answer is B.", "B"),
+        ("'B'", "B"),
+        ("‘B’ fits", "B"),
+        ("B's the one", "B"),
+        ("A is incorrect, so B", "B"),
+        ("A or B? It is B", "B"),
+        ("B rather than A", "B"),
+        ("Eliminate A. C", "C"),
+        ("A, B and C are wrong; D", "D"),
+        ("The answer is not A but C.", "C"),
+        ("C, not A", "C"),
+        ("The answer: option C because A is a trap", "C"),
+        (r"$\boxed{\text{B}}$", "B"),
+        ('{"answer": "B"}', "B"),
+        ("A. Paris\nB. London\nC. Rome\nD. Berlin\n\nC", "C"),
+        ("A: wrong\nB: wrong\nC: right\nD: wrong", "C"),
+        ("A student would pick A, but the answer is D", "D"),
+        ("A Paris", "A"),
+        ("A because it is", "A"),
+        ("c)", "C"),
+        ("the answer is c.", "C"),
+        ("Incorrect: A, C, D. Correct: B", "B"),
+    ],
+)
+def test_a_letter_is_the_choice_that_the_text_settles_on(text, letter):
+    found = stated_letter(text, CITIES)
+    assert (found.value, text[found.start : found.end].upper()) == (letter, letter)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A careful reading…", "I am not sure", "A is wrong", "not B", "E", "M. Paris", "a dog", ""],
+)
+def test_articles_pronouns_ruled_out_and_unoffered_letters_are_no_answer(text):
+    assert stated_letter(text, CITIES) is None
+
+
+@pytest.mark.parametrize("task", ["mmlu", "arc_c", "hellaswag", "winogrande", "piqa", "truthfulqa"])
+def test_on_embedded_answers_both_readings_agree(task):
+    for i in range(60):
+        made = problem(task, i)
+        example = TASKS[task].read(made.row)
+        for text in (f"{example.target}. {made.solution}", f"{example.target}.", example.target):
+            careful, plain = stated_letter(text, example.choices), first_letter(text)
+            assert (
+                (careful.value, careful.start) == (plain.value, plain.start) == (example.target, 0)
+            )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("is 1,14,200.", "114200"),
+        ("is −5", "-5"),
+        ("is - 5", "-5"),
+        ("12 - 5", "5"),
+        ("12 − 5", "5"),
+        ("list:\n- 5", "5"),
+        ("1{,}234", "1234"),
+        (r"1,\!234", "1234"),
+        (r"1\,234", "1234"),
+        ("1.2e3", "1200"),
+        (r"2.5 \times 10^{-2}", "0.025"),
+        ("3×10⁵", "300000"),
+        (r"\boxed{\$18.90}", "18.9"),
+        ("25\\%", "25"),
+        ("12 cm^2", "12"),
+        ("-$5", "-5"),
+        ("Rs.500", "500"),
+        ("version 1.2.3", "1.2.3"),
+    ],
+)
+def test_a_number_is_read_in_any_dress(text, value):
+    assert last_written_number(text).value == value
+    assert written_number(value) == value
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x=5", "5"),
+        (r"5\text{ cm}", "5"),
+        (r"864 \mbox{ inches}^2", "864"),
+        (r"25\%", "25"),
+        (r"\$36", "36"),
+        (r"90^{\circ}", "90"),
+        ("x^{5}", "x^5"),
+        ("40_{9}", "40_9"),
+        (r"\frac{14}{3}", "14/3"),
+        (r"\frac{1}{2}", "0.5"),
+        (r"137\frac12", "275/2"),
+        (r"11\sqrt2", r"11 \sqrt{2}"),
+        (r"\displaystyle \dfrac{3}{4}", r"\frac34"),
+        (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"),
+        (r"\mathbf{5}", "5"),
+        (r"\text{(C)}", "C"),
+        (r"-\frac{\pi}{6}", r"-\pi/6"),
+        (r"\frac{1+\sqrt5}{2}", r"(1+\sqrt{5})/2"),
+        (r"x \in [-2,7]", "[-2,7]"),
+    ],
+)
+def test_what_is_certainly_equal_has_one_normal_form(one, other):
+    assert normal_answer(one) == normal_answer(other)
+    assert normal_answer(normal_answer(one)) == normal_answer(one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("(3,4]", "(3,4)"),
+        ("1/3", "0.333"),
+        (r"2\frac{1}{2}", "21/2"),
+        (r"\frac{1}{2}x", r"\frac{1}{2x}"),
+        (r"\frac12 3", "1/23"),
+        (r"x^\frac12", r"\frac{x}{2}"),
+        ("5m", "5"),
+        ("1,2", "12"),
+        ("40_9", "409"),
+    ],
+)
+def test_what_may_differ_keeps_its_form(one, other):
+    assert normal_answer(one) != normal_answer(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(r"\boxed g", "g"), (r"\fbox{5}", "5"), (r"\boxed 42.", "42")]
+)
+def test_a_box_needs_no_braces(text, value):
+    assert last_box(text).value == value
+
+
+CODE = "import math\n\ndef f(x):\n    if x > 4:\n        return math.sqrt(x)\n    return 0"
+BODY = "    if x > 4:\n        return math.sqrt(x)\n    return 0"
+ASKED = Example(
+    "Complete.\nimport math\n\ndef f(x):\n    '''A root.'''", CODE, "import math\n", "check(f)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CODE,
+        f"```python\n{CODE}```",
+        f"{CODE}\n```\nThis is it.",
+        f"```python\n{CODE}\n``` as asked",
+        f"```python {CODE}\n```",
+        f"```bash\npip install x\n```\n```python\n{CODE}\n```",
+        f"```python\ndef f(x):\n```\nIn full:\n```python\n{CODE}\n```",
+        f"from the text we know:\n{CODE}\n\nIt's done (see above.",
+        f"import nothing more.\n{CODE}",
+        f" {CODE}",
+        "```python\nimport math\n```\nThen\n```python\n" + CODE.partition("\n\n")[2] + "\n```",
+        f"[BEGIN]\n{CODE}\n[DONE]",
+        ">>> import math\n>>> def f(x):\n" + "\n".join(f"... {line}" for line in BODY.split("\n")),
+        "import math\nf = lambda x: math.sqrt(x) if x > 4 else 0",
+        BODY,
+        BODY.lstrip(),
+        f"```python\n{BODY}\n```",
+        f"{CODE}\n\nprint(f())\nassert f(1) == 7",
+        CODE.replace("    ", "\t"),
+        f"{CODE}\n\ndef broken(",
+        "class Solution:\n    def f(self, x):\n        return x ** 0.5 if x > 4 else 0",
+    ],
+)
+def test_the_program_is_found_in_every_wrapping(text):
+    program = written_program(text, ASKED)
+    names: dict = {}
+    exec(compile(f"import math\n{program}", "<reference>", "exec"), names)
+    assert (names["f"](9), names["f"](1)) == (3, 0)
+    assert written_function(text) is not None
+
+
+def test_what_is_no_program_gives_none():
+    assert written_program("no code here", ASKED) == ""
+    assert written_function("no code here") is None
+
+
+def test_a_signature_is_not_what_a_gate_watches():
+    text = f"```python\ndef f(x):\n    ...\n```\n```python\n{CODE}\n```\nDone"
+    assert written_function(text).value.endswith("return 0")
+
+
+@given(st.lists(st.sampled_from(["@a\n", "def f(\n", "(", "x = 1\n", "    y\n", "```\n", "'"])))
+def test_an_answer_is_parsed_a_few_times_only(pieces):
+    parses = []
+    real = ast.parse
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Parser, "parse", lambda self, source: (parses.append(1), _parse(self, source))[1]
+        )
+        written_program("".join(pieces) * 3, ASKED)
+    assert ast.parse is real
+    assert len(parses) <= 3 * MOST_PARSES + 9
+
+
+_parse = Parser.parse
+
+HARD = [
+    "\\boxed{",
+    "\\frac{",
+    "(",
+    "{",
+    "\\",
+    ".",
+    "1",
+    ",",
+    "'",
+    "A or ",
+    "```\n",
+    "@a\n",
+    "def f(\n",
+]
+HARD += [
+    "not A ",
+    "\\text{",
+    "- ",
+    "1e9",
+    "10^",
+    "x=",
+    "```python",
+    ">>> ",
+    "answer is ",
+    "A\n",
+    "I ",
+]
+texts = st.lists(
+    st.one_of(st.sampled_from(HARD), st.text(string.printable + "é−×漢", max_size=4)), max_size=10
+).map("".join)
+
+
+@pytest.mark.parametrize("style", ReadingStyle)
+@pytest.mark.parametrize("name", ["mmlu", "gsm8k", "math", "humaneval"])
+@given(text=texts, times=st.sampled_from([1, 2, 500]))
+def test_every_reading_is_total_and_its_span_lies_in_the_text(name, style, text, times):
+    text = (text * times)[:5000]
+    found = TASKS[name].extractor(style)(text, CITIES)
+    if found is not None:
+        assert found.value
+        assert 0 <= found.start < found.end <= len(text)
+    assert isinstance(normal_answer(text), str)
+    assert isinstance(written_number(text), str)
+
+
+@given(st.text("0123456789.,-−$e{}\\!^ ×", max_size=12))
+def test_numbers_settle_on_a_normal_form(text):
+    once = written_number(text)
+    assert written_number(once) == once or not once.lstrip("-").replace(".", "").isdigit()
+
+
+def test_five_hundred_nested_fractions_are_read():
+    nested = r"\frac{" * 500 + "1" + "}{2}" * 500
+    for style in ReadingStyle:
+        assert TASKS["math"].extractor(style)(rf"\boxed{{{nested}}}") is not None
+
+
+def test_the_plain_reading_can_be_graded_by():
+    example = Example("", "C", choices=CITIES)
+    text = "I think the answer is C."
+    assert grade(TASKS["mmlu"], example, text).correct
+    assert grade(TASKS["mmlu"], example, text, style=ReadingStyle.PLAIN).answer == "I"
+
+
+def test_math_verify_is_refused_where_it_has_nothing_to_compare():
+    with pytest.raises(ConfigError, match="mmlu does not answer with"):
+        check_can_grade(TASKS["mmlu"], grader=Grader.MATH_VERIFY)
+
+
+def test_math_verify_that_is_not_installed_says_what_to_type(monkeypatch):
+    monkeypatch.setattr(math_verify_module, "PACKAGES", ("no_such_package",))
+    math_verify_module.libraries.cache_clear()
+    with pytest.raises(ConfigError, match=r"pip install 'c4-dlm\[math\]'"):
+        check_can_grade(TASKS["math"], grader=Grader.MATH_VERIFY)
+    math_verify_module.libraries.cache_clear()
+
+
+@pytest.mark.skipif(isolation() is Isolation.NONE, reason="cannot isolate model-written code")
+def test_math_verify_sees_through_algebra():
+    pytest.importorskip("math_verify", reason="needs pip install 'c4-dlm[math]'")
+    example = Example("", "2x+1")
+    for text, correct in ((r"\boxed{1+2x}", True), (r"\boxed{1+3x}", False)):
+        given = grade(TASKS["math"], example, text, grader=Grader.MATH_VERIFY)
+        assert given.correct is correct
