@@ -3,8 +3,10 @@
     python benchmarks/bench_ending.py [--n 100] [--out bench-out/ending] [--task humaneval ...]
 
 Prints a Markdown table: CVEE replayed over the recorded full decodes, C4 run live under either
-ending, each beside the full decode as the same ending reads it. Everything is kept in --out, so an
-interrupted call goes on where it stopped and a second one decodes nothing.
+ending, each beside the full decode as the same ending reads it. One ending may spend more steps
+than the other, so a second table compares CVEE at equal steps: the cheaper ending gets the
+patience that makes it as slow as the other. Everything is kept in --out, so an interrupted call
+goes on where it stopped and a second one decodes nothing.
 """
 
 import argparse
@@ -12,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from c4.models import EMBEDDED, LoadedModel
@@ -25,10 +28,23 @@ from c4.record import (
     plan_recording,
     start_recording,
 )
-from c4.replay import MethodChoice, ReplayGrader, make_gate, plan_methods, replay
+from c4.replay import (
+    CVEE,
+    MethodChoice,
+    ReplayGrader,
+    ask,
+    exit_step,
+    load_signals,
+    make_gate,
+    plan_methods,
+    replay,
+    stack_signals,
+)
 from c4.tasks import TASKS, AnswerReading, Ending, get_task
 
 TOLERANCE = 2.0
+PATIENCES = range(3, 25)
+"""Values of p_min that are tried for equal steps; 3 is the deployed one."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,7 @@ def main() -> None:
     arguments = parse()
     model: LoadedModel | None = None
     measured: list[Measured] = []
+    equal: list[str] = []
     for task in arguments.task or list(TASKS):
         config = RecordConfig(
             task=task, n=arguments.n, out=arguments.out, unsafe_code=arguments.unsafe_code
@@ -65,7 +82,8 @@ def main() -> None:
         decode_missing(plan, model)
         for ending in Ending:
             measured += measure(config, plan, model, AnswerReading(ending=ending))
-    print(f"\n{render(measured)}\n\n{render_totals(measured)}")
+        equal.append(equal_steps(plan))
+    print(f"\n{render(measured)}\n\n{render_totals(measured)}\n\n{EQUAL}\n" + "\n".join(equal))
 
 
 def parse() -> argparse.Namespace:
@@ -121,6 +139,37 @@ def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
         identical=mean([own[0] == base[0] for own, base in pairs]),
         steps=mean([row.forward_passes for row in rows]),
     )
+
+
+EQUAL = (
+    "| task | cut: p_min | steps | identical % | skip: p_min | steps | identical % |\n"
+    "|---|---:|---:|---:|---:|---:|---:|"
+)
+
+
+def equal_steps(plan: Plan) -> str:
+    """A line of the table at equal steps: each ending's patience, steps and identical answers."""
+    curves = {ending: patience_curve(plan, ending) for ending in Ending}
+    target = max(curve[0][1] for curve in curves.values())
+    cells = [plan.task.name]
+    for curve in curves.values():
+        patience, steps, identical = next((c for c in curve if c[1] >= target), curve[-1])
+        cells += [str(patience), f"{steps:.1f}", f"{100 * identical:.1f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def patience_curve(plan: Plan, ending: Ending) -> list[tuple[int, float, float]]:
+    """p_min, mean steps and the share of identical answers of CVEE, from impatient to patient."""
+    run = open_run(plan.folder, AnswerReading(ending=ending))
+    signals = stack_signals(list(load_signals(run))).signals
+    curve = []
+    for patience in PATIENCES:
+        exits = exit_step(ask(CVEE(p_min=patience), signals))
+        steps = np.where(exits > 0, exits, signals.steps)
+        answers = np.take_along_axis(signals.answer, steps[:, None] - 1, axis=1)
+        identical = float((answers == signals.last("answer")).mean())
+        curve.append((patience, float(steps.mean()), identical))
+    return curve
 
 
 def mean(values: Sequence[float]) -> float:

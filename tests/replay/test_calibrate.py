@@ -23,7 +23,7 @@ from c4.replay import (
 from c4.replay._calibrate import pareto_front
 from c4.replay._grid import DEFAULT_RANGES, at_exit, grid_exits, parse_values
 from c4.replay._pool import choose
-from c4.tasks import AnswerReading
+from c4.tasks import AnswerReading, Example
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,9 @@ def population(task, risks, size, rng):
     columns["step"] += np.arange(1, STEPS + 1, dtype=np.int32)
     columns["budget"] += STEPS
     columns["answer"] = answer
-    rows = [SimpleNamespace(trajectory=i, target="right") for i in range(size)]
-    run = SimpleNamespace(task=task, method="baseline", rows=lambda: rows)
+    rows = [SimpleNamespace(trajectory=i, example=Example("", "right")) for i in range(size)]
+    facts = {"task": task, "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, rows=lambda: rows)
     signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
     return Cohort(run, signals)
 
