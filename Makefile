@@ -20,15 +20,15 @@ docs-figures: $(VENV)/.installed
 
 test: lint types unit
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # mypy sees the rooms under their installed names.
-types: $(VENV)/.installed
+types: $(VENV)/.tools $(VENV)/.installed
 	cd $(VENV) && bin/mypy --config-file ../pyproject.toml $(ROOMS:%=-p c4.%)
 
-unit: $(VENV)/.installed
+unit: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest
 
 benchmarks: $(VENV)/.installed
@@ -37,6 +37,11 @@ benchmarks: $(VENV)/.installed
 $(VENV)/.ready: requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --requirement requirements.lock
+	touch $@
+
+# What tests and extras need; `make demo` does without.
+$(VENV)/.tools: requirements-dev.lock $(VENV)/.ready
+	$(BIN)/pip install --quiet --requirement requirements-dev.lock
 	touch $@
 
 # Not editable: what is tested is what a user gets.

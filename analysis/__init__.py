@@ -2,7 +2,7 @@
 
 from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, time_shares
 from c4.analysis._calibrations import CALIBRATIONS, calibration_table, find_calibrations
-from c4.analysis._cohorts import COHORTS, cohort_table, held_out
+from c4.analysis._cohorts import COHORTS, cohort_table, held_out, pool_note
 from c4.analysis._evaluation import TaskEvaluation, evaluate_run
 from c4.analysis._evidence import COMPARED_GATES, Evidence
 from c4.analysis._exits import (
@@ -80,6 +80,7 @@ __all__ = [
     "past_tolerance",
     "phase_summary",
     "phase_table",
+    "pool_note",
     "published",
     "render_tables",
     "scaling_table",

@@ -1,7 +1,7 @@
 """What calibration costs, from the files it leaves behind."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import polars as pl
 from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError
 from c4.record import Run
+from c4.replay import Pools
+from c4.replay._calibrate import read_shares
 
 CALIBRATIONS = pl.Schema(
     {
@@ -30,6 +32,8 @@ CALIBRATIONS = pl.Schema(
 )
 FROZEN = {"gate", "parameters", "pool", "table"}
 """What is read of a calibration file."""
+HEAD = 1000
+"""Characters of a file in which its gate is named, if a calibration wrote it."""
 
 
 def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFrame:
@@ -43,10 +47,20 @@ def find_calibrations(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*.json")) if _is_calibration(path)]
 
 
+def read_pools(paths: Iterable[Path]) -> Pools:
+    """The examples that calibration may have seen, where these are its files."""
+    return Pools([share for path in paths for share in read_shares(_read(path)["pool"])])
+
+
 def _is_calibration(path: Path) -> bool:
     try:
+        with path.open(encoding="utf-8") as file:
+            head = file.read(HEAD)
+        # The gate stands first, so a large file of another kind need not be read to its end.
+        if '"gate"' not in head:
+            return False
         _read(path)
-    except ConfigError:
+    except (ConfigError, OSError, ValueError):
         return False
     return True
 
@@ -61,6 +75,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path}: not a file that `c4 calibrate` wrote; make one with: c4 calibrate --gamma 2"
         )
+    try:
+        read_shares(content["pool"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path}: its pool is not one that `c4 calibrate` wrote") from error
     return content
 
 

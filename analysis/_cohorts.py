@@ -14,7 +14,7 @@ import polars as pl
 
 from c4.analysis._names import family_of, in_order, spell_shape
 from c4.record import LiveRun, Run, conditions
-from c4.replay import pool_size
+from c4.replay import SET_ASIDE, Pools
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, TASKS, get_task
 
 COHORTS = pl.Schema(
@@ -45,7 +45,7 @@ def cohort_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(shared.encode()).hexdigest()[:12]
 
 
-def cohort_columns(run: Run | LiveRun) -> dict[str, pl.Expr]:
+def cohort_columns(run: Run | LiveRun, pools: Pools) -> dict[str, pl.Expr]:
     """What every row of a run says about where it belongs. Needs a column `trajectory`."""
     identity = run.manifest.identity
     return {
@@ -53,7 +53,7 @@ def cohort_columns(run: Run | LiveRun) -> dict[str, pl.Expr]:
         "task": pl.lit(run.task),
         "family": pl.lit(family_of(run.task)),
         "cohort": pl.lit(cohort_key(identity)),
-        "pool": pl.col("trajectory") < pool_size(identity),
+        "pool": pl.col("trajectory").is_in(sorted(pools.of(identity))),
     }
 
 
@@ -69,12 +69,16 @@ def is_plain(method: str) -> bool:
 
 
 def cohort_table(
-    runs: Sequence[Run], live: Sequence[LiveRun], gates: Sequence[str] = ()
+    runs: Sequence[Run],
+    live: Sequence[LiveRun],
+    gates: Sequence[str] = (),
+    pools: Pools = SET_ASIDE,
 ) -> pl.DataFrame:
     """Every cohort on disk. See `COHORTS`.
 
     Args:
         gates: what the recordings are replayed under.
+        pools: which examples calibration may have seen.
     """
     members: dict[str, list[_Member]] = {}
     for run in runs:
@@ -84,7 +88,7 @@ def cohort_table(
         numbers = set(result.table()["trajectory"].to_pylist())
         member = _Member(result, {result.method}, numbers)
         members.setdefault(cohort_key(result.manifest.identity), []).append(member)
-    rows = [_row(cohort, found) for cohort, found in members.items()]
+    rows = [_row(cohort, found, pools) for cohort, found in members.items()]
     frame = pl.DataFrame(rows, schema=COHORTS)
     return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame))), "cohort")
 
@@ -97,11 +101,11 @@ class _Member(NamedTuple):
     indices: set[int]
 
 
-def _row(cohort: str, found: Sequence[_Member]) -> dict[str, Any]:
+def _row(cohort: str, found: Sequence[_Member], pools: Pools) -> dict[str, Any]:
     run = found[0].run
     indices = set().union(*(member.indices for member in found))
     methods = set().union(*(member.methods for member in found))
-    pooled = {i for i in indices if i < pool_size(run.manifest.identity)}
+    pooled = indices & pools.of(run.manifest.identity)
     return {
         "model": run.model,
         "task": run.task,
@@ -198,5 +202,7 @@ def pool_note(cohorts: pl.DataFrame) -> str:
         notes.append(f"only examples that calibration may have seen: {tasks}")
     if cut.height:
         counts = [f"{n} of {task}" for task, n in cut.select("task", "pooled").iter_rows()]
-        notes.append(f"examples left out because it may have seen them: {', '.join(counts)}")
+        notes.append(
+            f"examples left out because calibration may have seen them: {', '.join(counts)}"
+        )
     return "; ".join(notes)

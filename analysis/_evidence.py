@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from c4.analysis._blocks import block_usage, time_shares
-from c4.analysis._calibrations import calibration_table, find_calibrations
+from c4.analysis._calibrations import calibration_table, find_calibrations, read_pools
 from c4.analysis._cohorts import cohort_key, cohort_table, held_out
 from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis._names import in_order
@@ -24,9 +24,18 @@ from c4.analysis._stabilization import SETTLING, stabilization
 from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
-from c4.record import LiveRun, Run, find_live, find_runs, open_live, open_run, read_timings
-from c4.replay import Gate, make_gate
-from c4.tasks import get_task
+from c4.record import (
+    LiveRun,
+    Run,
+    find_live,
+    find_runs,
+    label_under,
+    open_live,
+    open_run,
+    read_timings,
+)
+from c4.replay import Gate, Pools, make_gate
+from c4.tasks import AnswerReading, get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
 """What figures compare, unless told otherwise."""
@@ -47,6 +56,7 @@ class Evidence:
         gates: Sequence[str] = COMPARED_GATES,
         trajectory: int | None = None,
         calibrations: Sequence[Path] | None = None,
+        reading: AnswerReading | None = None,
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -55,7 +65,9 @@ class Evidence:
         Args:
             gates: what to replay over the recordings.
             trajectory: which to show alone; the most telling one if None.
-            calibrations: files of `c4 calibrate`; those in this folder and the root if None.
+            calibrations: files of `c4 calibrate` to report on; those in this folder and the root
+                if None. What any of them was chosen on is pool, for every method.
+            reading: how answers are read; the default reading if None.
             note: told what is being read, for people who wait.
         """
         self.root = root
@@ -64,6 +76,7 @@ class Evidence:
         self.gate_names = gates
         self.trajectory = trajectory
         self._calibrations = calibrations
+        self.reading = reading or AnswerReading()
         self.unsafe_code = unsafe_code
         self.note = note
 
@@ -83,12 +96,12 @@ class Evidence:
     @cached_property
     def _all_runs(self) -> list[Run]:
         # Recorded steps of a live run are no full decodes; its results are among the live ones.
-        runs = (open_run(folder) for folder in find_runs(self.root))
+        runs = (open_run(folder, self.reading) for folder in find_runs(self.root))
         return [run for run in runs if len(run) and "method" not in run.manifest.identity]
 
     @cached_property
     def _all_live(self) -> list[LiveRun]:
-        runs = (open_live(folder) for folder in find_live(self.root))
+        runs = (open_live(folder, self.reading) for folder in find_live(self.root))
         return [run for run in runs if run.table().num_rows]
 
     @cached_property
@@ -98,9 +111,11 @@ class Evidence:
         One with a speedup before one without, then the one of most decodes, then the newest.
         """
         frame = pl.DataFrame(read_timings(self.root))
-        cohorts = [cohort_key(json.loads(identity)) for identity in frame["identity"]]
+        identities = [json.loads(identity) for identity in frame["identity"]]
+        methods = [label_under(identity, self.reading) for identity in identities]
         frame = frame.with_columns(
-            cohort=pl.Series(cohorts, dtype=pl.String()),
+            cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
+            method=pl.Series(methods, dtype=pl.String()),
             timed=pl.format("{}×{}", "n", "passes"),
             cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
         )
@@ -111,7 +126,7 @@ class Evidence:
     @cached_property
     def cohorts(self) -> pl.DataFrame:
         """What is on disk, and which of it is shown, whatever is asked for. See `COHORTS`."""
-        frame = cohort_table(self._all_runs, self._all_live, self.gate_names)
+        frame = cohort_table(self._all_runs, self._all_live, self.gate_names, self.pools)
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
 
@@ -133,14 +148,19 @@ class Evidence:
     @cached_property
     def settling(self) -> pl.DataFrame:
         """When held-out answers settle, in the main cohorts. See `SETTLING`."""
-        frame = self._per_run(self.main_runs, SETTLING, "reading", stabilization)
+        frame = self._per_run(
+            self.main_runs, SETTLING, "reading", lambda run: stabilization(run, self.pools)
+        )
         return _shown(frame, "cohort", "trajectory")
 
     @cached_property
     def phases(self) -> pl.DataFrame:
         """Their exits against stabilization. See `PHASES`."""
         frame = self._per_run(
-            self.main_runs, PHASES, "replaying", lambda run: phase_table(run, self.gates(run))
+            self.main_runs,
+            PHASES,
+            "replaying",
+            lambda run: phase_table(run, self.gates(run), self.pools),
         )
         return _shown(frame, "cohort", "gate", "trajectory")
 
@@ -151,20 +171,20 @@ class Evidence:
         for cohort in self.cohorts.filter("main")["cohort"]:
             if runs := self.recordings(cohort):
                 self.note(f"reading cells of {runs[0].model} {runs[0].task}")
-                frames.append(gate_signals(runs, self.gates(runs[0])))
+                frames.append(gate_signals(runs, self.gates(runs[0]), self.pools))
         return in_order(pl.concat(frames))
 
     @cached_property
     def _sources(self) -> pl.DataFrame:
         """Every method on every held-out example, from every source. See `OUTCOMES`."""
-        recorded = self._per_run(self.runs, OUTCOMES, "reading", recorded_outcomes)
+        recorded = self._per_run(self.runs, OUTCOMES, "reading", self._recorded)
         replayed = self._per_run(
             self.runs,
             OUTCOMES,
             "replaying and grading",
             lambda run: self._replayed(run, self.gates(run)),
         )
-        live = [live_outcomes(run) for run in self.live]
+        live = [live_outcomes(run, self.pools, unsafe_code=self.unsafe_code) for run in self.live]
         frame = pl.concat([recorded, replayed, *live])
         return _shown(frame, "cohort", "method", "how", "trajectory")
 
@@ -216,7 +236,8 @@ class Evidence:
     @cached_property
     def wino_totals(self) -> pl.DataFrame:
         """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
-        recorded = [open_run(live.folder) for live in self.live if _is_recorded_wino(live)]
+        folders = [live.folder for live in self.live if _is_recorded_wino(live)]
+        recorded = [open_run(folder, self.reading) for folder in folders]
         swept = self._per_run(
             recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
         )
@@ -226,11 +247,19 @@ class Evidence:
     @cached_property
     def calibrations(self) -> pl.DataFrame:
         """What calibrations cost. See `CALIBRATIONS`."""
-        paths = self._calibrations
-        if paths is None:
-            folders = {Path.cwd(), self.root.resolve()}
-            paths = [path for folder in sorted(folders) for path in find_calibrations(folder)]
+        paths = self._found if self._calibrations is None else self._calibrations
         return calibration_table(paths, self.runs)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Which examples calibration may have seen, as far as the files given and found tell."""
+        return read_pools([*self._found, *(self._calibrations or ())])
+
+    @cached_property
+    def _found(self) -> list[Path]:
+        """The calibration files in this folder and the root."""
+        folders = {Path.cwd(), self.root.resolve()}
+        return [path for folder in sorted(folders) for path in find_calibrations(folder)]
 
     @cached_property
     def trace(self) -> pl.DataFrame:
@@ -270,8 +299,11 @@ class Evidence:
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
 
+    def _recorded(self, run: Run) -> pl.DataFrame:
+        return recorded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
+
     def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
-        return replayed_outcomes(run, gates, unsafe_code=self.unsafe_code)
+        return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(
         self,

@@ -12,8 +12,10 @@ from c4.analysis._stabilization import settled_step
 from c4.errors import ConfigError
 from c4.record import Run
 from c4.replay import (
+    SET_ASIDE,
     CandidateReader,
     Gate,
+    Pools,
     RunSignals,
     ask,
     exit_step,
@@ -59,7 +61,7 @@ GATE_SIGNALS = pl.Schema(
 )
 
 
-def phase_table(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
 
     Needs the signals alone, so nothing is graded and no cells are read.
@@ -67,7 +69,9 @@ def phase_table(run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
     rows = [PHASES.to_frame()]
     for part in load_signals(run):
         for name, exits in gate_exits(part, gates).items():
-            rows.append(_phases(run, part, name, exits))
+            frame = _phases(run, part, exits)
+            frame = frame.with_columns(**cohort_columns(run, pools), gate=pl.lit(name))
+            rows.append(frame.select(pl.col(c).cast(kind) for c, kind in PHASES.items()))
     return pl.concat(rows)
 
 
@@ -82,7 +86,7 @@ def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDA
     return {name: exit_step(ask(gate, part.signals)) for name, gate in gates.items()}
 
 
-def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
+def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
     budget = run.shape.steps
     frame = pl.DataFrame(
         {
@@ -96,14 +100,13 @@ def _phases(run: Run, part: RunSignals, gate: str, exits: npt.NDArray[np.int32])
     settled = pl.col("settled")
     premature = fired & (settled.is_null() | (pl.col("exit_step") < settled))
     frame = frame.with_columns(
-        **cohort_columns(run),
-        gate=pl.lit(gate),
         fired=fired,
         exit=pl.when(fired).then(pl.col("exit_step")).otherwise(pl.col("last")) / budget,
         stabilization=settled / budget,
         premature=premature,
-    ).with_columns(early_by=pl.when("premature").then(pl.col("stabilization") - pl.col("exit")))
-    return frame.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
+    )
+    early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
+    return frame.with_columns(early_by=early_by)
 
 
 def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
@@ -130,7 +133,7 @@ class RegionSignals(NamedTuple):
 
 def region_signals(run: Run) -> Iterator[RegionSignals]:
     """What stands where a margin gate looks, part by part; defined at every step."""
-    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length)
+    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length, run.reading)
     for part in run.parts:
         for numbers, cells in run.read_batches(part):
             means = (
@@ -140,7 +143,9 @@ def region_signals(run: Run) -> Iterator[RegionSignals]:
             yield RegionSignals(np.array(numbers, dtype=np.int32), *means)
 
 
-def gate_signals(runs: Sequence[Run], gates: Mapping[str, Gate]) -> pl.DataFrame:
+def gate_signals(
+    runs: Sequence[Run], gates: Mapping[str, Gate], pools: Pools = SET_ASIDE
+) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
     See `GATE_SIGNALS`. Holds a number per step and trajectory, never the cells of more than a part.
@@ -150,7 +155,7 @@ def gate_signals(runs: Sequence[Run], gates: Mapping[str, Gate]) -> pl.DataFrame
             there are others, and what stands in two of them counts once.
     """
     means = [m for run in runs for m in region_signals(run)]
-    labels, rows = _labels(runs, np.concatenate([m.trajectory for m in means]))
+    labels, rows = _labels(runs[0], np.concatenate([m.trajectory for m in means]), pools)
     numbers = labels["trajectory"].to_list()
     exits, settled = _moments(runs, gates)
     frames = [GATE_SIGNALS.to_frame()]
@@ -166,10 +171,12 @@ def gate_signals(runs: Sequence[Run], gates: Mapping[str, Gate]) -> pl.DataFrame
     return pl.concat(frames).with_columns(progress)
 
 
-def _labels(runs: Sequence[Run], numbers: npt.NDArray[np.int32]) -> tuple[pl.DataFrame, list[int]]:
+def _labels(
+    run: Run, numbers: npt.NDArray[np.int32], pools: Pools
+) -> tuple[pl.DataFrame, list[int]]:
     """The trajectories that are shown, where they belong, and their rows."""
     frame = pl.DataFrame({"trajectory": numbers}).with_row_index("row")
-    frame = frame.with_columns(**cohort_columns(runs[0]))
+    frame = frame.with_columns(**cohort_columns(run, pools))
     frame = held_out(frame.unique("trajectory", keep="first", maintain_order=True))
     return frame.drop("row"), frame["row"].to_list()
 

@@ -47,6 +47,8 @@ METHOD_LABELS = {
     "oracle": "oracle",
 }
 """In the order in which methods are listed."""
+CACHE_LABELS = {"cache=dual": " + DualCache", "cache=prefix": " + prefix cache"}
+"""What a method's name gains by a cache."""
 
 
 def task_label(task: str) -> str:
@@ -70,8 +72,10 @@ def name_column() -> pl.Expr:
 
 def method_label(method: str) -> str:
     """A method's name; settings of the user's own stay behind it: `c4,H=2` is `C4, H=2`."""
-    name, comma, settings = method.partition(",")
-    return METHOD_LABELS.get(name, name) + (f", {settings}" if comma else "")
+    name, *settings = method.split(",")
+    caches = [CACHE_LABELS[word] for word in settings if word in CACHE_LABELS]
+    others = [f", {word}" for word in settings if word not in CACHE_LABELS]
+    return "".join([METHOD_LABELS.get(name, name), *caches, *others])
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:

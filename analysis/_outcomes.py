@@ -9,7 +9,7 @@ from c4.analysis._cohorts import cohort_columns
 from c4.analysis._names import in_order
 from c4.analysis._paired import past_tolerance
 from c4.record import LiveRun, Origin, Run
-from c4.replay import Gate, replay
+from c4.replay import SET_ASIDE, Gate, Pools, ReplayGrader, replay
 from c4.tasks import Shape
 
 OUTCOMES = pl.Schema(
@@ -36,37 +36,38 @@ OUTCOMES = pl.Schema(
     }
 )
 """One row per example and method."""
+GRADED = {name: OUTCOMES[name] for name in ("answer", "correct")}
 
 
-def recorded_outcomes(run: Run) -> pl.DataFrame:
+def recorded_outcomes(
+    run: Run, pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
+) -> pl.DataFrame:
     """The full decodes of a recording: the baseline."""
-    rows = [
-        {
-            "trajectory": row.trajectory,
-            "steps": row.forward_passes,
-            "fired": False,
-            "answer": row.answer,
-            "correct": row.correct,
-        }
-        for row in run.rows()
-    ]
-    frame = pl.DataFrame(rows, schema_overrides={"answer": pl.String(), "correct": pl.Boolean()})
-    return _outcomes(run, frame, method=pl.lit("baseline"), how="recorded")
+    grader = ReplayGrader(run, unsafe_code)
+    rows = []
+    for row in run.rows():
+        answer, correct = grader.own(row)
+        spent = {"trajectory": row.trajectory, "steps": row.forward_passes, "fired": False}
+        rows.append(spent | {"answer": answer, "correct": correct})
+    frame = pl.DataFrame(rows, schema_overrides=GRADED)
+    return _outcomes(run, pools, frame, method=pl.lit("baseline"), how="recorded")
 
 
 def replayed_outcomes(
-    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """What the gates make of a recording. Texts are dropped part by part."""
     wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")
     parts = [frame.select(wanted) for frame in replay(run, gates, unsafe_code=unsafe_code)]
-    return _outcomes(run, pl.concat(parts), method=pl.col("gate"), how="replayed")
+    return _outcomes(run, pools, pl.concat(parts), method=pl.col("gate"), how="replayed")
 
 
-def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl.DataFrame:
+def _outcomes(
+    run: Run, pools: Pools, frame: pl.DataFrame, *, method: pl.Expr, how: str
+) -> pl.DataFrame:
     shape = run.shape
     frame = frame.with_columns(
-        **cohort_columns(run),
+        **cohort_columns(run, pools),
         method=method,
         how=pl.lit(how),
         length=pl.lit(shape.length),
@@ -81,24 +82,27 @@ def _outcomes(run: Run, frame: pl.DataFrame, *, method: pl.Expr, how: str) -> pl
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 
 
-def live_outcomes(live: LiveRun) -> pl.DataFrame:
+def live_outcomes(
+    live: LiveRun, pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
+) -> pl.DataFrame:
     """What a method did live."""
     identity = live.manifest.identity
     wanted = [
         "trajectory",
         "forward_passes",
         "exit_step",
-        "answer",
-        "correct",
         "block_passes",
         "block_seconds",
         "committed_by",
     ]
     frame = pl.DataFrame(live.table().select(wanted))
+    grader = ReplayGrader(live, unsafe_code)
+    grades = [grader.own(row) for row in live.rows()]
+    frame = frame.hstack(pl.DataFrame(grades, schema=GRADED, orient="row"))
     settings = {key: identity.get(key) for key in ("rule", "gate")}
     shape = live.shape
     frame = frame.with_columns(
-        **cohort_columns(live),
+        **cohort_columns(live, pools),
         method=pl.lit("baseline" if live.is_baseline else live.method),
         how=pl.lit("live"),
         length=pl.lit(shape.length),

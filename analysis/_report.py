@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -24,7 +25,8 @@ from c4.analysis._render import Column, ReportTable, without_unpublished
 from c4.analysis._stabilization import stabilization_summary
 from c4.analysis._sweeps import SHOWN_IN, WINO_GRID, scaling_table, wino_table
 from c4.errors import unknown_name
-from c4.record import LiveRun, Run
+from c4.record import LiveRun, Run, reading_words
+from c4.tasks import AnswerReading
 
 MAIN_METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
 LADDER = ("baseline", "confidence", "stability", "cvee", "cctc-core", "cctc", "c4")
@@ -42,6 +44,8 @@ NUMBERS = [
 TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
 """How speeds were measured."""
 RECORD = "(c4 record --task math)"
+READING_OPTIONS = ("reading", "ending")
+"""What a label says about its gate's reading is an option of its own, no `--set`."""
 
 
 def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> list[ReportTable]:
@@ -54,7 +58,17 @@ def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> lis
         if name not in REPORTS and name != "all":
             raise unknown_name("report", name, [*REPORTS, "all"])
     wanted = [make for name, make in REPORTS.items() if name in names or "all" in names]
-    return [without_unpublished(table) for make in wanted for table in make(evidence, paper)]
+    tables = [without_unpublished(table) for make in wanted for table in make(evidence, paper)]
+    options = reading_options(evidence.reading)
+    if not options:
+        return tables
+    return [replace(table, caption=f"{table.caption} (read under{options})") for table in tables]
+
+
+def reading_options(reading: AnswerReading) -> str:
+    """What to add to a command for a reading; nothing for the default one."""
+    words = reading_words(reading, AnswerReading())
+    return "".join(f" --{word.replace('=', ' ')}" for word in words)
 
 
 def _main(evidence: Evidence, paper: bool) -> list[ReportTable]:
@@ -164,26 +178,27 @@ def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
     if rows.is_empty():
         return [f"everything: nothing is recorded below {evidence.root} {RECORD}"]
     notes = [*cohort_notes(evidence.cohorts), *_sweep_notes(evidence), *_uneven(rows)]
+    reading = reading_options(evidence.reading)
     for cohort in evidence.cohorts.filter("main").iter_rows(named=True):
         group = rows.filter(pl.col("cohort") == cohort["cohort"])
         where, again = f"{cohort['task']} on {cohort['model']}", cohort["again"]
         absent = group.filter(pl.col("steps").is_null())["method"].to_list()
         if absent:
-            command = f"c4 run {_options(absent)} {again} {cohort['span']}"
+            command = f"c4 run{reading} {_options(absent)} {again} {cohort['span']}"
             notes.append(f"{where}: {', '.join(absent)} ({command})")
         present = group.filter(pl.col("steps").is_not_null())
         untimed = present.filter(pl.col("tps").is_null())["method"].to_list()
-        notes += [f"{where}: timings of {note}" for note in _timing_notes(untimed, again)]
+        notes += [f"{where}: timings of {note}" for note in _timing_notes(untimed, again, reading)]
         if present["accuracy"].null_count():
             notes += [f"{where}: grades ({command})" for command in _grading(evidence, cohort)]
     return notes
 
 
-def _timing_notes(untimed: Sequence[str], again: str) -> list[str]:
+def _timing_notes(untimed: Sequence[str], again: str, reading: str) -> list[str]:
     """Methods without a timing, and the commands that time them beside a baseline.
 
     A call takes a method once, so every variant needs one of its own; what a user's label stands
-    for is the user's to say.
+    for is the user's to say. A reading that a label names comes behind the usual one, and counts.
     """
     known = [label for label in untimed if method_name(label) in METHOD_LABELS]
     plain = [label for label in known if label in METHOD_LABELS]
@@ -191,7 +206,7 @@ def _timing_notes(untimed: Sequence[str], again: str) -> list[str]:
     notes = []
     for labels in filter(None, calls):
         chosen = _options(["baseline", *(label for label in labels if label != "baseline")])
-        notes.append(f"{', '.join(labels)} (c4 bench {chosen} {again})")
+        notes.append(f"{', '.join(labels)} (c4 bench{reading} {chosen} {again})")
     own = [label for label in untimed if label not in known]
     return notes + [f"{label}: c4 bench as it was run, with --label {label}" for label in own]
 
@@ -202,7 +217,10 @@ def _options(labels: Sequence[str]) -> str:
     for label in labels:
         name, *changes = re.split(r",(?=[\w.]+=)", label)
         words += ["--method", name]
-        words += [word for change in changes for word in ("--set", f"{name}.{change}")]
+        for change in changes:
+            option, _, value = change.partition("=")
+            of_reading = option in READING_OPTIONS
+            words += [f"--{option}", value] if of_reading else ["--set", f"{name}.{change}"]
     return shlex.join(words)
 
 
@@ -223,11 +241,12 @@ def _sweep_notes(evidence: Evidence) -> list[str]:
 def _grading(evidence: Evidence, cohort: dict[str, Any]) -> list[str]:
     """The commands that grade what is ungraded in a cohort."""
     runs: list[Run | LiveRun] = [*evidence.runs, *evidence.live]
+    reading = reading_options(evidence.reading)
     return [
-        f"c4 grade {shlex.quote(str(run.folder))}"
+        f"c4 grade {shlex.quote(str(run.folder))}{reading}"
         for run in runs
         if cohort_key(run.manifest.identity) == cohort["cohort"]
-        and any(row.correct is None for row in run.rows())
+        and any(row.never_graded for row in run.rows())
     ]
 
 
@@ -330,6 +349,10 @@ def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
             "(c4 run --method baseline --method c4 --task gsm8k --gen-length 144 --out runs/144)"
         ]
     )
+    if not rows["method"].is_in(["c4,cache=dual"]).any():
+        missing.append(
+            "C4 + DualCache (c4 run --method c4 --method fast-dllm --task gsm8k --set cache=dual)"
+        )
     scaling = ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
     return [scaling, _wino(evidence, paper)]
 

@@ -10,7 +10,7 @@ from c4.analysis._bootstrap import Floats, bootstrap_interval
 from c4.analysis._cohorts import cohort_columns
 from c4.analysis._names import in_order
 from c4.record import IntArray, Run
-from c4.replay import NONE, Signals, load_signals, stabilization_step
+from c4.replay import NONE, SET_ASIDE, Pools, Signals, load_signals, stabilization_step
 
 SETTLING = pl.Schema(
     {
@@ -27,14 +27,14 @@ SETTLING = pl.Schema(
 """One row per trajectory. Both are progress, a share of the budget."""
 
 
-def stabilization(run: Run) -> pl.DataFrame:
+def stabilization(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """When every trajectory's answer settled for good, and when it first showed. See `SETTLING`."""
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):
         settled = settled_step(part.signals)
         shown = pl.Series(first_appearance_step(part.signals))
         frame = pl.DataFrame({"trajectory": part.trajectory}).with_columns(
-            **cohort_columns(run),
+            **cohort_columns(run, pools),
             stabilization=settled / run.shape.steps,
             first_appearance=pl.when(settled.is_not_null()).then(shown / run.shape.steps),
         )

@@ -66,13 +66,14 @@ def _only_h(label: str) -> bool:
 
 
 def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
-    """Methods under every shape that was decoded, of models and tasks with more than one.
+    """Methods under every shape that was decoded, of models and tasks with several or a cache.
 
     Columns: those of the totals, and blocks.
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block"))
     shapes = pl.struct("length", "budget", "block").n_unique().over("model", "task")
-    return in_order(frame.filter(shapes > 1), before=["length", "budget", "block"])
+    cached = pl.col("method").str.contains(",cache=").any().over("model", "task")
+    return in_order(frame.filter((shapes > 1) | cached), before=["length", "budget", "block"])
 
 
 def wino_gates(task: str) -> dict[str, Gate]:

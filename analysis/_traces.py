@@ -14,13 +14,14 @@ from c4.replay import (
     CVEE,
     NONE,
     Gate,
+    ReplayGrader,
     RunSignals,
     filled_predictions,
     load_signals,
     make_gate,
     stabilization_step,
 )
-from c4.tasks import get_task, grade
+from c4.tasks import get_task
 
 TRACE = pl.Schema(
     {
@@ -61,7 +62,7 @@ TEXTS = pl.Schema(
         "target": pl.String(),
     }
 )
-"""Tokens up to the first end token."""
+"""Tokens that the text is made of: up to the first end token, if it is cut there."""
 
 
 def telling_trajectory(phases: pl.DataFrame) -> tuple[str, int] | None:
@@ -194,13 +195,13 @@ def _buffer(
 ) -> pl.DataFrame:
     row = trajectory.row
     task = get_task(run.task)
-    traced = run.vocabulary.trace(ids.tolist())
-    found = task.extract(traced.text)
+    traced = run.vocabulary.trace(ids.tolist(), run.reading.ending)
+    found = task.extractor(run.reading.style)(traced.text, row.example.choices)
     first, last = (found and traced.token_span(found.start, found.end)) or (0, 0)
     n = max(1, len(traced.token_starts))  # an empty text still has a row to say so
     starts = [*traced.token_starts, len(traced.text)] if traced.token_starts else [0, 0]
     try:
-        correct = grade(task, row.example, traced.text, unsafe_code=unsafe_code).correct
+        correct = ReplayGrader(run, unsafe_code).correct(row, ids.tolist())
     except SandboxError:
         correct = None
     return pl.DataFrame(

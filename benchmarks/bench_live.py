@@ -154,8 +154,9 @@ def whole_decodes(plan: Plan, method: LiveMethod, model: LoadedModel) -> tuple[f
     whole = 0.0
     for sample in plan.sample_set.samples:
         prompt = np.array(model.encode_prompt(sample.example.prompt), dtype=np.int64)
+        choices = sample.example.choices
         began = time.perf_counter()
-        gate = method.new_gate(plan.task, vocabulary, plan.shape)
+        gate = method.new_gate(plan.task, vocabulary, plan.shape, choices)
         decode(reads, prompt, plan.shape, rule=method.rule, gate=gate)
         whole += time.perf_counter() - began
     return whole, reads.seconds

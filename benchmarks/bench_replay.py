@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from tokenizers import Tokenizer
 
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import (
+    Choices,
     IntArray,
     RecordConfig,
     Run,
@@ -55,7 +56,7 @@ from c4.replay import (
     stack_signals,
 )
 from c4.replay._candidates import FIRST_POSITIONS, Found
-from c4.tasks import TASKS
+from c4.tasks import TASKS, Ending
 
 POOL = ("mmlu", "gsm8k", "math")
 GRID = {"tau": "0.5:0.99:0.01", "gamma": "0,1,2,4", "p_min": "1,2,3,5,8"}
@@ -80,7 +81,8 @@ class Noise(Denoiser):
     def read(self, ids: IntArray, start: int, **_: object) -> Reading:
         length = len(ids) - start
         confidence, gap, entropy = self.rng.random((3, length), dtype=np.float32)
-        return Reading(self.rng.choice(self.tokens, length), confidence, gap, entropy)
+        token = self.rng.choice(self.tokens, length)
+        return Reading(token, 1 / confidence - 1, confidence, gap, entropy)
 
 
 def record(root: Path, task: str, model: str, n: int, *, noise: bool = False) -> Run:
@@ -190,18 +192,23 @@ def timed_slice(settings: list[Setting], replay: Replay, exits: IntArray, slices
 class ForgetfulReader(CandidateReader):
     """Reads every text whole, every time."""
 
-    def read(self, rows: TokenArray) -> list[tuple[Found | None, str | None]]:
-        return [self.read_whole(row.tolist()) for row in rows]
+    def read(
+        self, rows: TokenArray, choices: Sequence[Choices]
+    ) -> list[tuple[Found | None, str | None]]:
+        pairs = zip(rows, choices, strict=True)
+        return [self.read_whole(row.tolist(), offered) for row, offered in pairs]
 
-    def read_whole(self, row: list[int]) -> tuple[Found | None, str | None]:
+    def read_whole(self, row: list[int], choices: Choices) -> tuple[Found | None, str | None]:
         start = self.tail_start if self.task.search == "last" else 0
-        found = self.find(row, start)
-        whole = self.find(row, 0) if start else found
+        found = self.find(row, start, choices)
+        whole = self.find(row, 0, choices) if start else found
         return found, whole and whole.value
 
-    def find(self, row: list[int], start: int) -> Found | None:
-        traced = self.vocabulary.trace(row[start:])
-        found = self.task.extract(traced.text) if start < self.vocabulary.ending(row) else None
+    def find(self, row: list[int], start: int, choices: Choices) -> Found | None:
+        if self.reading.ending is Ending.CUT:
+            row = row[: self.vocabulary.ending(row)]
+        traced = self.vocabulary.trace(row[start:], self.reading.ending)
+        found = self.task.extractor(self.reading.style)(traced.text, choices)
         if found is None:
             return None
         span = traced.token_span(found.start, found.end)
@@ -214,18 +221,22 @@ def bench_pass(run: Run) -> None:
     """The signal pass against the same signals step by step."""
     task = TASKS[run.task]
     tokenizer = Tokenizer.from_file(str(run.folder / "tokenizer.json"))
-    batches = [cells for part in run.parts for _, cells in run.read_batches(part)]
+    batches = [batch for part in run.parts for batch in run.read_batches(part)]
+    choices = {row.trajectory: row.example.choices for row in run.rows()}
     views = views_of(run)
 
     def ours() -> list[SignalReading]:
-        reader = CandidateReader(task, run.vocabulary, run.shape.length)
-        return [read_signals(cells, run.shape, reader) for cells in batches]
+        reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
+        return [
+            read_signals(cells, run.shape, reader, [choices[i] for i in numbers])
+            for numbers, cells in batches
+        ]
 
     def stepwise() -> list[Signals]:
-        reader = ForgetfulReader(task, run.vocabulary, run.shape.length)
+        reader = ForgetfulReader(task, run.vocabulary, run.shape.length, run.reading)
         made = []
-        for trajectory in views:
-            live = LiveSignals(run.shape, reader)
+        for number, trajectory in zip(choices, views, strict=True):
+            live = LiveSignals(run.shape, reader, choices[number])
             for view in trajectory:
                 signals = live.append(view)
                 for field in fields(Signals):  # made only when they are looked at
@@ -234,8 +245,8 @@ def bench_pass(run: Run) -> None:
         return made
 
     def text_only() -> None:
-        first = ForgetfulReader(task, run.vocabulary, run.shape.length).tail_start
-        for cells in batches:
+        first = CandidateReader(task, run.vocabulary, run.shape.length, run.reading).tail_start
+        for _, cells in batches:
             for row in filled_predictions(cells.token, cells.masked).reshape(-1, run.shape.length):
                 ids = row.tolist()
                 end = run.vocabulary.ending(ids)

@@ -27,6 +27,7 @@ from c4.cli._decode import (
     choose_methods,
 )
 from c4.cli._progress import progress, status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def bench_command(
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     revision: RevisionOption = None,
@@ -91,6 +94,7 @@ def bench_command(
                 dtype=dtype,
                 out=out,
                 graded=False,
+                reading=choose_reading(reading, ending, config),
             ),
             choice,
         )

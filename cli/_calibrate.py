@@ -1,7 +1,7 @@
 """`c4 calibrate`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,20 +10,22 @@ from rich.table import Table
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from c4.replay import Calibration
+    from c4.replay import Calibration, RunSplit
 
 HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
 
-The pool is the first trajectories of each run (`--pool 40`), the held-out set all others; the
-choice is made on the pool alone and tried once on the held-out set. A warning says where tables
-and figures count pool trajectories as evaluation. Every parameter takes a value, a list a,b,c or a
-range lo:hi:step.
+The choice is made on a pool and tried once on the held-out rest. Of each run, the pool is the
+examples that its task sets aside for calibration; where none of them is recorded, it is the first
+40 trajectories, or a third if there are fewer than 120; or what `--pool` says. The file keeps the
+split, and tables and figures count these examples as pool for every method. Every parameter takes a
+value, a list a,b,c or a range lo:hi:step.
 
 Examples:
 
@@ -46,7 +48,14 @@ def calibrate_command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter and its values, tau=0.5:0.9:0.1")
     ] = None,
-    pool: Annotated[int, typer.Option(min=1, help="Trajectories of each run to choose on.")] = 40,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Choose on the trajectories below this. [default: those set aside]"
+        ),
+    ] = None,
     tolerance: Annotated[float, typer.Option(help="Points that may be lost on any task.")] = 2.0,
     risk: Annotated[
         float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
@@ -74,7 +83,7 @@ def calibrate_command(
         evaluate_setting,
         make_grid,
         save_calibration,
-        split_cohorts,
+        split_runs,
     )
 
     grid = make_grid(gate, _asked(settings, gamma))
@@ -82,19 +91,19 @@ def calibrate_command(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     tasks = task or _default_tasks(runs, model)
+    read_as = choose_reading(reading, ending)
     with status("reading signals"):
-        chosen_on, tried_on = split_cohorts(
-            choose_runs(runs, tasks, model), pool, unsafe_code=unsafe_code
-        )
-        result = calibrate(grid, chosen_on, promise)
-        held_out = evaluate_setting(result, tried_on)
-    save_calibration(out, result, chosen_on)
-    sizes = {cohort.name: len(cohort) for cohort in chosen_on}
+        chosen = choose_runs(runs, tasks, model, read_as)
+        splits = split_runs(chosen, pool, unsafe_code=unsafe_code)
+        result = calibrate(grid, [split.pool for split in splits], promise)
+        held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
+    save_calibration(out, result, splits)
     if as_json:
-        typer.echo(json.dumps(summary(result, sizes, held_out)))
+        typer.echo(json.dumps(summary(result, splits, held_out)))
     else:
-        show_calibration(result, sizes, held_out)
-        typer.echo(f"frozen in {out}")
+        show_calibration(result, splits, held_out)
+        frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
+        typer.echo("\n".join(filter(None, [reading_note(read_as), frozen])))
 
 
 def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:
@@ -116,24 +125,40 @@ def _default_tasks(runs: Path, model: str | None) -> list[str] | None:
     return [task for task in POOL_TASKS if task in there] or None
 
 
+def _taken_for_pool(splits: "Sequence[RunSplit]", out: Path, runs: Path) -> str:
+    """What else the file changes: examples that are evaluation wherever it is not found."""
+    counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
+    if not counts:
+        return ""
+    found = out.resolve().parent in (Path.cwd(), runs.resolve())
+    where = "" if found else f" given --calibration {out}"
+    pool = ", ".join(counts)
+    return (
+        f"; tables and figures{where} count what it was chosen on as pool for every method: {pool}"
+    )
+
+
 def summary(
-    result: "Calibration", sizes: Mapping[str, int], held_out: "pl.DataFrame"
+    result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
 ) -> dict[str, Any]:
     """What --json prints."""
     return {
         "gate": result.grid.gate,
         "parameters": result.parameters,
         "statement": result.statement,
-        "pool": sizes,
+        "pool": {split.name: len(split.pool) for split in splits},
+        "split": {split.name: split.summary for split in splits},
         "held_out": held_out.to_dicts(),
     }
 
 
 def show_calibration(
-    result: "Calibration", sizes: Mapping[str, int], held_out: "pl.DataFrame"
+    result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
 ) -> None:
-    """The choice, what it was chosen from, and how it did on what it had not seen."""
-    pool = ", ".join(f"{name} {n}" for name, n in sizes.items())
+    """How it was split, the choice, what it was chosen from, and how it did on the rest."""
+    for split in splits:
+        typer.echo(split.statement)
+    pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
     typer.echo(f"pool: {pool}; {len(result.grid)} settings of {result.grid.gate}")
     typer.echo(f"chosen: {result.parameters}\n{result.statement}")
     show(render("Pareto front on the pool", result.pareto.drop("pareto")))

@@ -14,7 +14,7 @@ DecodedModelOption = Annotated[
 SkipOption = Annotated[
     int | None, typer.Option(min=0, help="Examples to pass over first. [default: the task's]")
 ]
-SeedOption = Annotated[int, typer.Option(help="Shuffles the examples.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Shuffles the examples.")]
 SourceOption = Annotated[
     str | None,
     typer.Option(

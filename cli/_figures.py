@@ -1,15 +1,20 @@
 """`c4 figures`."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import show
 from c4.errors import RunError
+
+if TYPE_CHECKING:
+    from c4.figures import Hung
 
 HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
 
@@ -54,13 +59,19 @@ def figures_command(
     gate: Annotated[
         list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
     ] = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(help="More files of `c4 calibrate` than those here and in --runs."),
+    ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    from c4.analysis import COMPARED_GATES, Evidence
-    from c4.figures import Width, choose_exhibits, choose_formats, hang_all, terminal_texts
+    from c4.analysis import COMPARED_GATES, Evidence, pool_note
+    from c4.figures import Width, choose_exhibits, choose_formats, hang_all
 
     exhibits = choose_exhibits(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
@@ -69,10 +80,12 @@ def figures_command(
             runs,
             tasks=task,
             model=model,
+            reading=choose_reading(reading, ending),
             unsafe_code=unsafe_code,
             note=note,
             trajectory=trajectory,
             gates=gate or COMPARED_GATES,
+            calibrations=calibration,
         )
         hung = hang_all(exhibits, evidence, out, kinds, note, Width(width) if width else None)
     drawn = {one.exhibit.name: [str(path) for path in (*one.files, one.data)] for one in hung}
@@ -80,12 +93,27 @@ def figures_command(
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
     else:
-        for one in hung:
-            if one.exhibit.name == "text" and "text" in (names or []):
-                show(terminal_texts(one.frame))
-        for name, files in drawn.items():
-            typer.echo(f"{name}: {', '.join(files)}")
-        for name, needs in skipped.items():
-            typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)
+        if "text" in (names or []):
+            show_texts(hung)
+        show_files(drawn, skipped, pool_note(evidence.cohorts.filter("main")))
     if not drawn:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+
+
+def show_texts(hung: "Sequence[Hung]") -> None:
+    """Print decoded texts to the terminal too."""
+    from c4.figures import terminal_texts
+
+    for one in hung:
+        if one.exhibit.name == "text":
+            show(terminal_texts(one.frame))
+
+
+def show_files(drawn: Mapping[str, list[str]], skipped: Mapping[str, str], pool: str) -> None:
+    """Say what was drawn, which examples it leaves out, and how to make what is missing."""
+    for name, files in drawn.items():
+        typer.echo(f"{name}: {', '.join(files)}")
+    if drawn and pool:
+        typer.echo(pool)
+    for name, needs in skipped.items():
+        typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)

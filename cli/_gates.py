@@ -12,7 +12,7 @@ from c4.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from c4.record import Run
     from c4.replay import FrozenSetting, Gate
-    from c4.tasks import Task
+    from c4.tasks import AnswerReading, Task
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
 TaskOption = Annotated[
@@ -36,14 +36,19 @@ ConfigOption = Annotated[
 ]
 
 
-def choose_runs(root: Path, tasks: Sequence[str] | None, model: str | None = None) -> "list[Run]":
-    """The recordings below a folder, of some tasks."""
+def choose_runs(
+    root: Path,
+    tasks: Sequence[str] | None,
+    model: str | None = None,
+    reading: "AnswerReading | None" = None,
+) -> "list[Run]":
+    """The recordings below a folder, of some tasks, to be read in one way."""
     from c4.record import find_runs, open_run
     from c4.tasks import get_task
 
     for name in tasks or ():
         get_task(name)  # a misspelling is answered as one
-    runs = [open_run(folder) for folder in find_runs(root)]
+    runs = [open_run(folder, reading) for folder in find_runs(root)]
     runs = [run for run in runs if model is None or run.model == model]
     missing = set(tasks or ()) - {run.task for run in runs}
     if missing or not runs:

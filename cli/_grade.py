@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from c4.cli._progress import progress
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._record import render
 from c4.tasks import Grader
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
-The run is a recording, or the results of `c4 run`. Grades are added beside it; the newest counts.
+The run is a recording, or the results of `c4 run`. Grades are added beside it; of each reading
+the newest counts.
 
 Examples:
 
@@ -21,6 +23,7 @@ Examples:
 
     c4 grade runs/live/model=llada/task=humaneval/method=c4
 
+    c4 grade runs/model=tiny/task=math --reading plain --ending skip
     c4 grade runs/model=llada/task=math --all --grader math-verify
 """
 
@@ -30,6 +33,8 @@ def grade_command(
     everything: Annotated[
         bool, typer.Option("--all", help="Grade again what has a grade already.")
     ] = False,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     grader: Annotated[
         Grader,
         typer.Option(
@@ -44,9 +49,12 @@ def grade_command(
 ) -> None:
     from c4.record import open_any, regrade, summarise
 
+    read_as = choose_reading(reading, ending)
     with progress(f"grading {run}", total=len(open_any(run))) as advance:
-        grades = regrade(run, everything=everything, grader=grader, unsafe_code=unsafe_code)
+        grades = regrade(
+            run, read_as, everything=everything, grader=grader, unsafe_code=unsafe_code
+        )
         for _ in grades:
             advance()
-    summary = summarise(run)
+    summary = summarise(run, reading=read_as)
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))

@@ -26,6 +26,7 @@ from c4.cli._decode import (
     UnsafeOption,
 )
 from c4.cli._progress import progress, status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 
 if TYPE_CHECKING:
     from c4.record import RunSummary
@@ -35,7 +36,8 @@ log = logging.getLogger(__name__)
 HELP = """Decode a task at full budget and record every step.
 
 The run is written to OUT/model=MODEL/task=TASK. If it is there already, only what is missing is
-decoded; interrupt it whenever you like and give the same command again.
+decoded; interrupt it whenever you like and give the same command again. How answers are read
+matters to the grades alone, and other commands may read them otherwise.
 
 Examples:
 
@@ -67,12 +69,15 @@ def record_command(
     out: Annotated[Path, typer.Option(help="Folder of all recordings.")] = Path("runs"),
     resume: ResumeOption = True,
     graded: GradedOption = True,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     # Torch takes seconds to import; a command that does not decode should not wait for it.
     from c4.record import RecordConfig, plan_recording, start_recording, summarise
 
+    read_as = choose_reading(reading, ending)
     plan = plan_recording(
         RecordConfig(
             task=task,
@@ -91,6 +96,7 @@ def record_command(
             fresh=not resume,
             graded=graded,
             unsafe_code=unsafe_code,
+            reading=read_as,
         )
     )
     wanted = {sample.index for sample in plan.sample_set.samples}
@@ -103,7 +109,7 @@ def record_command(
         advance = stack.enter_context(progress(f"{model} {task}", len(recording)))
         for row in recording:
             advance(f"{row.wall_seconds:.2f} s each")
-    summary = summarise(plan.folder, wanted)
+    summary = summarise(plan.folder, wanted, read_as)
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
 
 

@@ -1,6 +1,7 @@
 """`c4 replay`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from c4.cli._gates import (
     choose_runs,
 )
 from c4.cli._progress import progress
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ Examples:
     c4 replay --gate my_gates:Calm --out decisions.parquet
 
     c4 replay --config calibration.json
+
+    c4 replay --gate cvee --reading plain --ending skip
 """
 
 SPLIT_NOTE = (
@@ -51,6 +55,8 @@ def replay_command(
     gate: GateOption = None,
     settings: SetOption = None,
     config: ConfigOption = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Write one row per trajectory and gate, as Parquet.")
     ] = None,
@@ -66,7 +72,8 @@ def replay_command(
 
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
-    chosen = choose_runs(runs, task, model)
+    read_as = choose_reading(reading, ending, config)
+    chosen = choose_runs(runs, task, model, read_as)
     gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
     frames = []
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
@@ -79,11 +86,13 @@ def replay_command(
         decisions.write_parquet(out)
     summary = summarise_decisions(decisions)
     if as_json:
-        typer.echo(json.dumps(summary.to_dicts()))
+        typer.echo(json.dumps([row | asdict(read_as) for row in summary.to_dicts()]))
         return
     show(render(summary))
     if has_splits(summary):
         typer.echo(SPLIT_NOTE)
+    if note := reading_note(read_as):
+        typer.echo(note)
 
 
 def has_splits(summary: "pl.DataFrame") -> bool:

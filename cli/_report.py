@@ -7,6 +7,7 @@ import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.errors import RunError
 
 HELP = """Print the paper's tables from what is on disk.
@@ -45,6 +46,8 @@ def report_command(
         list[Path] | None,
         typer.Option(help="Files of `c4 calibrate`. [default: those here and in --runs]"),
     ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
@@ -59,6 +62,7 @@ def report_command(
             model=model,
             gates=REPLAYED,
             calibrations=calibration,
+            reading=choose_reading(reading, ending),
             unsafe_code=unsafe_code,
             note=note,
         )

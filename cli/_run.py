@@ -34,6 +34,7 @@ from c4.cli._decode import (
     choose_methods,
 )
 from c4.cli._progress import progress, status
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ HELP = """Decode live under any method, grade, and keep one row per example.
 
 All methods of a call share the model and the examples, so they can be compared pair by pair. The
 results go to OUT/live/model=MODEL/task=TASK/method=LABEL; what is there already is not decoded
-again. Parameters are the paper's for each task unless you set them.
+again. Parameters are the paper's for each task unless you set them. How a gate reads answers is
+one of its settings; a method without a gate is decoded once, and graded under any reading.
 
 Examples:
 
@@ -80,10 +82,11 @@ def run_command(
     ] = False,
     resume: ResumeOption = True,
     graded: GradedOption = True,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    # Torch takes seconds to import; a command that does not decode should not wait for it.
     from c4.record import RecordConfig
     from c4.replay import plan_methods
 
@@ -109,6 +112,7 @@ def run_command(
                 fresh=not resume,
                 graded=graded,
                 unsafe_code=unsafe_code,
+                reading=choose_reading(reading, ending, config),
             ),
             choice,
             recorded=record,
@@ -139,7 +143,11 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
     from c4.record import summarise_live
 
     summaries = [
-        summarise_live(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        summarise_live(
+            plan.folder,
+            {sample.index for sample in plan.sample_set.samples},
+            plan.config.reading,
+        )
         for plan in plans
     ]
     if as_json:

@@ -50,7 +50,7 @@ def check_run(folder: Path) -> None:
     from c4.record import open_run
 
     run = open_run(folder)
-    run.vocabulary.text([])
+    run.text([])
     with progress(f"checking {run.model} {run.task}", total=len(run)) as advance:
         for _ in run:
             advance()

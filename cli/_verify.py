@@ -18,6 +18,7 @@ from c4.cli._decode import (
 )
 from c4.cli._gates import GateOption, SetOption, choose_gates
 from c4.cli._progress import progress
+from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.errors import C4Error
 
 HELP = """Prove on this machine that replay and live decoding agree.
@@ -40,6 +41,8 @@ def verify_command(
     source: SourceOption = None,
     gate: GateOption = None,
     settings: SetOption = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     unsafe_code: UnsafeOption = False,
@@ -74,9 +77,9 @@ def verify_command(
             with progress(f"recording {task}", total=n) as advance:
                 for _ in recording:
                     advance()
-            run, live = open_run(plan.folder), recording.decode_again
+            run = open_run(plan.folder, choose_reading(reading, ending))
             with progress("decoding live", total=n * len(gates)) as advance:
-                for check in verify(run, gates, live, unsafe_code=unsafe_code):
+                for check in verify(run, gates, recording.decode_again, unsafe_code=unsafe_code):
                     checks.append(check)
                     advance(check.gate)
     wrong = [check for check in checks if not check.agrees]

@@ -2,7 +2,8 @@
 
 The authors' modeling files need `trust_remote_code` and fail on current transformers. Both are
 ordinary decoders without the causal mask, so their weights are renamed into Llama and Qwen2 with
-`is_causal=False`, which makes transformers build a bidirectional mask.
+`is_causal=False`, which makes transformers build a bidirectional mask. A setting that these
+classes would ignore is refused: the model would load and be another one.
 """
 
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformers import (
+    CONFIG_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     LlamaConfig,
@@ -20,9 +22,17 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
 )
+from transformers.activations import ACT2FN
 
 from c4.errors import ModelError
 from c4.models._checkpoint import Checkpoint
+from c4.models._config import flag, positive, section, shown, whole, word
+
+LAYERS = 10_000
+WIDTH = 2**20
+VOCABULARY = 2**24
+POSITIONS = 2**31
+"""Sizes beyond which a number in config.json cannot be meant."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +44,58 @@ class Architecture:
     rename: Callable[[str], str]
     shift: bool = False
     """Whether output i-1 predicts position i, as in Dream."""
+    native: bool = True
+    """Whether every tensor of the checkpoint is known by name, and an unknown one is an error."""
 
 
 def architecture_of(checkpoint: Checkpoint) -> Architecture:
     """The architecture of a checkpoint, or a refusal if it could only run with foreign code."""
     make = NATIVE.get(checkpoint.model_type)
-    return make(checkpoint.config) if make else _masked_lm(checkpoint)
+    try:
+        _refuse_experts(checkpoint.config)
+        _refuse_quantized(checkpoint.config)
+        return make(checkpoint.config) if make else _masked_lm(checkpoint)
+    except ModelError as error:
+        raise named(checkpoint, error) from error
+    except Exception as error:  # transformers checks its configurations in many ways
+        raise ModelError(
+            f"{checkpoint.folder}: transformers refuses what config.json says ({brief(error)})"
+        ) from error
+
+
+def named(checkpoint: Checkpoint, error: ModelError) -> ModelError:
+    """The same error with the checkpoint's folder in front, unless it names a path already."""
+    folder, words = str(checkpoint.folder), str(error)
+    return ModelError(words if folder in words else f"{folder}: {words}")
+
+
+def brief(error: BaseException) -> str:
+    """An error of another library on one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ": ".join([type(error).__name__, *lines[:2]])[:300]
+
+
+EXPERTS = ("num_experts", "num_experts_per_tok", "expert_intermediate_size", "moe_layer_freq")
+NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be loaded"
+
+
+def _refuse_experts(config: Mapping[str, Any]) -> None:
+    """Tell LLaDA's mixtures of experts apart; the first of them call themselves `llada` too."""
+    model_type = str(config.get("model_type", ""))
+    found = [key for key in EXPERTS if config.get(key)]
+    if model_type.startswith("llada2"):
+        raise ModelError(f"{model_type!r} is a LLaDA 2 mixture of experts; {NO_EXPERTS}")
+    if model_type in ("llada_moe", "lladamoe") or (model_type == "llada" and found):
+        why = f" (config.json has {found[0]})" if found else ""
+        raise ModelError(f"this is LLaDA-MoE, a mixture of experts{why}; {NO_EXPERTS}")
+
+
+def _refuse_quantized(config: Mapping[str, Any]) -> None:
+    if "quantization_config" in config:
+        raise ModelError(
+            "the weights are quantized (config.json has quantization_config), and read as plain "
+            "numbers they would be wrong; use the checkpoint they were made from"
+        )
 
 
 LLADA_NAMES = {
@@ -60,8 +116,11 @@ LLADA_BLOCK_NAMES = {
 }
 LLADA_REQUIRED = {
     "block_type": "llama",
+    "block_group_size": 1,
     "activation_type": "silu",
     "layer_norm_type": "rms",
+    "layer_norm_with_affine": True,
+    "bias_for_layer_norm": False,
     "rope": True,
     "alibi": False,
     "include_bias": False,
@@ -69,33 +128,60 @@ LLADA_REQUIRED = {
     "attention_layer_norm": False,
     "scale_logits": False,
     "input_emb_norm": False,
+    "clip_qkv": None,
 }
 """What makes a LLaDA checkpoint a Llama one; any other value would load and be wrong."""
 
 
 def _llada(config: Mapping[str, Any]) -> Architecture:
-    for key, expected in LLADA_REQUIRED.items():
-        if config.get(key, expected) != expected:
-            raise ModelError(
-                f"this LLaDA checkpoint has {key}={config[key]!r}; only {expected!r} is known here"
-            )
-    heads = config["n_heads"]
+    _refuse_other_values("LLaDA", config, LLADA_REQUIRED)
+    if "d_model" not in config and "hidden_size" in config:
+        raise ModelError(
+            "config.json has model type 'llada' but another model's keys (hidden_size instead of "
+            "d_model); known here is the format of GSAI-ML/LLaDA-8B-Instruct"
+        )
+    heads = whole(config, "n_heads", most=WIDTH)
+    width = _width(config, "d_model", "n_heads", heads)
     llama = LlamaConfig(
-        vocab_size=config.get("embedding_size") or config["vocab_size"],
-        hidden_size=config["d_model"],
-        intermediate_size=config.get("mlp_hidden_size") or config["mlp_ratio"] * config["d_model"],
-        num_hidden_layers=config["n_layers"],
+        vocab_size=_llada_vocabulary(config),
+        hidden_size=width,
+        intermediate_size=_llada_inner(config, width),
+        num_hidden_layers=whole(config, "n_layers", most=LAYERS),
         num_attention_heads=heads,
-        num_key_value_heads=config.get("n_kv_heads") or heads,
-        max_position_embeddings=config["max_sequence_length"],
-        rms_norm_eps=config.get("rms_norm_eps", 1e-5),
-        rope_parameters={"rope_type": "default", "rope_theta": config.get("rope_theta", 500_000.0)},
-        tie_word_embeddings=config.get("weight_tying", False),
+        num_key_value_heads=_llada_kv_heads(config, heads),
+        max_position_embeddings=whole(config, "max_sequence_length", most=POSITIONS),
+        rms_norm_eps=positive(config, "rms_norm_eps", 1e-5),
+        rope_parameters=_rope(config, 500_000.0),
+        tie_word_embeddings=flag(config, "weight_tying", False),
         bos_token_id=None,
         eos_token_id=None,
         use_cache=False,
     )
     return Architecture(LlamaForCausalLM, llama, llada_to_llama)
+
+
+def _llada_vocabulary(config: Mapping[str, Any]) -> int:
+    """Rows of the embedding, which may have more of them than there are tokens."""
+    if "embedding_size" not in config:
+        return whole(config, "vocab_size", most=VOCABULARY)
+    tokens = whole(config, "vocab_size", 1, most=VOCABULARY)
+    return whole(config, "embedding_size", least=tokens, most=VOCABULARY)
+
+
+def _llada_inner(config: Mapping[str, Any], width: int) -> int:
+    if "mlp_hidden_size" in config:
+        return whole(config, "mlp_hidden_size", most=WIDTH)
+    return whole(config, "mlp_ratio", most=WIDTH // width) * width
+
+
+def _llada_kv_heads(config: Mapping[str, Any], heads: int) -> int:
+    usual = 1 if flag(config, "multi_query_attention", False) else heads
+    kv_heads = _kv_heads(config, "n_kv_heads", heads, usual)
+    if "multi_query_attention" in config and kv_heads != usual:
+        raise ModelError(
+            f"config.json: n_kv_heads is {kv_heads}, but multi_query_attention asks for {usual}"
+        )
+    return kv_heads
 
 
 def llada_to_llama(name: str) -> str:
@@ -109,21 +195,33 @@ def llada_to_llama(name: str) -> str:
     raise ModelError(f"unknown tensor {name!r} in a LLaDA checkpoint")
 
 
+DREAM_REQUIRED = {"use_sliding_window": False, "partial_rotary_factor": 1}
+"""What makes a Dream checkpoint a Qwen2 one; any other value would load and be wrong."""
+
+
 def _dream(config: Mapping[str, Any]) -> Architecture:
-    if config.get("use_sliding_window"):
-        raise ModelError("this Dream checkpoint uses a sliding window, which is not known here")
+    _refuse_other_values("Dream", config, DREAM_REQUIRED)
+    kinds = config.get("layer_types", [])
+    if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
+        raise ModelError(
+            f"config.json: layer_types is {shown(kinds)}; only full attention is known"
+        )
+    heads = whole(config, "num_attention_heads", most=WIDTH)
+    act = word(config, "hidden_act")
+    if act not in ACT2FN:
+        raise ModelError(f"config.json: hidden_act is {shown(act)}, which transformers lacks")
     qwen = Qwen2Config(
-        vocab_size=config["vocab_size"],
-        hidden_size=config["hidden_size"],
-        intermediate_size=config["intermediate_size"],
-        num_hidden_layers=config["num_hidden_layers"],
-        num_attention_heads=config["num_attention_heads"],
-        num_key_value_heads=config["num_key_value_heads"],
-        max_position_embeddings=config["max_position_embeddings"],
-        rms_norm_eps=config["rms_norm_eps"],
-        hidden_act=config["hidden_act"],
-        rope_parameters={"rope_type": "default", "rope_theta": config["rope_theta"]},
-        tie_word_embeddings=config.get("tie_word_embeddings", False),
+        vocab_size=whole(config, "vocab_size", most=VOCABULARY),
+        hidden_size=_width(config, "hidden_size", "num_attention_heads", heads),
+        intermediate_size=whole(config, "intermediate_size", most=WIDTH),
+        num_hidden_layers=whole(config, "num_hidden_layers", most=LAYERS),
+        num_attention_heads=heads,
+        num_key_value_heads=_kv_heads(config, "num_key_value_heads", heads, heads),
+        max_position_embeddings=whole(config, "max_position_embeddings", most=POSITIONS),
+        rms_norm_eps=positive(config, "rms_norm_eps"),
+        hidden_act=act,
+        rope_parameters=_rope(config),
+        tie_word_embeddings=flag(config, "tie_word_embeddings", False),
         use_sliding_window=False,
         bos_token_id=None,
         eos_token_id=None,
@@ -132,20 +230,76 @@ def _dream(config: Mapping[str, Any]) -> Architecture:
     return Architecture(Qwen2ForCausalLM, qwen, lambda name: name, shift=True)
 
 
-def _masked_lm(checkpoint: Checkpoint) -> Architecture:
-    try:
-        config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
-    except (ValueError, OSError) as error:
+def _refuse_other_values(
+    family: str, config: Mapping[str, Any], required: Mapping[str, Any]
+) -> None:
+    for key, expected in required.items():
+        if key in config and config[key] != expected:
+            raise ModelError(
+                f"this {family} checkpoint has {key}={shown(config[key])}; only {shown(expected)} "
+                "is known here, and to ignore it would give wrong numbers"
+            )
+
+
+def _width(config: Mapping[str, Any], key: str, heads_key: str, heads: int) -> int:
+    """The width of the model, which its heads share evenly; rotation needs pairs in each."""
+    width = whole(config, key, most=WIDTH)
+    if width % (2 * heads):
         raise ModelError(
-            f"{checkpoint.name}: model type {checkpoint.model_type!r} would need code from the "
-            f"checkpoint itself, which is never run; {KNOWN}"
-        ) from error
-    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
-        raise ModelError(
-            f"{checkpoint.name}: {checkpoint.model_type} is not a masked language model; {KNOWN}"
+            f"config.json: {key} {width} cannot be split into {heads_key} {heads} heads of an "
+            "even size"
         )
+    return width
+
+
+def _kv_heads(config: Mapping[str, Any], key: str, heads: int, usual: int) -> int:
+    kv_heads = whole(config, key, usual, most=heads)
+    if heads % kv_heads:
+        raise ModelError(f"config.json: {key} {kv_heads} does not divide the {heads} heads")
+    return kv_heads
+
+
+def _rope(config: Mapping[str, Any], usual: float | None = None) -> dict[str, Any]:
+    """Rotary embeddings as transformers 5 describes them; only the plain kind is known."""
+    rope = section(config, "rope_parameters")
+    for key, given in (
+        ("rope_parameters", rope),
+        ("rope_scaling", section(config, "rope_scaling")),
+    ):
+        kind = given.get("rope_type", given.get("type", "default"))
+        other = given.keys() - {"rope_type", "type", "rope_theta"}
+        if kind != "default" or other:
+            raise ModelError(
+                f"config.json: {key} is {shown(given)}; only plain rotary embeddings are known "
+                "here, and to ignore the rest would give wrong numbers"
+            )
+    thetas = {
+        positive(given, "rope_theta") for given in (rope, config) if "rope_theta" in given
+    } or {positive(config, "rope_theta", usual)}
+    if len(thetas) > 1:
+        raise ModelError("config.json: rope_theta and rope_parameters name different bases")
+    return {"rope_type": "default", "rope_theta": thetas.pop()}
+
+
+LAYER_KEYS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
+
+
+def _masked_lm(checkpoint: Checkpoint) -> Architecture:
+    name, model_type = checkpoint.name, checkpoint.model_type
+    if not model_type:
+        raise ModelError(f"config.json lacks model_type; {KNOWN}")
+    if model_type not in CONFIG_MAPPING:
+        raise ModelError(
+            f"{name}: model type {model_type!r} would need code from the checkpoint itself, "
+            f"which is never run; {KNOWN}"
+        )
+    for key in LAYER_KEYS:
+        whole(checkpoint.config, key, 1, least=0, most=LAYERS)
+    config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
+    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        raise ModelError(f"{name}: {model_type} is not a masked language model; {KNOWN}")
     model: Any = MODEL_FOR_MASKED_LM_MAPPING[type(config)]
-    return Architecture(model, config, lambda name: name)
+    return Architecture(model, config, lambda name: name, native=False)
 
 
 NATIVE: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {"llada": _llada, "Dream": _dream}

@@ -3,15 +3,14 @@
 Nothing here loads weights, so a command can check its parameters before it waits for them.
 """
 
-import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from c4.errors import ModelError
+from c4.models._config import read_json, section, shown, whole
 
 EMBEDDED = "tiny"
 EMBEDDED_FOLDER = Path(__file__).parent / "tiny"
@@ -23,6 +22,7 @@ ALIASES = {
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
+PLAIN_NAME = re.compile(r"[^/\\\x00]+\.safetensors")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -44,8 +44,8 @@ class Checkpoint:
 
     def shape_for(self, family: str) -> Mapping[str, int] | None:
         """The decode shape this model was made for, if it brings its own."""
-        shapes: Mapping[str, Mapping[str, int]] = self.config.get("c4_shapes", {})
-        return shapes.get(family)
+        shape = section(section(self.config, "c4_shapes"), family)
+        return {key: whole(shape, key, most=2**20) for key in shape} or None
 
 
 def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
@@ -89,11 +89,8 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
     if checkpoint.hub_id:
         folder = download(checkpoint.hub_id, checkpoint.revision, ["*.safetensors"])
     index = folder / WEIGHTS_INDEX
-    if index.exists():
-        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    else:
-        names = [WEIGHTS]
-    missing = [name for name in names if not (folder / name).exists()]
+    names = _indexed_names(index) if index.exists() else [WEIGHTS]
+    missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise ModelError(
             f"{folder}: no {missing[0]}; only safetensors weights are loaded (a pickled "
@@ -102,17 +99,18 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
     return [folder / name for name in names]
 
 
-def weights_hash(files: Sequence[Path]) -> str:
-    """SHA-256 over the weight files' own SHA-256s."""
-    return hashlib.sha256("".join(map(_file_hash, files)).encode()).hexdigest()
-
-
-def _file_hash(path: Path) -> str:
-    blob = path.resolve().name
-    if path.is_symlink() and re.fullmatch(r"[0-9a-f]{64}", blob):
-        return blob  # the hub cache names a large file by its SHA-256; 16 GB need not be read
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _indexed_names(index: Path) -> list[str]:
+    """The file names of an index; each is a plain name, so no file outside the folder is read."""
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ModelError(f"{index}: no weight_map from tensors to files")
+    for tensor, name in weight_map.items():
+        if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
+            raise ModelError(
+                f"{index}: {shown(name)} for tensor {tensor} is not the name of a safetensors "
+                "file in the same folder"
+            )
+    return sorted(set(weight_map.values()))
 
 
 def _local(folder: Path, name: str, revision: str | None) -> Checkpoint:
@@ -123,23 +121,6 @@ def _local(folder: Path, name: str, revision: str | None) -> Checkpoint:
 
 def _read_config(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.json"
-    try:
-        config: Mapping[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise ModelError(f"{folder}: no config.json, so not a checkpoint") from None
-    except ValueError as error:
-        raise ModelError(f"{path}: not valid JSON ({error})") from None
-    return config
-
-
-def read_tensors(files: Sequence[Path]) -> Iterator[tuple[str, Any]]:
-    """Every tensor of the files, one at a time."""
-    from safetensors import SafetensorError, safe_open
-
-    for path in files:
-        try:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - not a mapping
-                    yield name, file.get_tensor(name)
-        except SafetensorError as error:
-            raise ModelError(f"{path}: damaged safetensors file ({error})") from error
+    if not path.exists():
+        raise ModelError(f"{folder}: no config.json, so not a checkpoint")
+    return read_json(path)

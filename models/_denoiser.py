@@ -15,8 +15,10 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 
-ENTROPY_ROWS = 64
+ROWS_AT_A_TIME = 64
 """Positions whose full softmax exists at one time; bounds memory at 100,000 tokens and more."""
+LOWEST = -1e30
+"""Stands for a logit of minus infinity, which times a weight of 0 would not be a number."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class Reading:
 
     token: IntArray
     """The arg-max token; never the mask."""
+    odds: FloatArray
+    """Odds against it: the probability of all other tokens over its own. Rules rank by them:
+    float32 tells odds near 0 apart long after it can no longer tell confidences near 1 apart."""
     confidence: FloatArray
     """Its softmax probability at temperature 1."""
     gap: FloatArray
@@ -35,11 +40,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Memory:
-    """Keys and values that a full pass left at every position outside some rows."""
+    """Keys and values that a full pass left at every position but some."""
 
     cache: DynamicCache
+    outside: IntArray
+    """The positions whose keys and values are kept, in order."""
     rows: IntArray
-    """Consecutive positions of the sequence, to be computed anew."""
+    """The other positions, to be computed anew, in order."""
 
 
 class Denoiser:
@@ -101,39 +108,67 @@ class Denoiser:
         return read_logits(logits, self.mask_id)
 
     @torch.inference_mode()
-    def remember(self, ids: IntArray, start: int, window: slice) -> tuple[Reading, Memory]:
-        """A reading by a full pass, and what that pass knows of all positions outside a window.
+    def remember(
+        self,
+        ids: IntArray,
+        start: int,
+        rows: IntArray,
+        *,
+        positions: IntArray | None = None,
+        attention: BoolArray | None = None,
+    ) -> tuple[Tensor, Memory]:
+        """The logits of a full pass, and the keys and values it leaves outside some positions.
 
         Args:
-            window: generated positions, counted from `start`.
+            rows: positions of the sequence that later passes compute anew, in order.
         """
         if not self.model.can_generate():
             raise ModelError(
                 f"{type(self.model).__name__} keeps no keys and values: decode without a cache"
             )
         cache = DynamicCache()
-        logits = self.logits(ids, start, cache=cache)
-        first = max(0, start + window.start - self.shift)  # the output that predicts the window
-        rows = np.arange(first, start + window.stop)
-        outside = torch.from_numpy(np.delete(np.arange(len(ids)), rows)).to(self.device)
+        logits = self.logits(ids, start, positions=positions, attention=attention, cache=cache)
+        outside = np.delete(np.arange(len(ids)), rows)
+        kept = torch.from_numpy(outside).to(self.device)
         for layer in cast(list[Any], cache.layers):
-            layer.keys = layer.keys[..., outside, :]
-            layer.values = layer.values[..., outside, :]
-        return read_logits(logits, self.mask_id), Memory(cache, rows)
+            layer.keys = layer.keys[..., kept, :]
+            layer.values = layer.values[..., kept, :]
+        return logits, Memory(cache, outside, rows)
 
     @torch.inference_mode()
-    def read_window(self, ids: IntArray, memory: Memory) -> Reading:
-        """What the model would predict in the window if all else were as it is remembered. (B,)"""
-        rows = memory.rows
-        everything = np.ones((1, len(rows), len(ids)), dtype=np.bool_)
+    def recall(
+        self,
+        ids: IntArray,
+        memory: Memory,
+        *,
+        positions: IntArray | None = None,
+        attention: BoolArray | None = None,
+    ) -> Tensor:
+        """Float32 outputs at the rows of a memory, computed as if all else were as remembered.
+
+        Output i predicts position i, or i+1 where the model is shifted.
+
+        Args:
+            ids: the whole sequence, or its front: what lies behind is hidden. (≤P+L,)
+
+        Returns:
+            (R, V), for the R rows that `ids` has.
+        """
+        rows = memory.rows[memory.rows < len(ids)]
+        hidden = memory.outside >= len(ids)
+        sees = (
+            np.ones((len(rows), len(ids)), dtype=np.bool_) if attention is None else attention[rows]
+        )
+        outside = np.zeros((len(rows), len(hidden)), dtype=np.bool_)
+        outside[:, ~hidden] = sees[:, memory.outside[~hidden]]
         output = self.model(
             input_ids=self._batch(ids[rows]),
-            position_ids=self._batch(rows),
-            attention_mask=self._batch(everything),
+            position_ids=self._batch(rows if positions is None else positions[rows]),
+            attention_mask=self._batch(np.concatenate([outside, sees[:, rows]], axis=1)[None]),
             **_kept_in(memory.cache),
         ).logits[0]
         memory.cache.crop(-len(rows))
-        return read_logits(output[: len(rows) - self.shift].float(), self.mask_id)
+        return cast(Tensor, output.float())
 
     def _batch(self, array: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self.device)[None]
@@ -150,22 +185,42 @@ def _kept_in(cache: DynamicCache | None) -> dict[str, object]:
 
 @torch.inference_mode()
 def read_logits(logits: Tensor, mask_id: int) -> Reading:
-    """Token, confidence, gap and entropy of every row. logits: (L, V), overwritten.
+    """Token, odds, confidence, gap and entropy of every row. logits: (L, V), overwritten.
 
     Probabilities are of the full softmax. The mask is only ruled out as a prediction: a position
     that predicts to stay unknown has predicted nothing.
     """
-    norm = logits.logsumexp(-1)  # (L,)
-    mean = torch.cat([_mean_logit(rows) for rows in logits.split(ENTROPY_ROWS)])  # (L,)
-    entropy = (norm - mean).clamp(min=0)
+    highest = logits.amax(-1)  # (L,)
+    masks = logits[:, mask_id].clone()
     logits[:, mask_id] = -torch.inf
     top, ids = logits.topk(2, dim=-1)  # (L, 2) each
-    confidence = (top[:, 0] - norm).exp()
-    # One transfer for the three signals, one for the tokens: a device waits twice a step, no more.
-    signals = torch.stack([confidence, top[:, 0] - top[:, 1], entropy]).cpu().numpy()  # (3, L)
-    return Reading(ids[:, 0].cpu().numpy(), signals[0], signals[1], signals[2])
+    logits[:, mask_id] = masks
+    some = (rows.split(ROWS_AT_A_TIME) for rows in (logits, highest, ids[:, 0]))
+    spread = [_spread(*rows) for rows in zip(*some, strict=True)]
+    odds, entropy = (torch.cat(column) for column in zip(*spread, strict=True))
+    confidence = 1 / (1 + odds)
+    # One transfer for the signals, one for the tokens: a device waits twice a step, no more.
+    signals = (
+        torch.stack([odds, confidence, top[:, 0] - top[:, 1], entropy]).cpu().numpy()
+    )  # (4, L)
+    if not np.isfinite(signals[1:]).all():
+        position = int(np.flatnonzero(~np.isfinite(signals[1:]).all(axis=0))[0])
+        raise ModelError(
+            f"the model's output is not a number at generated position {position}: its weights are "
+            "damaged, or too large for its number format; try --dtype float32"
+        )
+    return Reading(ids[:, 0].cpu().numpy(), *signals)
 
 
-def _mean_logit(logits: Tensor) -> Tensor:
-    """The logits' mean under their own softmax. (R, V) -> (R,)"""
-    return (logits.softmax(-1) * logits).sum(-1)
+def _spread(logits: Tensor, highest: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """Odds against one token of each row, and the row's entropy. logits: (R, V); others: (R,)
+
+    The others' weights are added up without the token's own, so that small odds lose no digits.
+    """
+    below = logits - highest[:, None]  # at most 0
+    weight = below.exp()
+    mean = (weight * below.clamp(min=LOWEST)).sum(-1)  # an impossible token weighs nothing
+    own = weight.gather(1, token[:, None])
+    others = weight.scatter_(1, token[:, None], 0).sum(-1)
+    total = own[:, 0] + others
+    return others / own[:, 0], (total.log() - mean / total).clamp(min=0)

@@ -17,12 +17,14 @@ from c4.record._format import (
     LIVE,
     TRAJECTORIES,
     Manifest,
+    Part,
     list_parts,
     live_folder,
     open_part,
     run_folder,
     write_part,
 )
+from c4.record._forward import Cache, Forward
 from c4.record._klass import KLASS
 from c4.record._live import (
     LiveRun,
@@ -33,7 +35,17 @@ from c4.record._live import (
     open_live,
     summarise_live,
 )
-from c4.record._methods import METHODS, RULES, LiveMethod, Method, make_rule, rule_settings
+from c4.record._methods import (
+    METHODS,
+    RULES,
+    Choices,
+    LiveMethod,
+    Method,
+    label_under,
+    make_rule,
+    reading_words,
+    rule_settings,
+)
 from c4.record._parameters import Checked, parameter, typed_parameters
 from c4.record._plan import (
     Plan,
@@ -66,15 +78,18 @@ __all__ = [
     "Bench",
     "Block",
     "BoolArray",
+    "Cache",
     "CellRecorder",
     "Cells",
     "Checked",
     "Choice",
+    "Choices",
     "CommitRule",
     "Commits",
     "Decoded",
     "ExitGate",
     "FloatArray",
+    "Forward",
     "IntArray",
     "LiveFacts",
     "LiveMethod",
@@ -85,6 +100,7 @@ __all__ = [
     "Method",
     "Observer",
     "Origin",
+    "Part",
     "Plan",
     "Predictor",
     "RecordConfig",
@@ -108,6 +124,7 @@ __all__ = [
     "encode_table",
     "find_live",
     "find_runs",
+    "label_under",
     "list_parts",
     "live_folder",
     "load_planned",
@@ -121,6 +138,7 @@ __all__ = [
     "plan_live",
     "plan_recording",
     "read_timings",
+    "reading_words",
     "regrade",
     "rule_settings",
     "run_folder",

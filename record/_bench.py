@@ -18,7 +18,7 @@ from c4.models import LoadedModel
 from c4.record._cells import encode_table
 from c4.record._decode import decode
 from c4.record._format import BENCH, run_folder, write_whole
-from c4.record._methods import LiveMethod
+from c4.record._methods import Choices, LiveMethod
 from c4.record._plan import Plan, encode_prompts, full_identity
 from c4.record._text import Vocabulary
 from c4.record._types import IntArray
@@ -83,7 +83,9 @@ class Bench:
                 f"{len(samples)} examples of {plan.task.name} are planned, and timing takes "
                 f"{protocol.n} and {protocol.warmups} more as warm-ups; plan {protocol.examples}"
             )
-        self._prompts = encode_prompts(plan, model, samples)
+        prompts = encode_prompts(plan, model, samples)
+        offered = [sample.example.choices for sample in samples]
+        self._examples = list(zip(prompts, offered, strict=True))
         self._passes: dict[str, list[list[Timing]]] = {method.label: [] for method in methods}
 
     @property
@@ -97,26 +99,28 @@ class Bench:
 
     def __iter__(self) -> Iterator[str]:
         """Decode; gives the method's label after each."""
-        timed, warm = self._prompts[: self.protocol.n], self._prompts[self.protocol.n :]
+        timed, warm = self._examples[: self.protocol.n], self._examples[self.protocol.n :]
         for method in self.methods:
-            for prompt in warm:
-                self._time(method, prompt)
+            for prompt, choices in warm:
+                self._time(method, prompt, choices)
                 yield method.label
         for _ in range(self.protocol.passes):
             for method in self.methods:
                 timings: list[Timing] = []
                 self._passes[method.label].append(timings)
-                for prompt in timed:
-                    timings.append(self._time(method, prompt))
+                for prompt, choices in timed:
+                    timings.append(self._time(method, prompt, choices))
                     yield method.label
 
-    def _time(self, method: LiveMethod, prompt: IntArray) -> Timing:
+    def _time(self, method: LiveMethod, prompt: IntArray, choices: Choices) -> Timing:
         """One whole decode, the gate's bookkeeping and the final fill included."""
         plan, denoiser = self.plan, self.model.denoiser
         wait_for(denoiser.device)
         start = time.perf_counter()
-        gate = method.new_gate(plan.task, self.vocabulary, plan.shape)
-        decoded = decode(denoiser, prompt, plan.shape, rule=method.rule, gate=gate)
+        gate = method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
+        decoded = decode(
+            denoiser, prompt, plan.shape, rule=method.rule, gate=gate, forward=method.forward
+        )
         wait_for(denoiser.device)
         seconds = time.perf_counter() - start
         return Timing(seconds, decoded.steps, self.vocabulary.ending(decoded.ids.tolist()))

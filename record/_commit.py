@@ -5,7 +5,7 @@ keeps until the decode ends, so that one rule can serve many decodes.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Protocol
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from c4.models import Memory, Reading
+from c4.models import Reading
 from c4.record._parameters import Checked
 from c4.record._types import BoolArray, IntArray
 from c4.tasks import Shape
@@ -33,7 +33,7 @@ class Origin(IntEnum):
 
 
 class Predictor(Protocol):
-    """The part of a denoiser that decoding needs. Most rules only ever `read`."""
+    """The part of a denoiser that rules need. Most only ever `read`."""
 
     mask_id: int
     shift: bool
@@ -48,10 +48,6 @@ class Predictor(Protocol):
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> Tensor: ...
-
-    def remember(self, ids: IntArray, start: int, window: slice) -> tuple[Reading, Memory]: ...
-
-    def read_window(self, ids: IntArray, memory: Memory) -> Reading: ...
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,25 @@ class ScheduledCommits(Commits):
         return most_confident(open_positions, reading, share + (step <= rest))
 
 
+def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
+    """A reading of which a window is newer than the rest: the first that `fresh` holds."""
+    merged = {spec.name: getattr(reading, spec.name).copy() for spec in fields(Reading)}
+    for name, values in merged.items():
+        values[window] = getattr(fresh, name)[: window.stop - window.start]
+    return Reading(**merged)
+
+
+def accept(sure: IntArray, open_positions: IntArray, reading: Reading, *, least: int = 1) -> Choice:
+    """Commit what is sure if there are `least` of it, else the most confident position alone."""
+    if len(sure) >= least:
+        return Choice(sure, Origin.ACCEPTED)
+    return Choice(most_confident(open_positions, reading, 1), Origin.SCHEDULE)
+
+
 def most_confident(positions: IntArray, reading: Reading, count: int) -> IntArray:
-    """The `count` most confident of some positions; ties go to the lower one."""
-    order = np.argsort(-reading.confidence[positions], kind="stable")
+    """The `count` most confident of some positions; ties go to the lower one.
+
+    By the odds: confidences near 1 are equal in float32 long before the probabilities are.
+    """
+    order = np.argsort(reading.odds[positions], kind="stable")
     return positions[order[:count]]

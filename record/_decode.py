@@ -15,6 +15,7 @@ import numpy.typing as npt
 from c4.errors import ConfigError
 from c4.models import Reading
 from c4.record._commit import Block, Choice, CommitRule, Origin, OriginArray, Predictor, Schedule
+from c4.record._forward import Forward, make_passes
 from c4.record._types import BoolArray, FloatArray, IntArray, TokenArray
 from c4.tasks import Shape
 
@@ -113,6 +114,7 @@ def decode(
     rule: CommitRule | None = None,
     gate: ExitGate | None = None,
     observer: Observer | None = None,
+    forward: Forward | None = None,
 ) -> Decoded:
     """Fill `shape.length` masked positions behind the prompt, block by block.
 
@@ -123,14 +125,16 @@ def decode(
     passes = np.zeros(shape.blocks, dtype=np.int32)
     seconds = np.zeros(shape.blocks)
     commits = (rule or Schedule()).start()
+    forward_passes = make_passes(forward or Forward(), predictor, shape.length)
     step, exited = 0, False
     for block in blocks_of(shape):
         began = time.perf_counter()
         commits.enter(block)
+        model = forward_passes.enter(block)
         while not exited and buffer.masked[block.start : block.stop].any():
             step += 1
             passes[block.index] += 1
-            reading = commits.read(predictor, buffer.ids, buffer.start)
+            reading = commits.read(model, buffer.ids, buffer.start)
             if observer is not None or gate is not None:
                 view = view_step(step, block.index, reading, buffer.masked)
                 if observer is not None:
@@ -138,6 +142,8 @@ def decode(
                 exited = gate is not None and gate.fires(view)
             if exited:
                 choice = Choice(np.flatnonzero(buffer.masked), Origin.FILL)
+            elif forward_passes.fills_first:
+                choice = Choice(np.array([block.start]), Origin.SCHEDULE)
             else:
                 choice = commits.choose(int(passes[block.index]), reading, buffer.masked)
             if not len(choice.positions):

@@ -32,7 +32,8 @@ import pyarrow.parquet as pq
 
 from c4.errors import RunError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Format 1 had no `choices`, `style` and `ending`; it can be read, but not gone on with."""
 
 CELLS = pa.schema(
     [
@@ -57,10 +58,13 @@ TRAJECTORIES = pa.schema(
         pa.field("target", pa.string(), nullable=False),
         pa.field("preamble", pa.string(), nullable=False),  # code: what stands before the program
         pa.field("tests", pa.string(), nullable=False),  # code: what stands behind it
+        pa.field("choices", pa.list_(pa.string()), nullable=False),  # letters: what is offered
         pa.field("final_ids", pa.list_(pa.int32()), nullable=False),
         pa.field("text", pa.string(), nullable=False),  # up to the first end token
         pa.field("answer", pa.string()),  # null where the text holds none
         pa.field("correct", pa.bool_()),  # null where it was not graded
+        pa.field("style", pa.string()),  # of the reading it was graded under; null likewise
+        pa.field("ending", pa.string()),  # of the same reading
         pa.field("length", pa.int16(), nullable=False),  # L
         pa.field("steps", pa.int16(), nullable=False),  # T, the budget
         pa.field("block", pa.int16(), nullable=False),  # B
@@ -75,8 +79,10 @@ GRADES = pa.schema(
         pa.field("trajectory", pa.int32(), nullable=False),
         pa.field("answer", pa.string()),
         pa.field("correct", pa.bool_(), nullable=False),
+        pa.field("style", pa.string(), nullable=False),  # of the reading: careful or plain
+        pa.field("ending", pa.string(), nullable=False),  # of the reading: cut or skip
         pa.field("grader", pa.string(), nullable=False),  # the version of c4 that graded
-        pa.field("graded", pa.string(), nullable=False),  # when; the newest grade counts
+        pa.field("graded", pa.string(), nullable=False),  # when; the newest of a reading counts
     ]
 )
 """Grades given after the recording. They are added; what was recorded stays."""
@@ -89,6 +95,7 @@ LIVE = pa.schema(
         pa.field("target", pa.string(), nullable=False),
         pa.field("preamble", pa.string(), nullable=False),
         pa.field("tests", pa.string(), nullable=False),
+        pa.field("choices", pa.list_(pa.string()), nullable=False),
         pa.field("length", pa.int32(), nullable=False),  # L
         pa.field("steps", pa.int32(), nullable=False),  # T, the budget
         pa.field("block", pa.int32(), nullable=False),  # B
@@ -104,6 +111,8 @@ LIVE = pa.schema(
         pa.field("text", pa.string(), nullable=False),
         pa.field("answer", pa.string()),
         pa.field("correct", pa.bool_()),
+        pa.field("style", pa.string()),
+        pa.field("ending", pa.string()),
         pa.field("tokens_before_end", pa.int32(), nullable=False),
         pa.field("wall_seconds", pa.float64(), nullable=False),  # decode and gate
     ]

@@ -6,24 +6,35 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from c4.errors import ConfigError
 from c4.models import Reading, read_logits
-from c4.record._commit import Block, Choice, Origin, Predictor, Rule, ScheduledCommits
+from c4.record._commit import Block, Choice, Predictor, Rule, ScheduledCommits, accept
 from c4.record._parameters import parameter
 from c4.record._types import BoolArray, FloatArray, IntArray
-
-HISTORY = 2
-"""Steps of the block at which a position must have been still."""
+from c4.tasks import Shape
 
 
 @dataclass(frozen=True)
 class KLASS(Rule):
-    """Confidence above τ and KL(p_t ‖ p_t−1) below ε at two steps running; else the schedule."""
+    """Confidence above τ and KL(p_t ‖ p_t−1) below ε at some steps running; else the schedule.
+
+    On shifted models, as in the release for Dream: at least τ, and else the best position alone.
+    """
 
     tau: float = parameter(0.7, high=1.0, meaning="confidence a position must exceed")
     epsilon: float = parameter(0.015, meaning="divergence a still position stays below, in nats")
+    history: float = parameter(2, low=1, meaning="steps running at which it must have been still")
 
     def start(self) -> "KLASSCommits":
         return KLASSCommits(self)
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        if shift and shape.blocks > 1:
+            raise ConfigError(
+                "on a model that predicts a position from the one before, as Dream does, klass "
+                "follows its release, which has no blocks there: give --block-length "
+                f"{shape.length}"
+            )
 
 
 class KLASSCommits(ScheduledCommits):
@@ -33,6 +44,7 @@ class KLASSCommits(ScheduledCommits):
         self.rule = rule
         self._before: Tensor | None = None
         self._before_start = 0
+        self._shift = False
 
     def enter(self, block: Block) -> None:
         super().enter(block)
@@ -40,11 +52,13 @@ class KLASSCommits(ScheduledCommits):
 
     @torch.inference_mode()
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        self._shift = predictor.shift
         logits = predictor.logits(ids, start)  # (L, V)
         size = self.block.stop - self.block.start
         # The next block's too: its first step is compared with this block's last.
         now = logits[self.block.start : self.block.stop + size].log_softmax(-1)  # (≤2B, V)
-        self._moved = [*self._moved, self._divergence(now[:size])][-HISTORY:]
+        history = int(self.rule.history)
+        self._moved = [*self._moved, self._divergence(now[:size])][-history:]
         self._before, self._before_start = now, self.block.start
         return read_logits(logits, predictor.mask_id)
 
@@ -58,10 +72,16 @@ class KLASSCommits(ScheduledCommits):
         return divergence
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
-        block = slice(self.block.start, self.block.stop)
-        ready = masked[block] & (reading.confidence[block] > self.rule.tau)
-        still = np.all([moved < self.rule.epsilon for moved in self._moved], axis=0)
-        chosen = self.block.start + np.flatnonzero(ready & still)
-        if len(self._moved) == HISTORY and len(chosen):
-            return Choice(chosen, Origin.ACCEPTED)
+        open_positions = self.block.open_positions(masked)
+        confidence, tau = reading.confidence[open_positions], self.rule.tau
+        confident = confidence >= tau if self._shift else confidence > tau
+        ready = open_positions[confident & self._still[open_positions - self.block.start]]
+        if len(ready) or self._shift:
+            return accept(ready, open_positions, reading)
         return super().choose(step, reading, masked)
+
+    @property
+    def _still(self) -> BoolArray:
+        """Whether each position of the block has not moved for long enough. (B,)"""
+        enough = len(self._moved) == int(self.rule.history)
+        return enough & np.all([moved < self.rule.epsilon for moved in self._moved], axis=0)

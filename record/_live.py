@@ -10,61 +10,40 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.record._format import (
-    LIVE,
-    LIVE_KEY,
-    Manifest,
-    Part,
-    list_parts,
-    open_part,
-    read_manifest,
-)
-from c4.record._grades import newest_grades
-from c4.record._methods import is_baseline
+from c4.record._format import LIVE, LIVE_KEY, Part, list_parts, open_part, read_manifest
+from c4.record._grades import GRADE
+from c4.record._methods import is_baseline, label_under
 from c4.record._rows import LiveFacts, LiveRow, live_row
-from c4.record._run import LIVE_PATTERN, Run, open_run, pending_row
-from c4.tasks import Shape
+from c4.record._run import LIVE_PATTERN, OpenRun, Run, open_run, pending_row
+from c4.tasks import AnswerReading
 
-OF_THE_METHOD = ("method", "rule", "gate", "recorded")
+OF_THE_METHOD = ("method", "rule", "gate", "forward", "recorded")
 """What may differ between two decodes that are compared example by example."""
 
 
-class LiveRun:
+class LiveRun(OpenRun):
     """The results of one method with one model on one task."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.manifest: Manifest = read_manifest(folder)
+    def __init__(self, folder: Path, reading: AnswerReading | None = None) -> None:
+        super().__init__(folder, reading)
         if "method" not in self.manifest.identity:
             raise RunError(f"{folder}: a recording, not a live run; make one with: c4 run")
 
     @property
-    def model(self) -> str:
-        return str(self.manifest.identity["model"])
-
-    @property
-    def task(self) -> str:
-        return str(self.manifest.identity["task"])
-
-    @property
     def method(self) -> str:
-        """The method's label."""
-        return str(self.manifest.identity["method"])
+        """The method's label, which says how its gate reads only if that is not the reading."""
+        return label_under(self.manifest.identity, self.reading)
 
     @property
     def is_baseline(self) -> bool:
         """Whether it is the full decode that others are compared with, whatever its label."""
         return is_baseline(self.manifest.identity)
 
-    @property
-    def shape(self) -> Shape:
-        return Shape(**self.manifest.identity["shape"])
-
     def __len__(self) -> int:
         return int(self.table().num_rows)
 
     def rows(self) -> Iterator[LiveRow]:
-        """The examples, in order, with the newest grade of each."""
+        """The examples, in order, each with its grade under the run's reading."""
         for row in self.table().to_pylist():
             yield LiveRow(**row)
 
@@ -81,24 +60,23 @@ class LiveRun:
         rows = [row for row in pending if row["trajectory"] not in sealed]
         tables = [_read_results(part) for part in parts]
         tables.append(pa.Table.from_pylist(rows, schema=LIVE))
-        return _with_grades(pa.concat_tables(tables).sort_by("trajectory"), self.folder)
+        return self._with_grades(pa.concat_tables(tables).sort_by("trajectory"))
+
+    def _with_grades(self, table: pa.Table) -> pa.Table:
+        """Results with the grades of the run's reading in the place of their own."""
+        own = table.select(["trajectory", *GRADE]).to_pylist()
+        grades = [self._grades.of(row["trajectory"], row) for row in own]
+        for name in GRADE:
+            field = LIVE.field(name)
+            column = pa.array([grade[name] for grade in grades], field.type)
+            table = table.set_column(table.schema.get_field_index(name), field, column)
+        return table
 
 
 def _read_results(part: Part) -> pa.Table:
     table = open_part(part).read()
     if table.schema.names != LIVE.names:
         raise RunError(f"{part.path}: columns of another c4; run it again with --fresh")
-    return table
-
-
-def _with_grades(table: pa.Table, folder: Path) -> pa.Table:
-    """Results with the grades that were given later in the place of their own."""
-    grades = newest_grades(folder)
-    for name in ("answer", "correct") if grades else ():
-        own = zip(table["trajectory"].to_pylist(), table[name].to_pylist(), strict=True)
-        values = [grades.get(index, {name: value})[name] for index, value in own]
-        column = table.schema.get_field_index(name)
-        table = table.set_column(column, LIVE.field(name), pa.array(values, LIVE.field(name).type))
     return table
 
 
@@ -126,19 +104,19 @@ def pending_result(file: pq.ParquetFile) -> dict[str, Any]:
     return live_row(pending_row(file), facts)
 
 
-def open_live(path: str | Path) -> LiveRun:
-    """Open one live run, the folder that holds a manifest.json."""
+def open_live(path: str | Path, reading: AnswerReading | None = None) -> LiveRun:
+    """Open one live run, the folder that holds a manifest.json, to be read in one way."""
     folder = Path(path)
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder")
-    return LiveRun(folder)
+    return LiveRun(folder, reading)
 
 
-def open_any(path: str | Path) -> Run | LiveRun:
+def open_any(path: str | Path, reading: AnswerReading | None = None) -> Run | LiveRun:
     """Open a live run, with its cells or without, or else a recording."""
     folder = Path(path)
     live = folder.is_dir() and "method" in read_manifest(folder).identity
-    return open_live(folder) if live else open_run(folder)
+    return open_live(folder, reading) if live else open_run(folder, reading)
 
 
 def find_live(root: str | Path) -> list[Path]:
@@ -173,9 +151,11 @@ class LiveSummary:
     """Share of them with the baseline's answer."""
 
 
-def summarise_live(folder: Path, indices: Collection[int] | None = None) -> LiveSummary:
+def summarise_live(
+    folder: Path, indices: Collection[int] | None = None, reading: AnswerReading | None = None
+) -> LiveSummary:
     """The examples of a live run, or some of them, beside the baseline of the same folder."""
-    run = open_live(folder)
+    run = open_live(folder, reading)
     rows = {row.trajectory: row for row in run.rows()}
     rows = {i: row for i, row in rows.items() if indices is None or i in indices}
     if not rows:
@@ -200,7 +180,7 @@ def summarise_live(folder: Path, indices: Collection[int] | None = None) -> Live
 def _baseline_of(run: LiveRun) -> Mapping[int, LiveRow]:
     """The baseline's examples, if it was run alike; empty otherwise."""
     for path in sorted(run.folder.parent.glob("method=*/manifest.json")):
-        other = open_live(path.parent)
+        other = open_live(path.parent, run.reading)
         alike = conditions(other.manifest.identity) == conditions(run.manifest.identity)
         if other.is_baseline and alike:
             return {row.trajectory: row for row in other.rows()}

@@ -4,6 +4,7 @@ A gate is only named here: gates live in another room, and whoever decodes bring
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 from c4.record._cctc import CCTC
 from c4.record._commit import Rule, Schedule
 from c4.record._decode import ExitGate
+from c4.record._forward import Cache, Forward
 from c4.record._klass import KLASS
 from c4.record._parameters import typed_parameters
 from c4.record._slowfast import SlowFast
 from c4.record._text import Vocabulary
 from c4.record._threshold import Threshold
 from c4.record._wino import WINO
-from c4.tasks import Family, Shape, Task
+from c4.tasks import AnswerReading, Family, Shape, Task
 
 RULES: dict[str, type[Any]] = {
     "schedule": Schedule,
@@ -98,8 +100,10 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     return rule
 
 
-GateMaker = Callable[[Task, Vocabulary, Shape], ExitGate]
-"""Makes a gate for one decode."""
+Choices = tuple[str, ...]
+"""What an example offers; empty where answers are free."""
+GateMaker = Callable[[Task, Vocabulary, Shape, Choices], ExitGate]
+"""Makes a gate for one decode. All it may know of the example is what that offers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +117,15 @@ class LiveMethod:
     gate_name: str | None = None
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
     make_gate: GateMaker | None = None
+    forward: Forward = field(default_factory=Forward)
+    reading: AnswerReading = field(default_factory=AnswerReading)
+    """How its gate reads answers, if it has one."""
 
-    def new_gate(self, task: Task, vocabulary: Vocabulary, shape: Shape) -> ExitGate | None:
+    def new_gate(
+        self, task: Task, vocabulary: Vocabulary, shape: Shape, choices: Choices
+    ) -> ExitGate | None:
         """The gate for one decode, if the method has one."""
-        return None if self.make_gate is None else self.make_gate(task, vocabulary, shape)
+        return None if self.make_gate is None else self.make_gate(task, vocabulary, shape, choices)
 
     @property
     def is_baseline(self) -> bool:
@@ -130,16 +139,46 @@ class LiveMethod:
         gate = None
         if self.gate_name is not None:
             gate = {"name": self.gate_name, **plain(self.gate_settings)}
+            gate["reading"] = asdict(self.reading)
         return {
             "method": self.label,
             "rule": {"name": self.rule_name, **plain(asdict(rule))},
             "gate": gate,
+            "forward": asdict(self.forward),
         }
 
 
 def is_baseline(identity: Mapping[str, Any]) -> bool:
-    """Whether an identity is the full decode's: the schedule, and no gate to end it."""
-    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None
+    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
+    whole = identity["forward"]["cache"] == Cache.OFF
+    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
+
+
+READING_WORDS = re.compile(r",(?:reading|ending)=\w+")
+"""What a label says about its gate's reading."""
+
+
+def reading_words(reading: AnswerReading, usual: AnswerReading) -> list[str]:
+    """What a label adds where a gate's reading is not the usual one; named as the options are."""
+    pairs = {
+        "reading": (reading.style, usual.style),
+        "ending": (reading.ending, usual.ending),
+    }
+    return [f"{name}={own}" for name, (own, other) in pairs.items() if own is not other]
+
+
+def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:
+    """A live method's label among results of one reading.
+
+    It says how the gate reads only where that is another reading. A label that a user chose
+    stays as it is.
+    """
+    label = str(identity["method"])
+    own = (identity.get("gate") or {}).get("reading")
+    if own is None or label.partition(",")[0] not in METHODS:
+        return label
+    words = reading_words(AnswerReading.parse(**own), reading)
+    return ",".join([READING_WORDS.sub("", label), *words])
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Planning a decode: everything resolved and checked before any weights are loaded."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from c4.record._types import IntArray
 from c4.tasks import (
     EMBEDDED_SOURCE,
     HUB_SOURCE,
+    AnswerReading,
     Sample,
     SampleSet,
     Shape,
@@ -33,6 +34,7 @@ from c4.tasks import (
     get_task,
     load_samples,
 )
+from c4.tasks._load import ORDER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,8 @@ class RecordConfig:
     fresh: bool = False
     graded: bool = True
     unsafe_code: bool = False
+    reading: AnswerReading = field(default_factory=AnswerReading)
+    """How answers are read: by the grader, and by the gate of a live method."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class Plan:
             "dtype": self.dtype,
             "shape": asdict(self.shape),
             "seed": self.config.seed,
+            "order": ORDER,
             "resolution": RESOLUTION,
             **method,
         }

@@ -25,11 +25,11 @@ from c4.record._format import Manifest, open_part, read_manifest, text_hash
 from c4.record._live import open_any
 from c4.record._methods import LiveMethod
 from c4.record._plan import Plan, encode_prompts, full_identity, load_planned
-from c4.record._rows import LiveFacts, TrajectoryRow
+from c4.record._rows import LiveFacts, LiveRow, TrajectoryRow
 from c4.record._run import pending_row
 from c4.record._store import Finished, RunWriter, plan_parts, read_pending
 from c4.record._text import Vocabulary
-from c4.tasks import Family, Sample, grade
+from c4.tasks import AnswerReading, Ending, Family, Grade, Sample, grade
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +121,8 @@ class Recording:
                 yield finishing.popleft().result()
         for part in parts:
             self._seal(part)
+        if self.plan.config.graded:
+            self._grade_anew()
 
     def _decode(self, sample: Sample) -> Finished:
         plan, method = self.plan, self.plan.method
@@ -132,8 +134,9 @@ class Recording:
             np.array(prompt_ids, dtype=np.int64),
             plan.shape,
             rule=method.rule if method else None,
-            gate=method.new_gate(plan.task, self.vocabulary, plan.shape) if method else None,
+            gate=self._gate(sample),
             observer=recorder,
+            forward=method.forward if method else None,
         )
         wall = time.perf_counter() - start
         return Finished(
@@ -141,6 +144,12 @@ class Recording:
             recorder.cells() if recorder else None,
             live_facts(decoded, method) if method else None,
         )
+
+    def _gate(self, sample: Sample) -> ExitGate | None:
+        plan, choices = self.plan, sample.example.choices
+        if plan.method is None:
+            return None
+        return plan.method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
 
     def decode_again(self, row: TrajectoryRow, gate: ExitGate) -> Decoded:
         """Decode a recorded example anew, by the same rule but under a gate; nothing is kept."""
@@ -152,6 +161,7 @@ class Recording:
             self.plan.shape,
             rule=method.rule if method else None,
             gate=gate,
+            forward=method.forward if method else None,
         )
 
     def _finish(self, finished: Finished, part: range) -> TrajectoryRow:
@@ -180,8 +190,27 @@ class Recording:
         plan, row = self.plan, finished.row
         if not plan.config.graded:
             return finished
-        given = grade(plan.task, row.example, row.text, unsafe_code=plan.config.unsafe_code)
-        return replace(finished, row=replace(row, answer=given.answer, correct=given.correct))
+        given = self._grade(row)
+        grades = {"answer": given.answer, "correct": given.correct, **asdict(plan.config.reading)}
+        return replace(finished, row=replace(row, **grades))
+
+    def _grade_anew(self) -> None:
+        """Grade what an earlier session read otherwise, so that all results can be compared."""
+        rows = open_any(self.plan.folder, self.plan.config.reading).rows()
+        other = [row for row in rows if row.trajectory in self.wanted and row.graded_otherwise]
+        if other:
+            given = {row.trajectory: self._grade(row) for row in other}
+            self.writer.add_grades(given, self.plan.config.reading)
+
+    def _grade(self, row: TrajectoryRow | LiveRow) -> Grade:
+        config = self.plan.config
+        return grade(
+            self.plan.task,
+            row.example,
+            self.vocabulary.text(row.final_ids, config.reading.ending),
+            style=config.reading.style,
+            unsafe_code=config.unsafe_code,
+        )
 
     def _row(
         self, sample: Sample, prompt_ids: list[int], decoded: Decoded, wall: float
@@ -196,8 +225,9 @@ class Recording:
             target=example.target,
             preamble=example.preamble,
             tests=example.tests,
+            choices=list(example.choices),
             final_ids=ids,
-            text=self.vocabulary.text(ids),
+            text=self.vocabulary.text(ids, Ending.CUT),
             answer=None,
             correct=None,
             **asdict(self.plan.shape),
@@ -213,7 +243,7 @@ class Recording:
         What was sealed without a grade stays so, and who asks for grades is told.
         """
         sealed, ungraded = self.writer.sealed, 0
-        for row in open_any(self.plan.folder).rows():
+        for row in open_any(self.plan.folder, self.plan.config.reading).rows():
             sample = self.wanted.get(row.trajectory)
             if sample is None:
                 continue
@@ -223,7 +253,7 @@ class Recording:
                     f"prompt than {self.plan.task.name} gives it now; use --out for a place of "
                     "its own, or --fresh to throw the old one away"
                 )
-            ungraded += row.correct is None and row.trajectory in sealed
+            ungraded += row.never_graded and row.trajectory in sealed
         if ungraded and self.plan.config.graded:
             advice = "%d examples were made with --no-grade; grade them with: c4 grade '%s'"
             log.warning(advice, ungraded, self.plan.folder)
@@ -276,9 +306,11 @@ class RunSummary:
     folder: Path
 
 
-def summarise(folder: Path, indices: Collection[int] | None = None) -> RunSummary:
+def summarise(
+    folder: Path, indices: Collection[int] | None = None, reading: AnswerReading | None = None
+) -> RunSummary:
     """The trajectories of a recording or a live run, or some of them, in one line."""
-    run = open_any(folder)
+    run = open_any(folder, reading)
     count = graded = correct = passes = 0
     seconds = 0.0
     for row in run.rows():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from c4.record._live import open_any
 from c4.record._store import RunWriter
-from c4.tasks import Grade, Grader, check_can_grade, get_task, grade
+from c4.tasks import AnswerReading, Grade, Grader, check_can_grade, get_task, grade
 
 ROWS_AT_A_TIME = 32
 """After how many rows the grades are made safe: programs take long to run."""
@@ -14,24 +14,35 @@ ROWS_AT_A_TIME = 32
 
 def regrade(
     folder: Path,
+    reading: AnswerReading | None = None,
     *,
     everything: bool = False,
     grader: Grader = Grader.EXACT,
     unsafe_code: bool = False,
 ) -> Iterator[Grade]:
-    """Grade what has no grade in a recording or a live run, or all; yields each, and keeps all."""
-    task = get_task(open_any(folder).task)
+    """Grade a recording or a live run under a reading; yields each grade, and keeps all.
+
+    Args:
+        everything: grade again what has a grade under the reading already.
+    """
+    task = get_task(open_any(folder, reading).task)
     check_can_grade(task, unsafe_code=unsafe_code, grader=grader)
     with RunWriter(folder) as writer:
-        rows = (row for row in open_any(folder).rows() if everything or row.correct is None)
+        run = open_any(folder, reading)
+        rows = (row for row in run.rows() if everything or row.correct is None)
         while some := list(islice(rows, ROWS_AT_A_TIME)):
             given: dict[int, Grade] = {}
             try:
                 for row in some:
                     given[row.trajectory] = grade(
-                        task, row.example, row.text, grader=grader, unsafe_code=unsafe_code
+                        task,
+                        row.example,
+                        run.text(row.final_ids),
+                        style=run.reading.style,
+                        grader=grader,
+                        unsafe_code=unsafe_code,
                     )
                     yield given[row.trajectory]
             finally:  # an interruption keeps what it has
                 if given:
-                    writer.add_grades(given)
+                    writer.add_grades(given, run.reading)

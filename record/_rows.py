@@ -1,7 +1,7 @@
 """Rows of the trajectories table and of the results of a live run."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from c4.record._format import LIVE
@@ -9,22 +9,39 @@ from c4.tasks import Example
 
 
 class OfAProblem:
-    """A row that holds its problem."""
+    """A row that holds its problem, and perhaps a grade."""
 
     prompt: str
     target: str
     preamble: str
     tests: str
+    choices: list[str]
+    correct: bool | None
+    style: str | None
 
     @property
     def example(self) -> Example:
         """The problem, as graders want it."""
-        return Example(self.prompt, self.target, self.preamble, self.tests)
+        choices = tuple(self.choices)
+        return Example(self.prompt, self.target, self.preamble, self.tests, choices)
+
+    @property
+    def never_graded(self) -> bool:
+        """Whether nobody ever graded it, under any reading."""
+        return self.style is None
+
+    @property
+    def graded_otherwise(self) -> bool:
+        """Whether it was graded, but not under the reading that its run was opened with."""
+        return self.correct is None and not self.never_graded
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryRow(OfAProblem):
-    """Everything about a decode but its cells. Fields are the columns of `TRAJECTORIES`."""
+    """Everything about a decode but its cells. Fields are the columns of `TRAJECTORIES`.
+
+    The columns with defaults are not in recordings of format 1.
+    """
 
     trajectory: int
     source_row: int
@@ -33,10 +50,13 @@ class TrajectoryRow(OfAProblem):
     target: str
     preamble: str
     tests: str
+    choices: list[str] = field(default_factory=list)
     final_ids: list[int]
     text: str
     answer: str | None
     correct: bool | None
+    style: str | None = None
+    ending: str | None = None
     length: int
     steps: int
     block: int
@@ -82,6 +102,7 @@ class LiveRow(LiveFacts, OfAProblem):
     target: str
     preamble: str
     tests: str
+    choices: list[str]
     length: int
     steps: int
     block: int
@@ -90,6 +111,8 @@ class LiveRow(LiveFacts, OfAProblem):
     text: str
     answer: str | None
     correct: bool | None
+    style: str | None
+    ending: str | None
     tokens_before_end: int
     wall_seconds: float
 

@@ -1,11 +1,10 @@
 """Reading a recording back: trajectories one at a time, never more than a part in memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -21,10 +20,11 @@ from c4.record._format import (
     read_manifest,
     read_tokenizer,
 )
-from c4.record._grades import newest_grades
+from c4.record._grades import GRADE, Grades
+from c4.record._methods import label_under
 from c4.record._rows import TrajectoryRow
 from c4.record._text import Vocabulary
-from c4.tasks import Shape
+from c4.tasks import AnswerReading, Shape
 
 LIVE_PATTERN = "**/method=*/manifest.json"
 """Where live runs lie below a root, be it above their `live` folder or inside."""
@@ -47,12 +47,50 @@ class RunPart:
     """None while the trajectory is pending: its row is in the cells' file."""
 
 
-class Run:
+class OpenRun:
+    """What recordings and live runs share: a manifest, a vocabulary, grades.
+
+    A run is opened under a reading, which decides signals, texts and grades, and nothing that
+    was recorded.
+    """
+
+    def __init__(self, folder: Path, reading: AnswerReading | None = None) -> None:
+        self.folder = folder
+        self.reading = reading or AnswerReading()
+        self.manifest: Manifest = read_manifest(folder)
+
+    @property
+    def task(self) -> str:
+        return str(self.manifest.identity["task"])
+
+    @property
+    def model(self) -> str:
+        return str(self.manifest.identity["model"])
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(**self.manifest.identity["shape"])
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What the run's token ids mean."""
+        tokenizer = read_tokenizer(self.folder, self.manifest)
+        return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What tokens say under the run's reading."""
+        return self.vocabulary.text(ids, self.reading.ending)
+
+    @cached_property
+    def _grades(self) -> Grades:
+        return Grades(self.folder, self.reading)
+
+
+class Run(OpenRun):
     """A recording of one model on one task. Iterating gives its trajectories in order."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.manifest: Manifest = read_manifest(folder)
+    def __init__(self, folder: Path, reading: AnswerReading | None = None) -> None:
+        super().__init__(folder, reading)
         self.parts = _find_parts(folder)
         self.indices = [index for part in self.parts for index in part.cells.trajectories]
 
@@ -69,7 +107,7 @@ class Run:
             yield from self.read_cells(part)
 
     def rows(self) -> Iterator[TrajectoryRow]:
-        """The trajectories without their cells, with the newest grade of each."""
+        """The trajectories without their cells, each with its grade under the run's reading."""
         for part in self.parts:
             yield from self.read_rows(part)
 
@@ -116,41 +154,24 @@ class Run:
                 rows = [TrajectoryRow(**row) for row in open_part(part.rows).read().to_pylist()]
         except FileNotFoundError:
             return [self._sealed_since(part).trajectory(part.cells.first).row]
-        return [replace(row, **self._grades.get(row.trajectory, {})) for row in rows]
+        return [self._graded(row) for row in rows]
+
+    def _graded(self, row: TrajectoryRow) -> TrajectoryRow:
+        own = {name: getattr(row, name) for name in GRADE}
+        return replace(row, **self._grades.of(row.trajectory, own))
 
     def _sealed_since(self, part: RunPart) -> "Run":
         """The run as it is now, where a recording has sealed a pending file away meanwhile."""
-        now = Run(self.folder)
+        now = Run(self.folder, self.reading)
         if part.rows is not None or part in now.parts:
             raise RunError(f"{part.cells.path}: gone while it was being read")
         return now
 
     @property
-    def task(self) -> str:
-        return str(self.manifest.identity["task"])
-
-    @property
-    def model(self) -> str:
-        return str(self.manifest.identity["model"])
-
-    @property
     def method(self) -> str:
         """The label of the live method whose steps these are; `baseline` of a full decode."""
-        return str(self.manifest.identity.get("method", "baseline"))
-
-    @property
-    def shape(self) -> Shape:
-        return Shape(**self.manifest.identity["shape"])
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """What the run's token ids mean."""
-        tokenizer = read_tokenizer(self.folder, self.manifest)
-        return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
-
-    @cached_property
-    def _grades(self) -> dict[int, dict[str, Any]]:
-        return newest_grades(self.folder)
+        identity = self.manifest.identity
+        return label_under(identity, self.reading) if "method" in identity else "baseline"
 
 
 def _find_parts(folder: Path) -> list[RunPart]:
@@ -188,12 +209,12 @@ def pending_row(file: pq.ParquetFile) -> TrajectoryRow:
     return TrajectoryRow.from_json(file.schema_arrow.metadata[ROW_KEY])
 
 
-def open_run(path: str | Path) -> Run:
-    """Open one recording, the folder that holds a manifest.json."""
+def open_run(path: str | Path, reading: AnswerReading | None = None) -> Run:
+    """Open one recording, the folder that holds a manifest.json, to be read in one way."""
     folder = Path(path)
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder")
-    run = Run(folder)
+    run = Run(folder, reading)
     if not run.manifest.identity.get("recorded", True):
         raise RunError(f"{folder}: results of a live run without its cells; run it with --record")
     return run

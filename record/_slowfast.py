@@ -4,14 +4,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from c4.errors import ConfigError
 from c4.models import Reading
-from c4.record._commit import Block, Choice, Commits, Rule
+from c4.record._commit import (
+    Block,
+    Choice,
+    Commits,
+    Origin,
+    Predictor,
+    Rule,
+    accept,
+    renew,
+)
 from c4.record._parameters import parameter
-from c4.record._threshold import accept
-from c4.record._types import BoolArray
+from c4.record._types import BoolArray, IntArray
+from c4.tasks import Shape
 
-WINDOW = 2
-"""Estimates that must agree for a span to settle."""
 ENOUGH = 2
 """Confident positions that commit together; a single one is no more than the best."""
 
@@ -23,10 +31,22 @@ class SlowFast(Rule):
     explore: float = parameter(6, low=1, meaning="passes of the slow phase")
     tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits positions together")
-    spread: float = parameter(1.0, meaning="deviation of two estimates below which a span settles")
+    window: float = parameter(2, low=1, meaning="estimates that must agree for a span to settle")
+    spread: float = parameter(1.0, meaning="deviation of these below which a span settles")
+    cycles: float = parameter(256, low=1, meaning="cycles in a block before the rest is filled")
+    truncate: bool = True
+    """Whether the fast phase hides what lies behind its span, from its second pass on."""
 
     def start(self) -> "SlowFastCommits":
         return SlowFastCommits(self)
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        if shift:
+            raise ConfigError(
+                "slowfast cannot run on a model that predicts a position from the one before, as "
+                "Dream does: its release has another algorithm there (no blocks, other thresholds, "
+                "other estimates), which c4 does not have; choose another --method"
+            )
 
 
 class SlowFastCommits(Commits):
@@ -34,38 +54,64 @@ class SlowFastCommits(Commits):
 
     def __init__(self, rule: SlowFast) -> None:
         self.rule = rule
+        self._reading: Reading
 
     def enter(self, block: Block) -> None:
         super().enter(block)
+        self._cycle = 0
         self._begin_cycle(block.start)
 
     def _begin_cycle(self, start: int) -> None:
+        self._cycle += 1
         self._start = start
-        self._explored = 0
+        self._passes = 0
         self._ends: list[int] = []
         self._settled = False
         self._end = start
 
+    @property
+    def _fast_passes(self) -> int:
+        """Passes of the fast phase so far; below 0 in the slow one."""
+        return self._passes - int(self.rule.explore)
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        if self.rule.truncate and self._fast_passes >= 1:
+            fresh = predictor.read(ids[: start + self._end], start)
+            self._reading = renew(self._reading, fresh, slice(0, self._end))
+        else:
+            self._reading = predictor.read(ids, start)
+        return self._reading
+
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
-        explored = self._explored >= self.rule.explore
-        if explored and not masked[self._start : self._end].any():
-            self._begin_cycle(self._end)
-            explored = False
-        if not explored:
+        fast = self._fast_passes >= 0
+        self._passes += 1
+        if not fast:
             self._explore(reading, masked)
-        reach = self._end if explored else self.block.stop
+        reach = self._end if fast else self.block.stop
         open_positions = self._start + np.flatnonzero(masked[self._start : reach])
         sure = open_positions[reading.confidence[open_positions] >= self.rule.tau]
-        return accept(sure, open_positions, reading, least=ENOUGH)
+        choice = accept(sure, open_positions, reading, least=ENOUGH)
+        return self._end_cycle(choice, masked)
+
+    def _end_cycle(self, choice: Choice, masked: BoolArray) -> Choice:
+        """Begin the next cycle if this step fills the span; behind the last, fill the block."""
+        left = masked.copy()
+        left[choice.positions] = False
+        if self._fast_passes < 0 or left[self._start : self._end].any():
+            return choice
+        if self._cycle >= self.rule.cycles:
+            return Choice(self.block.open_positions(masked), Origin.FILL)
+        self._begin_cycle(self._end)
+        return choice
 
     def _explore(self, reading: Reading, masked: BoolArray) -> None:
-        """Estimate where the cycle ends, unless two estimates agreed already."""
-        self._explored += 1
+        """Estimate where the cycle ends, unless the latest estimates agreed already."""
         if self._settled:
             return
         self._ends.append(self._estimate(reading, masked))
-        latest = self._ends[-WINDOW:]
-        self._settled = len(latest) == WINDOW and bool(np.std(latest) < self.rule.spread)
+        window = int(self.rule.window)
+        latest = self._ends[-window:]
+        self._settled = len(latest) == window and bool(np.std(latest) < self.rule.spread)
         self._end = latest[-1] if self._settled else int(np.mean(latest))
 
     def _estimate(self, reading: Reading, masked: BoolArray) -> int:

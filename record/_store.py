@@ -33,6 +33,7 @@ from c4.record._format import (
     LIVE,
     LIVE_KEY,
     ROW_KEY,
+    SCHEMA_VERSION,
     SHAPES_KEY,
     TEMPORARY,
     TRAJECTORIES,
@@ -51,7 +52,7 @@ from c4.record._format import (
 from c4.record._live import pending_facts, pending_result
 from c4.record._rows import LiveFacts, TrajectoryRow
 from c4.record._run import cell_shapes, pending_row
-from c4.tasks import Grade, Shape
+from c4.tasks import AnswerReading, Grade, Shape
 
 RECORDED = ("cells", "trajectories")
 """What a recording is sealed into, in the order of writing."""
@@ -91,7 +92,13 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
     """
     if not (folder / "manifest.json").exists():
         return
-    recorded = read_manifest(folder).identity
+    manifest = read_manifest(folder)
+    if manifest.schema_version != SCHEMA_VERSION:
+        raise RunError(
+            f"{folder} is in format {manifest.schema_version}, which this c4 reads but does not "
+            "write; use --out for a place of its own, or --fresh to throw the old one away"
+        )
+    recorded = manifest.identity
     differ = [key for key in identity if recorded.get(key) != identity[key]]
     if differ:
         lines = [f"  {key}: {recorded.get(key)!r} there, {identity[key]!r} here" for key in differ]
@@ -214,9 +221,10 @@ class RunWriter:
         self._drop_pending(set(indices))
         return True
 
-    def add_grades(self, grades: Mapping[int, Grade]) -> None:
-        """Keep grades beside the recording, which stays as it is."""
+    def add_grades(self, grades: Mapping[int, Grade], reading: AnswerReading) -> None:
+        """Keep grades under a reading beside the recording, which stays as it is."""
         stamp = {
+            **asdict(reading),
             "grader": version("c4-dlm"),
             "graded": datetime.now(UTC).isoformat(timespec="microseconds"),
         }

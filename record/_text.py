@@ -2,6 +2,9 @@
 
 Made from a tokenizer's JSON alone, so a recording can be read without its model. Predictions
 are rarely the tokens that encoding their text would give, so offsets come from decoding.
+
+A special token writes nothing, but it never glues its neighbours: where text that is not blank
+stands on both sides of it, a space keeps them apart. So `18<|im_end|>3` is `18 3`, not `183`.
 """
 
 import codecs
@@ -9,9 +12,14 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from tokenizers import Tokenizer
+
+from c4.tasks import Ending
+
+GAP = b" "
+"""What keeps apart two pieces of text with special tokens between them."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class Vocabulary:
     def __init__(self, tokenizer_json: str, end_ids: Iterable[int]) -> None:
         self.end_ids = frozenset(end_ids)
         self._tokenizer = Tokenizer.from_str(tokenizer_json)
+        added = self._tokenizer.get_added_tokens_decoder()
+        self._special = self.end_ids | {i for i, token in added.items() if token.special}
         self._bytes = _token_bytes(self._tokenizer, json.loads(tokenizer_json))
 
     @property
@@ -48,26 +58,56 @@ class Vocabulary:
         """How many tokens stand before the first end token."""
         return next((i for i, token in enumerate(ids) if token in self.end_ids), len(ids))
 
-    def text(self, ids: Sequence[int]) -> str:
-        """The text up to the first end token, special tokens left out."""
-        return self.spell(ids[: self.ending(ids)])
-
-    def spell(self, visible: Sequence[int]) -> str:
-        """What tokens write, none of them an end token."""
+    def text(self, ids: Sequence[int], ending: Ending) -> str:
+        """What tokens write, up to the first end token or over it; special tokens write nothing."""
+        visible = self._visible(ids, ending)
         if self._bytes is None:
-            return str(self._tokenizer.decode(list(visible)))
+            return self._trace_runs(visible).text
         return b"".join(self._pieces(visible)).decode("utf-8", "replace")
 
-    def trace(self, ids: Sequence[int]) -> TokenText:
-        """The text up to the first end token, with its tokens' places in it."""
-        visible = ids[: self.ending(ids)]
+    def trace(self, ids: Sequence[int], ending: Ending) -> TokenText:
+        """The same text, with its tokens' places in it."""
+        visible = self._visible(ids, ending)
         if self._bytes is None:
-            return _trace_by_prefixes(self._tokenizer, visible)
+            return self._trace_runs(visible)
         return trace_bytes(self._pieces(visible))
 
+    def _visible(self, ids: Sequence[int], ending: Ending) -> Sequence[int]:
+        return ids[: self.ending(ids)] if ending is Ending.CUT else ids
+
     def _pieces(self, ids: Sequence[int]) -> list[bytes]:
+        """The bytes of every token, with a gap before one that special tokens set apart."""
         table = self._bytes or {}
-        return [table.get(token, b"") for token in ids]
+        pieces = [table.get(token, b"") for token in ids]
+        if self._special.isdisjoint(ids):
+            return pieces
+        before, apart = GAP, False
+        for i, token in enumerate(ids):
+            if token in self._special:
+                pieces[i], apart = b"", True
+            elif piece := pieces[i]:
+                if apart and not before[-1:].isspace() and not piece[:1].isspace():
+                    pieces[i] = GAP + piece
+                before, apart = piece, False
+        return pieces
+
+    def _trace_runs(self, ids: Sequence[int]) -> TokenText:
+        """The same for tokenizers that do not work on bytes: what stands between special tokens
+        is decoded alone.
+        """
+        text = ""
+        starts: list[int] = []
+        ends: list[int] = []
+        for special, run in groupby(ids, key=self._special.__contains__):
+            tokens = list(run)
+            silent = TokenText("", [0] * len(tokens), [0] * len(tokens))
+            traced = silent if special else _trace_by_prefixes(self._tokenizer, tokens)
+            if text[-1:].strip() and traced.text[:1].strip():
+                text += GAP.decode()
+            starts += [len(text) + start for start in traced.token_starts]
+            ends += [len(text) + end for end in traced.token_ends]
+            text += traced.text
+        return TokenText(text, starts, ends)
 
 
 def trace_bytes(pieces: Sequence[bytes]) -> TokenText:

@@ -7,9 +7,8 @@ import torch
 
 from c4.errors import ConfigError
 from c4.models import Reading, read_logits
-from c4.record._commit import Block, Choice, Commits, Predictor, Rule, most_confident
+from c4.record._commit import Block, Choice, Commits, Predictor, Rule, accept, most_confident
 from c4.record._parameters import parameter
-from c4.record._threshold import accept
 from c4.record._types import BoolArray, FloatArray, IntArray
 from c4.tasks import Shape
 

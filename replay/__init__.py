@@ -36,13 +36,15 @@ from c4.replay._gates import (
     require_live,
     stabilization_step,
 )
+from c4.replay._grader import ReplayGrader
 from c4.replay._grid import Grid, grid_exits, make_grid, parse_value
 from c4.replay._live import LiveGate
 from c4.replay._methods import MethodChoice, choose_live, plan_methods, resolve_methods
-from c4.replay._pool import Cohort, pool_size, split_cohorts
+from c4.replay._pool import SET_ASIDE, Cohort, Pools, pool_size
 from c4.replay._registry import make_gate, refuse_sampler
 from c4.replay._replay import DECISIONS, Split, replay, summarise_decisions
 from c4.replay._signals import NONE, LiveSignals, SignalReading, Signals, read_signals
+from c4.replay._split import RunSplit, split_runs
 from c4.replay._verify import Check, verify
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "DECISIONS",
     "GATES",
     "NONE",
+    "SET_ASIDE",
     "TAIL_FRAC",
     "Calibration",
     "CandidateReader",
@@ -67,9 +70,12 @@ __all__ = [
     "Loss",
     "MethodChoice",
     "Oracle",
+    "Pools",
     "Promise",
     "Prophet",
+    "ReplayGrader",
     "RunSignals",
+    "RunSplit",
     "SchED",
     "SignalReading",
     "Signals",
@@ -97,7 +103,7 @@ __all__ = [
     "require_live",
     "resolve_methods",
     "save_calibration",
-    "split_cohorts",
+    "split_runs",
     "stabilization_step",
     "stack_signals",
     "summarise_decisions",

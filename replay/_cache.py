@@ -1,8 +1,8 @@
 """Signals of a whole run, computed once and kept beside it.
 
-One cache file for each part of the recording, so that memory stays bounded. A file is used only
-if its bytes are whole and its key is that of the present cells, settings and code; anything else
-is computed again.
+One cache file for each part of the recording and each reading, so that memory stays bounded. A
+file is used only if its bytes are whole and its key is that of the present cells, settings and
+code; anything else is computed again.
 """
 
 import hashlib
@@ -19,19 +19,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from c4 import tasks as tasks_room
 from c4.errors import RunError
-from c4.record import Run, RunPart, encode_table, list_parts, open_part, write_part
+from c4.record import Part, Run, RunPart, encode_table, list_parts, open_part, write_part
 from c4.record import _text as text_module
 from c4.replay import _candidates as candidates_module
 from c4.replay import _signals as signals_module
 from c4.replay._candidates import TAIL_FRAC, CandidateReader
 from c4.replay._signals import NONE, Ints, Signals, read_signals
-from c4.tasks import Task, get_task
-from c4.tasks import _extract as extract_module
+from c4.tasks import ReadingStyle, Task, get_task
 
 log = logging.getLogger(__name__)
 
 KEY = b"c4.signals"
+READING = b"c4.reading"
 VALUES = b"c4.values"
 
 
@@ -51,15 +52,15 @@ class RunSignals:
 
 
 def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
-    """The signals of a run, part by part, from the cache where it is good."""
+    """The signals of a run under its reading, part by part, from the cache where it is good."""
     task = get_task(run.task)
-    reader = CandidateReader(task, run.vocabulary, run.shape.length, tail_frac)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
     for part in run.parts:
         key = signals_key(part, run, tail_frac)
         cached = _read_cache(run.folder, part, key)
         if cached is None:
             cached = _compute(run, part, reader)
-            _try_to_write_cache(run.folder, part, key, cached)
+            _try_to_write_cache(run, part, key, cached)
         yield cached
 
 
@@ -74,16 +75,17 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
 
 
 def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
-    """What signals depend on: the cells' bytes, the tokenizer, the settings, the task, the code."""
-    identity = run.manifest.identity
-    facts = [part.cells.path.name, identity.get("tokenizer_sha256"), run.task, str(run.shape)]
-    facts += [identity["end_ids"], tail_frac, *task_facts(get_task(run.task)), code_hash()]
+    """What signals depend on: cells, choices, the tokenizer, settings, the task, the code."""
+    identity, rows = run.manifest.identity, part.rows
+    facts = [part.cells.path.name, rows and rows.path.name, identity.get("tokenizer_sha256")]
+    facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
+    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def task_facts(task: Task) -> list[str]:
+def task_facts(task: Task, style: ReadingStyle) -> list[str]:
     """How and where a task's answers are found. `read` stands in the task's own file."""
-    return [task.search, definition(task.extract), definition(task.read)]
+    return [task.search, definition(task.extractor(style)), definition(task.read)]
 
 
 def definition(function: Callable[..., Any]) -> str:
@@ -101,17 +103,19 @@ def definition(function: Callable[..., Any]) -> str:
 @cache
 def code_hash() -> str:
     """Of the modules that decide what signals are."""
-    modules = (signals_module, candidates_module, text_module, extract_module)
-    files = [Path(str(module.__file__)) for module in modules]
-    files += sorted(files[-1].parent.glob("_careful_*.py"))  # they build on one another
-    sources = [file.read_bytes() for file in files]
+    modules = (signals_module, candidates_module, text_module)
+    paths = [Path(str(module.__file__)) for module in modules]
+    paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
+    sources = [path.read_bytes() for path in paths]
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
 def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
+    choices = {row.trajectory: tuple(row.choices) for row in run.read_rows(part)}
     read = []
     for numbers, cells in run.read_batches(part):
-        reading = read_signals(cells, run.shape, reader)
+        offered = [choices[number] for number in numbers]
+        reading = read_signals(cells, run.shape, reader, offered)
         trajectory = np.array(numbers, dtype=np.int32)
         read.append(RunSignals(trajectory, reading.signals, reading.candidates))
     return stack_signals(read)
@@ -151,24 +155,34 @@ def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
     return None
 
 
-def _try_to_write_cache(folder: Path, part: RunPart, key: str, signals: RunSignals) -> None:
+def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
     """Keep signals, unless the storage is read-only or full, or another command was faster."""
     try:
-        _write_cache(folder, part, key, signals)
+        _write_cache(run, part, key, signals)
     except OSError as error:
-        log.info("%s: signals are not kept, and will be computed again: %s", folder, error)
+        log.info("%s: signals are not kept, and will be computed again: %s", run.folder, error)
 
 
-def _write_cache(folder: Path, part: RunPart, key: str, signals: RunSignals) -> None:
+def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
+    folder, reading = run.folder / "signals", str(run.reading).encode()
     first, last = part.cells.first, part.cells.last
-    stale = [p.path for p in list_parts(folder / "signals") if p.first == first]
-    table = _to_table(signals).replace_schema_metadata(
-        {KEY: key.encode(), VALUES: json.dumps(signals.candidates).encode()}
-    )
-    written = write_part(folder / "signals", first, last, encode_table(table, compression="lz4"))
+    kept = [p for p in list_parts(folder) if p.first == first]
+    stale = [p.path for p in kept if _reading_of(p) in (reading, None)]
+    facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
+    table = _to_table(signals).replace_schema_metadata(facts)
+    written = write_part(folder, first, last, encode_table(table, compression="lz4"))
     for path in stale:
         if path != written:
             path.unlink(missing_ok=True)
+
+
+def _reading_of(cached: Part) -> bytes | None:
+    """The reading that a cache file is of; None where it cannot be told."""
+    try:
+        metadata: dict[bytes, bytes] = open_part(cached).schema_arrow.metadata or {}
+    except (RunError, OSError, pa.ArrowException):
+        return None
+    return metadata.get(READING)
 
 
 def _to_table(signals: RunSignals) -> pa.Table:

@@ -17,11 +17,12 @@ from c4.record import BoolArray, Run
 from c4.replay._certify import Control, certify, p_values, trajectories_needed
 from c4.replay._gates import Gate
 from c4.replay._grid import Grid, Value, grid_exits
-from c4.replay._pool import Cohort
+from c4.replay._pool import Cohort, Pools, PoolShare
 from c4.replay._registry import make_gate
 from c4.replay._replay import split_decisions
 from c4.replay._signals import Floats, Longs
-from c4.tasks import Family
+from c4.replay._split import RunSplit
+from c4.tasks import AnswerReading, Family
 
 NOT_OURS = "not a file that `c4 calibrate` wrote"
 
@@ -226,20 +227,22 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
     return f"the {which} loses {share:.1%}, and at that rate {needed} would be needed"
 
 
-def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort]) -> None:
+def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Freeze the chosen setting with everything needed to find it again."""
     frozen = {
         "gate": calibration.grid.gate,
         "parameters": calibration.parameters,
+        "reading": asdict(splits[0].pool.run.reading),
         "statement": calibration.statement,
         "promise": asdict(calibration.promise),
         "grid": {name: list(values) for name, values in calibration.grid.values.items()},
         "pool": [
             {
-                "identity": dict(cohort.run.manifest.identity),
-                "trajectories": cohort.signals.trajectory.tolist(),
+                "identity": split.share.identity,
+                "trajectories": sorted(split.share.trajectories),
+                "split": split.summary,
             }
-            for cohort in pool
+            for split in splits
         ],
         "seconds": round(calibration.seconds, 3),
         "table": calibration.table.to_dicts(),
@@ -249,21 +252,14 @@ def save_calibration(path: Path, calibration: Calibration, pool: Sequence[Cohort
 
 
 @dataclass(frozen=True)
-class PoolShare:
-    """The trajectories of one run that a setting was chosen on."""
-
-    identity: Mapping[str, Any]
-    """The run's, as in its manifest."""
-    trajectories: frozenset[int]
-
-
-@dataclass(frozen=True)
 class FrozenSetting:
     """A setting that a calibration chose, and what it was chosen on."""
 
     file: str
     gate: str
     parameters: Mapping[str, Value]
+    reading: AnswerReading
+    """How answers were read when it was chosen; it promises nothing under another reading."""
     pool: Sequence[PoolShare]
 
     @property
@@ -271,15 +267,27 @@ class FrozenSetting:
         """What its decisions go by."""
         return f"{self.gate} ({self.file})"
 
+    def check_reading(self, reading: AnswerReading) -> None:
+        """Refuse to use the setting under another reading than it was chosen under."""
+        if reading != self.reading:
+            raise ConfigError(
+                f"{self.file} was chosen under --reading {self.reading.style} --ending "
+                f"{self.reading.ending}, and {reading.style} and {reading.ending} are asked for; "
+                "leave these options out, or calibrate with them"
+            )
+
     def make(self, family: Family) -> Gate:
         return make_gate(self.gate, family, **self.parameters)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
-        """Tell pool and held out apart in its decisions on a run, if it was chosen on that run."""
-        for share in self.pool:
-            if share.identity == run.manifest.identity:
-                return split_decisions(decisions, self.label, share.trajectories)
-        return decisions
+        """Tell pool and held out apart in its decisions, if it was chosen on the run's examples."""
+        pool = Pools(self.pool).chosen_on(run.manifest.identity)
+        return split_decisions(decisions, self.label, pool) if pool else decisions
+
+
+def read_shares(pool: Sequence[Mapping[str, Any]]) -> list[PoolShare]:
+    """What a calibration file says that its setting was chosen on."""
+    return [PoolShare(dict(p["identity"]), frozenset(p["trajectories"])) for p in pool]
 
 
 def load_calibration(path: Path) -> FrozenSetting:
@@ -289,8 +297,9 @@ def load_calibration(path: Path) -> FrozenSetting:
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
         gate, parameters, statement = (frozen[k] for k in ("gate", "parameters", "statement"))
-        pool = [PoolShare(p["identity"], frozenset(p["trajectories"])) for p in frozen["pool"]]
-        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), pool)
+        pool = read_shares(frozen["pool"])
+        reading = AnswerReading.parse(**frozen["reading"])
+        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
     except KeyError as error:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except (OSError, ValueError, TypeError) as error:

@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import numpy as np
 
-from c4.record import BoolArray, TokenArray, Vocabulary
-from c4.tasks import SearchMode, Task
+from c4.record import BoolArray, Choices, TokenArray, Vocabulary
+from c4.tasks import AnswerReading, Ending, SearchMode, Task
 
 TOKEN = np.dtype(np.int32)
 FIRST_POSITIONS = 5
@@ -39,7 +39,7 @@ Look = tuple[Found | None, bool]
 
 
 class CandidateReader:
-    """Reads candidates and answers off predictions of one task and one length.
+    """Reads candidates and answers off predictions of one task and one length, in one way.
 
     Most answers are known from a few tokens: the last number needs the end of a text, the first
     letter its beginning. So a small window is read first, and a larger one only where the
@@ -47,16 +47,23 @@ class CandidateReader:
     """
 
     def __init__(
-        self, task: Task, vocabulary: Vocabulary, length: int, tail_frac: float = TAIL_FRAC
+        self,
+        task: Task,
+        vocabulary: Vocabulary,
+        length: int,
+        reading: AnswerReading,
+        tail_frac: float = TAIL_FRAC,
     ) -> None:
         self.task = task
         self.vocabulary = vocabulary
         self.length = length
+        self.reading = reading
         self.tail_start = int(length * (1 - tail_frac))
+        self._find = task.extractor(reading.style)
         self._ends = sorted(vocabulary.end_ids)
         self._from = self.tail_start if task.search is SearchMode.LAST else 0
         self._windows: dict[int, list[Window]] = {}  # few of all stops occur in a decode
-        self._looks: dict[tuple[int, bytes], Look] = {}
+        self._looks: dict[tuple[Choices, int, bytes], Look] = {}
 
     @property
     def region(self) -> slice:
@@ -67,20 +74,36 @@ class CandidateReader:
             SearchMode.CODE: slice(0, self.length),
         }[self.task.search]
 
-    def read(self, rows: TokenArray) -> list[tuple[Found | None, str | None]]:
-        """The candidate, and the answer that a grader would find, in filled predictions. (R, L)"""
+    def read(
+        self, rows: TokenArray, choices: Sequence[Choices]
+    ) -> list[tuple[Found | None, str | None]]:
+        """The candidate, and the answer that a grader would find, in filled predictions.
+
+        Args:
+            rows: (R, L)
+            choices: what the example of each row offers. (R,)
+        """
         if len(self._looks) > MOST_REMEMBERED:
             self._looks.clear()
-        stops = first_ends(rows, self._ends)
-        return [self._read(row.tobytes(), stop) for row, stop in zip(rows, stops, strict=True)]
+        stops = self._stops(rows)
+        return [
+            self._read(row.tobytes(), stop, offered)
+            for row, stop, offered in zip(rows, stops, choices, strict=True)
+        ]
 
-    def _read(self, row: bytes, stop: int) -> tuple[Found | None, str | None]:
+    def _stops(self, rows: TokenArray) -> list[int]:
+        """How many tokens of each row can write something. (R, L) -> (R,)"""
+        if self.reading.ending is Ending.CUT:
+            return first_ends(rows, self._ends)
+        return last_texts(rows, self._ends)
+
+    def _read(self, row: bytes, stop: int, choices: Choices) -> tuple[Found | None, str | None]:
         """What the tokens before `stop` say."""
         candidate = found = None
         if stop not in self._windows:
             self._windows[stop] = self._windows_before(stop)
         for window in self._windows[stop]:
-            found, settled = self._look(row, window)
+            found, settled = self._look(row, window, choices)
             if window[0] >= self._from:
                 candidate = found
             if settled:
@@ -102,19 +125,19 @@ class CandidateReader:
         starts = {stop - size for size in sizes} | {min(self.tail_start, stop)}
         return [(start, stop) for start in sorted(starts, reverse=True)]
 
-    def _look(self, row: bytes, window: Window) -> Look:
+    def _look(self, row: bytes, window: Window, choices: Choices) -> Look:
         start, stop = window
         width = TOKEN.itemsize
         tokens = row[start * width : stop * width]
-        known = self._looks.get((start, tokens))
+        known = self._looks.get((choices, start, tokens))
         if known is None:
-            known = self._extract(np.frombuffer(tokens, TOKEN).tolist(), start)
-            self._looks[start, tokens] = known
+            known = self._extract(np.frombuffer(tokens, TOKEN).tolist(), start, choices)
+            self._looks[choices, start, tokens] = known
         return known
 
-    def _extract(self, tokens: list[int], start: int) -> Look:
-        traced = self.vocabulary.trace(tokens)
-        found = self.task.extract(traced.text)
+    def _extract(self, tokens: list[int], start: int, choices: Choices) -> Look:
+        traced = self.vocabulary.trace(tokens, self.reading.ending)
+        found = self._find(traced.text, choices)
         if found is None:
             return None, False
         span = traced.token_span(found.start, found.end)
@@ -141,6 +164,13 @@ def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
     for end in ends:
         is_end |= rows == end
     stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
+    return stops.tolist()
+
+
+def last_texts(rows: TokenArray, ends: Sequence[int]) -> list[int]:
+    """How many tokens of each row stand before the end tokens that close it. (R, L) -> (R,)"""
+    writes = ~np.isin(rows, ends)
+    stops = np.where(writes.any(axis=1), rows.shape[1] - writes[:, ::-1].argmax(axis=1), 0)
     return stops.tolist()
 
 

@@ -174,12 +174,16 @@ class Clock(StrEnum):
     """What drives SchED's threshold."""
 
     COMMITTED = "committed"  # the share of the region that is committed
-    STEP = "step"  # the share of the budget that is spent
+    STEP = "step"  # the share of the budget spent before the step: (step-1)/(T-1), as released
 
 
 @dataclass(frozen=True)
 class SchED(Checked):
-    """The gap over masked positions reaches a threshold that falls smoothly, and holds still."""
+    """The gap over masked positions reaches a threshold that falls smoothly, and holds still.
+
+    `max_change_ratio` is 0, as in SchED's own scripts: a still step changes nothing. The port in
+    C⁴'s release has 1, where every step counts as still.
+    """
 
     high: Number = parameter(7.5, low=-np.inf, meaning="threshold at the start")
     low: Number = parameter(2.5, low=-np.inf, meaning="threshold at the end")
@@ -203,7 +207,7 @@ class SchED(Checked):
         committed = 1 - masked / getattr(s, f"{prefix}length")
         begun = committed >= self.min_progress
         still = consecutive(begun & (changed <= self.max_change_ratio))
-        clock = committed if self.clock is Clock.COMMITTED else s.progress
+        clock = committed if self.clock is Clock.COMMITTED else s.elapsed
         ready = begun & (gap >= self._threshold(clock)) & (still > self.patience)
         return ready | (masked == 0)
 

@@ -1,6 +1,6 @@
 """Gates inside a live decode."""
 
-from c4.record import CellRecorder, StepView
+from c4.record import CellRecorder, Choices, StepView
 from c4.replay._candidates import CandidateReader
 from c4.replay._gates import Gate, ask, require_live, wants_cells
 from c4.replay._signals import LiveSignals
@@ -10,10 +10,10 @@ from c4.tasks import Shape
 class LiveGate:
     """A gate at work in one decode: made anew for each."""
 
-    def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader) -> None:
+    def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
         require_live(gate)
         self.gate = gate
-        self._signals = LiveSignals(shape, reader)
+        self._signals = LiveSignals(shape, reader, choices)
         self._cells = CellRecorder() if wants_cells(gate) else None
 
     def fires(self, view: StepView) -> bool:

@@ -1,11 +1,12 @@
 """Methods with their gates: names and settings become something that decodes.
 
 A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is
-a rule or a gate. `METHOD.NAME=VALUE` does where only one part of the method has that name.
+a rule, a gate or `forward`, the forward pass that every method has. `METHOD.NAME=VALUE` does where
+only one part of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from c4.errors import ConfigError, unknown_name
 from c4.record import (
     METHODS,
     RULES,
+    Choices,
     ExitGate,
+    Forward,
     LiveMethod,
     Method,
     Plan,
@@ -22,14 +25,19 @@ from c4.record import (
     make_rule,
     plan_decode,
     plan_live,
+    reading_words,
     rule_settings,
+    typed_parameters,
 )
 from c4.replay._calibrate import load_calibration
 from c4.replay._candidates import CandidateReader
 from c4.replay._gates import GATES, Gate
 from c4.replay._live import LiveGate
 from c4.replay._registry import make_gate
-from c4.tasks import Shape, Task
+from c4.tasks import AnswerReading, Shape, Task
+
+FORWARD = "forward"
+"""The part of every method that is neither rule nor gate."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Setting:
 
     def parts_of(self, name: str, method: Method) -> list[str]:
         """The parts of a method that it speaks of and that have such a parameter."""
-        parts = [part for part in (method.rule, method.gate) if part is not None]
+        parts = parts_of(method)
         owners = list(self.owners)
         if owners and owners[0] == name and (len(owners) == 2 or name not in parts):
             owners.pop(0)
@@ -88,7 +96,7 @@ def choose_live(config: RecordConfig, choice: MethodChoice) -> tuple[Plan, list[
         check_method(name)
     base = plan_decode(config)
     dream = base.checkpoint.model_type.lower() == "dream"
-    methods = resolve_methods(choice, base.task, dream=dream)
+    methods = resolve_methods(choice, base.task, config.reading, dream=dream)
     for method in methods:
         method.rule.check(base.shape, shift=dream)
     return base, methods
@@ -100,45 +108,57 @@ def check_method(name: str) -> None:
         raise unknown_name("method", name, METHODS)
 
 
-def resolve_methods(choice: MethodChoice, task: Task, *, dream: bool = False) -> list[LiveMethod]:
+def resolve_methods(
+    choice: MethodChoice, task: Task, reading: AnswerReading | None = None, *, dream: bool = False
+) -> list[LiveMethod]:
     """The chosen methods with every parameter: the paper's, the calibration's, the user's."""
+    reading = reading or AnswerReading()
     if choice.label is not None and len(choice.methods) != 1:
         raise ConfigError(f"--label {choice.label} names one method; {len(choice.methods)} chosen")
     settings = [Setting.parse(text) for text in choice.settings]
     _check_taken(choice.methods, settings)
-    frozen = _frozen(choice)
+    frozen = _frozen(choice, reading)
     resolved = []
     for name in choice.methods:
         method = METHODS[name]
         changes = _changes(name, settings)
         if method.gate is not None:
             changes[method.gate] = frozen.get(method.gate, {}) | changes.get(method.gate, {})
-        resolved.append(_resolve(name, changes, task, dream, choice.label))
+        method_now = _resolve(name, changes, task, dream, reading)
+        label = _checked_label(choice.label, method_now.label)
+        resolved.append(replace(method_now, label=label))
     return resolved
 
 
 def _resolve(
-    name: str, changes: Mapping[str, Mapping[str, Any]], task: Task, dream: bool, label: str | None
+    name: str,
+    changes: Mapping[str, Mapping[str, Any]],
+    task: Task,
+    dream: bool,
+    reading: AnswerReading,
 ) -> LiveMethod:
     method = METHODS[name]
     paper = rule_settings(method, task, dream=dream)
     rule: Any = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
+    forward = Forward(**typed_parameters(FORWARD, Forward, changes.get(FORWARD, {})))
     changed = _changed(method.rule, rule, make_rule(method.rule, paper))
+    changed |= _changed(FORWARD, forward, Forward())
     if method.gate is None:
         return LiveMethod(
-            label=_checked_label(label, _label(name, method, changed)),
-            rule_name=method.rule,
-            rule=rule,
+            label=_label(name, method, changed), rule_name=method.rule, rule=rule, forward=forward
         )
     gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
     changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
+    words = [_label(name, method, changed), *reading_words(reading, AnswerReading())]
     return LiveMethod(
-        label=_checked_label(label, _label(name, method, changed)),
+        label=",".join(words),
         rule_name=method.rule,
         rule=rule,
         gate_name=method.gate,
         gate_settings=asdict(gate),
-        make_gate=LiveGates(gate),
+        make_gate=LiveGates(gate, reading),
+        reading=reading,
+        forward=forward,
     )
 
 
@@ -151,14 +171,24 @@ class LiveGates:
     """
 
     gate: Gate
+    reading: AnswerReading
 
-    def __call__(self, task: Task, vocabulary: Vocabulary, shape: Shape) -> ExitGate:
-        return LiveGate(self.gate, shape, CandidateReader(task, vocabulary, shape.length))
+    def __call__(
+        self, task: Task, vocabulary: Vocabulary, shape: Shape, choices: Choices
+    ) -> ExitGate:
+        reader = CandidateReader(task, vocabulary, shape.length, self.reading)
+        return LiveGate(self.gate, shape, reader, choices)
+
+
+def parts_of(method: Method) -> list[str]:
+    """What can be set in a method."""
+    gate = [] if method.gate is None else [method.gate]
+    return [method.rule, *gate, FORWARD]
 
 
 def parameters_of(part: str) -> dict[str, Any]:
-    """The fields of a rule or a gate, by name."""
-    kind = RULES.get(part) or GATES[part]
+    """The fields of a part, by name."""
+    kind = Forward if part == FORWARD else RULES.get(part) or GATES[part]
     return {spec.name: spec for spec in fields(kind)} if is_dataclass(kind) else {}
 
 
@@ -174,13 +204,12 @@ def _check_taken(methods: Sequence[str], settings: Sequence[Setting]) -> None:
                     f"{' and '.join(parts)}; write {ways}"
                 )
         if not any(takers.values()):
-            have = ", ".join(_settable(methods)) or "nothing to set"
+            have = ", ".join(_settable(methods))
             raise ConfigError(f"--set {setting.text}: no chosen method takes that; there is {have}")
 
 
 def _settable(methods: Sequence[str]) -> list[str]:
-    chosen = [METHODS[name] for name in methods]
-    parts = {method.rule for method in chosen} | {m.gate for m in chosen if m.gate is not None}
+    parts = {part for name in methods for part in parts_of(METHODS[name])}
     return [f"{part}.{name}" for part in sorted(parts) for name in parameters_of(part)]
 
 
@@ -204,11 +233,12 @@ def _value(wanted: Any, setting: Setting) -> Any:
         raise ConfigError(f"--set {setting.text}: {setting.name} is a number") from None
 
 
-def _frozen(choice: MethodChoice) -> dict[str, dict[str, Any]]:
+def _frozen(choice: MethodChoice, reading: AnswerReading) -> dict[str, dict[str, Any]]:
     """The calibrated parameters, under the name of their gate."""
     if choice.calibration is None:
         return {}
     frozen = load_calibration(choice.calibration)
+    frozen.check_reading(reading)
     if not any(METHODS[name].gate == frozen.gate for name in choice.methods):
         raise ConfigError(
             f"{choice.calibration} is about {frozen.gate}, and no chosen method has it"
@@ -238,10 +268,10 @@ def _checked_label(wanted: str | None, derived: str) -> str:
 
 def _label(name: str, method: Method, changed: Mapping[tuple[str, str], Any]) -> str:
     """The method's name, and what was changed: `c4,H=2`."""
-    both = [part for part in (method.rule, method.gate) if part is not None]
+    parts = parts_of(method)
     words = [name]
     for (part, parameter), value in changed.items():
-        alone = sum(parameter in parameters_of(p) for p in both) == 1
+        alone = sum(parameter in parameters_of(p) for p in parts) == 1
         shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
         words.append(f"{'' if alone else f'{part}.'}{parameter}={shown}")
     return ",".join(words)

@@ -1,25 +1,23 @@
 """The trajectories that a gate is calibrated on, and those it is then tried on."""
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import RunError
 from c4.record import BoolArray, Run
-from c4.replay._cache import RunSignals, load_signals, stack_signals
+from c4.replay._cache import RunSignals
 from c4.replay._candidates import filled_predictions
+from c4.replay._grader import ReplayGrader
 from c4.replay._grid import at_exit
-from c4.replay._replay import Grader
 from c4.replay._signals import NONE, Ints, Signals
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, get_task
 
-log = logging.getLogger(__name__)
+OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
+"""What two runs share if their trajectory numbers stand for the same problems."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,8 @@ class Cohort:
     @cached_property
     def _right(self) -> BoolArray:
         """Whether the answer at each step is the target. (n, T)"""
-        targets = {row.trajectory: row.target for row in self.run.rows()}
+        task, style = get_task(self.run.task), self.run.reading.style
+        targets = {row.trajectory: task.gold(row.example, style) for row in self.run.rows()}
         number = [
             values.index(targets[index]) if targets[index] in values else NONE - 1
             for index, values in zip(
@@ -71,7 +70,7 @@ class Cohort:
         """Grades of programs: every distinct text of the exits asked for is run once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
-        grader = Grader(get_task(self.run.task), self.unsafe_code)
+        grader = ReplayGrader(self.run, self.unsafe_code)
         correct = np.zeros(steps.shape, dtype=np.bool_)
         for trajectory in self.run:
             i = place.get(trajectory.row.trajectory)
@@ -79,8 +78,8 @@ class Cohort:
                 continue
             filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
             for step in np.unique(steps[:, i]).tolist():
-                text = self.run.vocabulary.text(filled[step - 1].tolist())
-                correct[steps[:, i] == step, i] = grader.correct(trajectory.row, text)
+                ids = filled[step - 1].tolist()
+                correct[steps[:, i] == step, i] = grader.correct(trajectory.row, ids)
         return correct
 
 
@@ -90,68 +89,48 @@ def pool_size(identity: Mapping[str, Any]) -> int:
     return get_task(identity["task"]).skip if own_split else 0
 
 
-def split_cohorts(
-    runs: Sequence[Run], size: int, *, unsafe_code: bool = False
-) -> tuple[list[Cohort], list[Cohort]]:
-    """The pool, trajectories below `size` of each run; and the held-out ones, all others."""
-    _refuse_twins(runs)
-    pool, held_out = [], []
-    for run in runs:
-        signals = stack_signals(list(load_signals(run)))
-        in_pool = signals.trajectory < size
-        if not in_pool.any():
-            shape = run.shape
-            raise RunError(
-                f"{run.folder} has no trajectory below {size} to calibrate on; record them "
-                f"with: c4 record --task {run.task} --model {run.model} --skip 0 --n {size} "
-                f"--gen-length {shape.length} --steps {shape.steps} --block-length {shape.block}"
-            )
-        _warn_of_evaluation(run, signals.trajectory[in_pool].tolist())
-        pool.append(Cohort(run, choose(signals, np.flatnonzero(in_pool)), unsafe_code))
-        if not in_pool.all():
-            held_out.append(Cohort(run, choose(signals, np.flatnonzero(~in_pool)), unsafe_code))
-    return pool, held_out
+@dataclass(frozen=True)
+class PoolShare:
+    """The trajectories of one run that a setting was chosen on."""
+
+    identity: Mapping[str, Any]
+    """The run's, as in its manifest."""
+    trajectories: frozenset[int]
 
 
-def _warn_of_evaluation(run: Run, pool: Sequence[int]) -> None:
-    """Say where a setting is chosen on what tables and figures will count as evaluation."""
-    aside = pool_size(run.manifest.identity)
-    counted = [index for index in pool if index >= aside]
-    if not counted:
-        return
-    advice = (
-        f"only the first {aside} are set aside for calibration: use --pool {aside}"
-        if aside
-        else "none are set aside for calibration: quote this setting's numbers on held-out rows of "
-        "`c4 replay --config` alone, or choose it on other tasks with --task"
-    )
-    log.warning(
-        "%s: %d pool trajectories (%d to %d) are evaluation examples to tables and figures; of "
-        "this recording's examples %s",
-        cohort_name(run),
-        len(counted),
-        min(counted),
-        max(counted),
-        advice,
-    )
+@dataclass(frozen=True)
+class Pools:
+    """Examples that calibration may have seen, wherever c4 asks for them.
+
+    An example is the same problem whatever decodes it, so what was chosen on one run counts for
+    every model, shape and method.
+    """
+
+    shares: Sequence[PoolShare] = ()
+    """What settings on disk were chosen on."""
+
+    def of(self, identity: Mapping[str, Any]) -> frozenset[int]:
+        """Numbers of the examples that are set aside, and of those that a setting was chosen on."""
+        return frozenset(range(pool_size(identity))) | self.chosen_on(identity)
+
+    def chosen_on(self, identity: Mapping[str, Any]) -> frozenset[int]:
+        """Numbers of the examples that a setting was chosen on, on this run or one like it."""
+        asked = _example_set(identity)
+        alike = (s.trajectories for s in self.shares if _example_set(s.identity) == asked)
+        return frozenset().union(*alike)
+
+
+SET_ASIDE = Pools()
+"""The examples that tasks set aside, and no others."""
+
+
+def _example_set(identity: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(identity.get(key) for key in OF_THE_EXAMPLES)
 
 
 def cohort_name(run: Run) -> str:
     """The task, and the method if it is not the full decode that was recorded."""
     return run.task if run.method == "baseline" else f"{run.task} ({run.method})"
-
-
-def _refuse_twins(runs: Sequence[Run]) -> None:
-    """A setting is chosen for one recording of each task: two would share a column."""
-    folders: dict[str, Path] = {}
-    for run in runs:
-        name = cohort_name(run)
-        if name in folders:
-            raise RunError(
-                f"{folders[name]} and {run.folder} are both of {name}; calibrate on one of "
-                "them: --model NAME, or --runs with a folder that holds only one"
-            )
-        folders[name] = run.folder
 
 
 def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:

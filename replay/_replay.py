@@ -11,8 +11,8 @@ from c4.record import Cells, Run, RunPart, TokenArray, TrajectoryRow
 from c4.replay._cache import RunSignals, load_signals
 from c4.replay._candidates import filled_predictions
 from c4.replay._gates import Gate, ask, exit_step, stabilization_step, wants_cells
+from c4.replay._grader import ReplayGrader
 from c4.replay._signals import NONE, Signals
-from c4.tasks import Task, get_task, grade
 
 DECISIONS = pl.Schema(
     {
@@ -51,9 +51,8 @@ def replay(
     run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
-    task = get_task(run.task)
     for part, signals in zip(run.parts, load_signals(run), strict=True):
-        yield _replay_part(run, part, signals, gates, Grader(task, unsafe_code))
+        yield _replay_part(run, part, signals, gates, ReplayGrader(run, unsafe_code))
 
 
 class PartExits:
@@ -77,25 +76,6 @@ class PartExits:
         return int(exit_step(ask(self.gates[name], Signals(**alone), cells)))
 
 
-class Grader:
-    """Grades texts, each distinct one once: programs are slow to run."""
-
-    def __init__(self, task: Task, unsafe_code: bool) -> None:
-        self.task = task
-        self.unsafe_code = unsafe_code
-        self._known: dict[tuple[int, str], bool] = {}
-
-    def correct(self, row: TrajectoryRow, text: str) -> bool:
-        """Whether the text answers the trajectory's problem."""
-        if text == row.text and row.correct is not None:
-            return row.correct
-        key = (row.trajectory, text)
-        if key not in self._known:
-            given = grade(self.task, row.example, text, unsafe_code=self.unsafe_code)
-            self._known[key] = given.correct
-        return self._known[key]
-
-
 @dataclass(frozen=True)
 class _Trajectory:
     """What replaying one trajectory needs to know."""
@@ -107,7 +87,7 @@ class _Trajectory:
 
 
 def _replay_part(
-    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: Grader
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
     settled = stabilization_step(signals.signals)
@@ -138,7 +118,7 @@ def _decide(
     i: int,
     exit_at: int,
     settled: int,
-    grader: Grader,
+    grader: ReplayGrader,
 ) -> dict[str, Any]:
     """The outcome of leaving at a step; 0 stays to the end."""
     row = trajectory.row
@@ -148,7 +128,7 @@ def _decide(
         _value(trajectory.candidates, int(signals.signals.answer[i, step - 1]))
         for step in (steps, row.forward_passes)
     )
-    text = run.vocabulary.text(trajectory.filled[steps - 1].tolist())
+    ids = trajectory.filled[steps - 1].tolist()
     return {
         "trajectory": row.trajectory,
         "fired": exit_at > 0,
@@ -159,11 +139,11 @@ def _decide(
         "premature": 0 < exit_at < settled,
         "candidate": _value(trajectory.candidates, candidate),
         "answer": answer,
-        "correct": grader.correct(row, text),
+        "correct": grader.correct(row, ids),
         "full_answer": full,
-        "full_correct": grader.correct(row, row.text),
+        "full_correct": grader.correct(row, row.final_ids),
         "identical": answer == full,
-        "text": text,
+        "text": run.text(ids),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.record import BoolArray, Cells, FloatArray, StepView, TokenArray, stack_views
+from c4.record import BoolArray, Cells, Choices, FloatArray, StepView, TokenArray, stack_views
 from c4.replay._candidates import CandidateReader, Found, filled_predictions
 from c4.tasks import SearchMode, Shape
 
@@ -56,6 +56,7 @@ class Signals:
     masked_gap: Floats
     """Mean gap over them; NaN where there are none."""
     masked_gap_median: Floats
+    """Their median: the lower of two middle ones, as `torch.median` has it."""
     masked_gap_quantile: Floats
     """Their quantile at `QUANTILE`, the cautious end."""
     changed: Floats
@@ -77,6 +78,11 @@ class Signals:
     def progress(self) -> Floats:
         """Share of the budget spent, the present step included."""
         return self.step / self.budget
+
+    @property
+    def elapsed(self) -> Floats:
+        """Share of the budget spent before the present step: 0 at the first, 1 from the last on."""
+        return np.minimum(1.0, (self.step - 1) / np.maximum(self.budget - 1, 1))
 
     @property
     def exists(self) -> BoolArray:
@@ -106,14 +112,22 @@ class SignalReading:
     """The values that each trajectory's candidates and answers have, by number."""
 
 
-def read_signals(cells: Cells, shape: Shape, reader: CandidateReader) -> SignalReading:
-    """All signals of recorded trajectories. Cells are arrays of (n, T, L)."""
+def read_signals(
+    cells: Cells, shape: Shape, reader: CandidateReader, choices: Sequence[Choices]
+) -> SignalReading:
+    """All signals of recorded trajectories.
+
+    Args:
+        cells: arrays of (n, T, L).
+        choices: what the example of each trajectory offers. (n,)
+    """
     filled = filled_predictions(cells.token, cells.masked)
     n, steps, _ = filled.shape
     # A prediction that is that of the step before has been read already.
     fresh = np.ones((n, steps), dtype=np.bool_)
     fresh[:, 1:] = (filled[:, 1:] != filled[:, :-1]).any(axis=2)
-    read = reader.read(filled[fresh])
+    offered = [choices[i] for i in np.nonzero(fresh)[0].tolist()]
+    read = reader.read(filled[fresh], offered)
     which = (np.cumsum(fresh) - 1).reshape(n, steps)
     firsts = [*which[:, 0].tolist(), len(read)]
     by_trajectory = [read[firsts[i] : firsts[i + 1]] for i in range(n)]
@@ -146,9 +160,10 @@ class LiveSignals:
     computed for all steps that lack them when one of them is looked at.
     """
 
-    def __init__(self, shape: Shape, reader: CandidateReader) -> None:
+    def __init__(self, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
         self.shape = shape
         self.reader = reader
+        self.choices = choices
         self._columns: dict[str, npt.NDArray[Any]] = {
             # A sampler may run past the budget, but never past one step for every position.
             field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
@@ -166,7 +181,7 @@ class LiveSignals:
         self._views.append(view)
         kept = view.token if self._filled is None else self._filled
         self._filled = np.where(view.masked, view.token, kept)
-        ((found, answer),) = self.reader.read(self._filled[None])
+        ((found, answer),) = self.reader.read(self._filled[None], [self.choices])
         span = _defined_span(found, (view.block + 1) * self.shape.block)
         start, end = found.span if found and found.span else (NONE, NONE)
         confidence = _mean(view.confidence, span)
@@ -357,10 +372,17 @@ def _masked_signals(
     return {
         f"{prefix}masked": count,
         f"{prefix}masked_gap": mean,
-        f"{prefix}masked_gap_median": _quantile(ordered, count, 0.5),
+        f"{prefix}masked_gap_median": _lower_median(ordered, count),
         f"{prefix}masked_gap_quantile": _quantile(ordered, count, QUANTILE),
         f"{prefix}changed": share,
     }
+
+
+def _lower_median(ordered: FloatArray, count: Ints) -> Floats:
+    """The (lower) middle of each row's first `count` numbers; NaN where there are none."""
+    middle = (np.maximum(count, 1) - 1) // 2
+    values = np.take_along_axis(ordered, middle[..., None].astype(np.int64), axis=-1)[..., 0]
+    return np.where(count > 0, values.astype(np.float64), np.nan)
 
 
 def _quantile(ordered: FloatArray, count: Ints, q: float) -> Floats:

@@ -7,9 +7,10 @@ from c4.record import Decoded, ExitGate, Run, TrajectoryRow
 from c4.replay._cache import load_signals
 from c4.replay._candidates import CandidateReader, filled_predictions
 from c4.replay._gates import Gate
+from c4.replay._grader import ReplayGrader
 from c4.replay._live import LiveGate
 from c4.replay._replay import PartExits
-from c4.tasks import get_task, grade
+from c4.tasks import get_task
 
 Live = Callable[[TrajectoryRow, ExitGate], Decoded]
 """Decodes a recorded trajectory's prompt anew, under a gate."""
@@ -36,21 +37,19 @@ def verify(
 ) -> Iterator[Check]:
     """Compare exit step, every token after the fill and the grade, for each gate."""
     task = get_task(run.task)
-    reader = CandidateReader(task, run.vocabulary, run.shape.length)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
+    grader = ReplayGrader(run, unsafe_code)
     for part, signals in zip(run.parts, load_signals(run), strict=True):
         exits = PartExits(gates, signals)
         for i, recorded in enumerate(run.read(part)):
             filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
             for name, gate in gates.items():
                 row = recorded.row
-                decoded = live(row, LiveGate(gate, run.shape, reader))
+                decoded = live(row, LiveGate(gate, run.shape, reader, row.example.choices))
                 steps = exits.at(name, i, recorded.cells) or row.forward_passes
                 replayed = filled[steps - 1].tolist()
                 same = decoded.ids.tolist() == replayed
-                grades = [
-                    grade(task, row.example, run.vocabulary.text(ids), unsafe_code=unsafe_code)
-                    for ids in ([replayed] if same else [replayed, decoded.ids.tolist()])
-                ]
+                grades = [grader.grade(row, ids) for ids in (replayed, decoded.ids.tolist())]
                 yield Check(
                     row.trajectory, name, steps, decoded.steps, same, grades[0] == grades[-1]
                 )

@@ -8,7 +8,7 @@ from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import is_equivalent, libraries
 from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import Verdict, require_isolation, run_program
-from c4.tasks._task import Example, Family, ReadingStyle, Task
+from c4.tasks._task import AnswerReading, Example, Family, ReadingStyle, Task
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def grade(
     example: Example,
     text: str,
     *,
-    style: ReadingStyle = ReadingStyle.CAREFUL,
+    style: ReadingStyle = AnswerReading.style,
     grader: Grader = Grader.EXACT,
     unsafe_code: bool = False,
 ) -> Grade:

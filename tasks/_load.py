@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +19,8 @@ from c4.tasks.problems import EVALUATION, problem
 
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
+ORDER = "numpy.random.default_rng(seed).permutation"
+"""How a split is shuffled; part of a run's identity, since trajectory numbers count in it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Sample:
     """An example and its place: in the shuffled split, and in the source."""
 
     index: int
-    """Position after shuffling; what recordings call the trajectory."""
+    """Position among the usable rows of the shuffled split; what recordings call the trajectory."""
     source_row: int
     example: Example
 
@@ -66,7 +68,10 @@ class EmbeddedRows:
 def load_samples(
     task: Task, source: str, *, seed: int = 0, skip: int | None = None, n: int | None = None
 ) -> SampleSet:
-    """The usable rows shuffled with the seed, `skip` of them passed over, then n.
+    """The split shuffled with the seed, without unusable rows, `skip` passed over, then n.
+
+    The shuffle is over the whole split and is the one of `datasets`, so that examples of a protocol
+    that shuffles with that library are the same here.
 
     Args:
         source: `embedded`, `hub`, a .jsonl or .parquet file with the hub's fields, or a local
@@ -75,20 +80,16 @@ def load_samples(
     """
     skip = task.skip if skip is None else skip
     rows, origin = _open(task, source)
+    order = shuffled(len(rows), seed)
     if source == EMBEDDED_SOURCE:  # all of them are usable, and made when they are needed
-        examples, order = {}, list(range(len(rows)))
+        examples = {}
     else:
         examples = _read_all(task, rows, origin)
-        order = list(examples)
-    random.Random(seed).shuffle(order)
+        order = [row for row in order if row in examples]
     wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
-    if skip < 0 or wanted < 1 or skip + wanted > len(order):
-        left = len(order) - max(0, skip)
-        advice = f"--n of at most {left}" if left > 0 else f"--skip below {len(order)}"
-        raise DataError(
-            f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n {wanted} "
-            f"ask for {skip + wanted}: use {advice}"
-        )
+    _check_span(
+        f"{task.name} has {len(order)} usable examples in {origin}", len(order), skip, wanted
+    )
     samples = []
     for index in range(skip, skip + wanted):
         row = order[index]
@@ -97,6 +98,23 @@ def load_samples(
             raise DataError(f"{origin}, row {row}: not a problem that {task.name} can use")
         samples.append(Sample(index, row, example))
     return SampleSet(samples, origin, usable=len(order), left_out=len(rows) - len(order))
+
+
+def shuffled(rows: int, seed: int) -> list[int]:
+    """Numbers of all rows of a split, in the order in which `datasets` would shuffle them."""
+    if seed < 0:
+        raise DataError(f"a seed is at least 0, not {seed}")
+    order: list[int] = np.random.default_rng(seed).permutation(rows).tolist()
+    return order
+
+
+def _check_span(have: str, usable: int, skip: int, wanted: int) -> None:
+    """Refuse to pass over or take more examples than there are."""
+    if skip >= 0 and wanted >= 1 and skip + wanted <= usable:
+        return
+    left = usable - max(0, skip)
+    advice = f"--n of at most {left}" if left > 0 else f"--skip below {usable}"
+    raise DataError(f"{have}; skip {skip} and n {wanted} ask for {skip + wanted}: use {advice}")
 
 
 @cache

@@ -123,6 +123,11 @@ class AnswerReading:
     style: ReadingStyle = ReadingStyle.CAREFUL
     ending: Ending = Ending.CUT
 
+    @classmethod
+    def parse(cls, style: str, ending: str) -> "AnswerReading":
+        """A reading from what a file says about it."""
+        return cls(ReadingStyle(style), Ending(ending))
+
     def __str__(self) -> str:
         return f"{self.style}/{self.ending}"
 

@@ -30,16 +30,22 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def reference() -> Path:
-    """Random checkpoints with their authors' logits, where this checkout has them beside it."""
-    if not (SHARED / "reference").is_dir():
-        pytest.skip("needs the reference checkpoints in ../shared/reference")
-    return SHARED / "reference"
+    """Random checkpoints with the logits that their authors' own code computes."""
+    return Path(__file__).parent / "data" / "checkpoints"
+
+
+def made_reading(
+    token: np.ndarray, confidence: np.ndarray, gap: np.ndarray, entropy: np.ndarray
+) -> Reading:
+    """A reading whose odds are those of its confidence."""
+    return Reading(token, 1 / confidence - 1, confidence, gap, entropy)
 
 
 class Scripted:
     """A denoiser that says what it is told: tables[step][position] for token and confidence."""
 
     mask_id = 99
+    shift = False
 
     def __init__(self, tokens: Sequence[Sequence[int]], confidence: Sequence[Sequence[float]]):
         self.tokens = np.array(tokens, dtype=np.int64)
@@ -50,7 +56,7 @@ class Scripted:
         step = len(self.inputs)
         self.inputs.append(ids.copy())
         confidence = self.confidence[step]
-        return Reading(self.tokens[step], confidence, confidence * 10, 1 - confidence)
+        return made_reading(self.tokens[step], confidence, confidence * 10, 1 - confidence)
 
 
 def byte_tokenizer(words: Sequence[str] = ()) -> Tokenizer:

@@ -45,7 +45,11 @@ NOT_RUN = {
     "make demo": "sets up an environment of its own; tests/cli/test_demo.py runs `c4 demo`",
     "make test": "would run this test",
     "pip install .": "installs",
+    "pip install 'c4-dlm[math]'": "installs",
     "c4 demo": "tests/cli/test_demo.py runs it",
+    "python benchmarks/bench_authors.py": "tests/replay/test_authors.py runs a part of it",
+    "python benchmarks/answer_styles.py --data ../shared/data": "runs programs for minutes",
+    "python benchmarks/bench_reading.py": "measures time",
 }
 """Documented commands that are not run here, and why."""
 SMALL = {

@@ -26,10 +26,12 @@ READERS = {
     *("LiveRun", "find_live", "open_live"),
     *("Run", "find_runs", "open_run"),
     *("conditions", "read_timings"),
+    *("label_under", "reading_words"),
 }
 """What analysis may take from record: it reads what is on disk, and decodes nothing."""
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}
-"""What it may take from tasks: their names, shapes and graders, and no examples."""
+REGISTRY |= {"AnswerReading"}
+"""What it may take from tasks: their names, shapes, readings and graders, and no examples."""
 
 
 def imports(room):

@@ -91,7 +91,7 @@ def test_timings_stand_only_beside_the_shape_they_are_of(evidence):
 def test_tables_say_what_part_the_pool_plays(evidence):
     for table in make_report(["main", "paired", "stabilization"], evidence, paper=False):
         assert "only examples that calibration may have seen: math" in table.caption
-        assert "left out because it may have seen them: 2 of gsm8k" in table.caption
+        assert "left out because calibration may have seen them: 2 of gsm8k" in table.caption
         pools = dict(table.rows.select("task", "pool").unique().iter_rows())
         assert pools == {"gsm8k": False, "math": True}
 
@@ -187,7 +187,7 @@ def test_what_was_calibrated_and_run_is_in_the_report(calibrated, report):
     (table,) = make_report([report], Evidence(calibrated), paper=False)
     (row,) = table.rows.filter(method=CALIBRATED).to_dicts()
     assert row["n"] == 3
-    assert row["method_label"] == "C4, cvee.tau=0.05,gamma=0,p_min=1"
+    assert row["method_label"] == "C4, cvee.tau=0.05, gamma=0, p_min=1"
 
 
 def test_figures_of_methods_show_it_too(calibrated):
@@ -239,6 +239,23 @@ def test_speeds_stand_with_how_they_were_measured(root, random_llada):
         assert {"tps", "speedup", "timed", "cv", *keys} <= shown
     timed = make_report(["scaling"], evidence, paper=False)[0].rows.filter(length=12)
     assert timed.filter(method="baseline")["timed"].to_list() == ["1×1"]
+
+
+def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_llada, tmp_path):
+    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path, "--n", 2]
+    c4("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
+    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[0]
+    (hint,) = [note for note in table.missing if "DualCache" in note]
+    (command,) = re.findall(r"\((c4 run [^()]*)\)", hint)
+    c4(*shlex.split(command)[1:], *common)
+    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[0]
+    assert not table.missing
+    assert table.rows["method_label"].to_list() == [
+        "Baseline",
+        "Fast-dLLM + DualCache",
+        "C4",
+        "C4 + DualCache",
+    ]
 
 
 def test_cvee_is_swept_over_recorded_steps_of_wino(calibrated):

@@ -88,7 +88,7 @@ def candidates_of(run, trajectory):
     read = []
     for row in filled:
         end = run.vocabulary.ending(row.tolist())
-        found = TASKS[run.task].extract(run.vocabulary.spell(row.tolist()[start : max(start, end)]))
+        found = TASKS[run.task].extract(run.text(row.tolist()[start : max(start, end)]))
         read.append(found.value if found else None)
     return read
 
@@ -195,7 +195,7 @@ def test_texts_are_the_buffers_that_replay_fills(run):
 
 def test_evidence_leaves_out_the_pool_and_reads_each_run_once(runs):
     notes = []
-    evidence = Evidence(runs, gates=["cvee"], note=notes.append)
+    evidence = Evidence(runs, gates=["progress"], note=notes.append)
     assert evidence.phases["trajectory"].min() == 40
     assert evidence.settling["trajectory"].min() == 40
     moments = evidence.gate_signals.filter(pl.col("kind") != "course")

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import made_reading
 
 from c4.analysis import gate_signals, phase_summary, phase_table, stabilization, trace_table
-from c4.models import Denoiser, Reading
+from c4.models import Denoiser
 from c4.record import RecordConfig, load_planned, open_run, plan_recording, start_recording
 from c4.replay import FixedProgress
 
@@ -35,7 +36,7 @@ class Spoken(Denoiser):
         text = answer if answer and len(answer) == STEPS else text
         token = np.array(self.letters.encode(text).ids, dtype=np.int64)
         sure = np.full(STEPS, 0.9, dtype=np.float32)
-        return Reading(token, sure, sure * 10, 1 - sure)
+        return made_reading(token, sure, sure * 10, 1 - sure)
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import save_llada
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import BertConfig, BertForMaskedLM
 
 from c4.errors import ModelError
 from c4.models import Denoiser, find_checkpoint, load_model, read_logits
+from c4.record._wino import shadow_layout
 
 
 @pytest.fixture(scope="module")
@@ -107,33 +110,50 @@ def one_layer(tmp_path_factory):
     return load_model(find_checkpoint(str(folder))).denoiser
 
 
-def window_of(reading, window):
-    return type(reading)(**{name: values[window] for name, values in vars(reading).items()})
+def outputs(denoiser, ids, rows):
+    """What a full pass computes at some rows."""
+    plain = Denoiser(denoiser.model, mask_id=denoiser.mask_id, shift=False)
+    return plain.logits(ids, 0)[rows]
 
 
-@pytest.mark.parametrize("shift", [False, True])
-@pytest.mark.parametrize("window", [slice(0, 5), slice(5, 10), slice(15, 20)])
-def test_a_window_of_an_unchanged_sequence_reads_as_in_a_full_pass(denoiser, window, shift):
-    reader = Denoiser(denoiser.model, mask_id=denoiser.mask_id, shift=shift)
-    reading, memory = reader.remember(IDS, 10, window)
-    assert_close(reading, reader.read(IDS, 10))
-    for _ in range(2):  # reading leaves the memory as it was
-        assert_close(reader.read_window(IDS, memory), window_of(reading, window))
+@pytest.mark.parametrize("rows", [range(10, 15), range(15, 20), range(15, 30), [12, 13, 28, 29]])
+def test_rows_of_an_unchanged_sequence_are_recalled_as_in_a_full_pass(denoiser, rows):
+    rows = np.array(rows)
+    logits, memory = denoiser.remember(IDS, 10, rows)
+    torch.testing.assert_close(logits, denoiser.logits(IDS, 10))
+    for _ in range(2):  # recalling leaves the memory as it was
+        torch.testing.assert_close(denoiser.recall(IDS, memory), outputs(denoiser, IDS, rows))
 
 
-@pytest.mark.parametrize("shift", [False, True])
-def test_a_window_sees_its_own_changes_and_no_others(one_layer, denoiser, shift):
-    window = slice(5, 10)
+def test_recalled_rows_see_their_own_changes_and_no_others(one_layer, denoiser):
+    rows = np.arange(15, 20)
     inside, outside = IDS.copy(), IDS.copy()
     inside[16:18] = (7, 8)
     outside[25] = 9
-    exact = Denoiser(one_layer.model, mask_id=one_layer.mask_id, shift=shift)
-    _, memory = exact.remember(IDS, 10, window)
-    assert_close(exact.read_window(inside, memory), window_of(exact.read(inside, 10), window))
-    stale = Denoiser(denoiser.model, mask_id=denoiser.mask_id, shift=shift)
-    before, memory = stale.remember(IDS, 10, window)
-    assert_close(stale.read_window(outside, memory), window_of(before, window))
-    assert (stale.read(outside, 10).gap[window] != before.gap[window]).any()
+    _, memory = one_layer.remember(IDS, 10, rows)
+    recalled = one_layer.recall(inside, memory)
+    torch.testing.assert_close(recalled, outputs(one_layer, inside, rows))
+    _, memory = denoiser.remember(IDS, 10, rows)
+    torch.testing.assert_close(denoiser.recall(outside, memory), outputs(denoiser, IDS, rows))
+    assert not torch.allclose(outputs(denoiser, outside, rows), outputs(denoiser, IDS, rows))
+
+
+def test_what_lies_behind_a_shorter_sequence_is_hidden_from_recalled_rows(one_layer):
+    rows = np.arange(15, 20)
+    _, memory = one_layer.remember(IDS, 10, rows)
+    front = one_layer.recall(IDS[:18], memory)
+    torch.testing.assert_close(front, outputs(one_layer, IDS[:18], rows[:3]))
+
+
+def test_recalled_rows_take_positions_and_attention_of_the_whole(denoiser):
+    """What WINO needs: a shadow behind the sequence, computed anew with the block it stands for."""
+    twins = np.arange(26, 30)
+    longer = np.concatenate([IDS, np.full(4, denoiser.mask_id)])
+    positions, attention = shadow_layout(30, twins)
+    rows = np.concatenate([twins, np.arange(30, 34)])
+    given = {"positions": positions, "attention": attention}
+    logits, memory = denoiser.remember(longer, 10, rows, **given)
+    torch.testing.assert_close(denoiser.recall(longer, memory, **given), logits[rows - 10])
 
 
 def test_a_model_without_keys_and_values_is_refused():
@@ -141,4 +161,47 @@ def test_a_model_without_keys_and_values_is_refused():
     config = BertConfig(vocab_size=20, num_hidden_layers=1, **size)
     reader = Denoiser(BertForMaskedLM(config), mask_id=19, shift=False)
     with pytest.raises(ModelError, match="without a cache"):
-        reader.remember(np.arange(10), 4, slice(0, 3))
+        reader.remember(np.arange(10), 4, np.arange(3))
+
+
+LOGITS = st.lists(st.floats(-40, 40, width=32), min_size=4, max_size=60)
+
+
+@given(st.lists(st.integers(0, 2**32), min_size=2, max_size=9), st.sampled_from([5, 20, 40]))
+def test_odds_keep_the_order_of_exact_probabilities_where_confidences_are_all_1(seeds, top):
+    rows = [np.random.default_rng(seed).normal(0, 1, 500) for seed in seeds]
+    logits = torch.tensor(np.array(rows), dtype=torch.float32)
+    logits[:, 0] = top + torch.arange(len(rows)) / 64
+    odds = read_logits(logits.clone(), mask_id=499).odds
+    against = (logits[:, 1:].double() - logits[:, :1].double()).exp().sum(-1)
+    np.testing.assert_allclose(odds, against, rtol=1e-5)
+    np.testing.assert_array_equal(odds.argsort(kind="stable"), against.argsort(stable=True))
+
+
+@given(LOGITS, st.integers(0, 3))
+def test_a_reading_is_the_softmax_s(values, mask_id):
+    logits = torch.tensor([values, values[::-1]], dtype=torch.float32)
+    reading = read_logits(logits.clone(), mask_id)
+    exact = logits.double()
+    p = exact.softmax(-1)
+    exact[:, mask_id] = -torch.inf
+    top = exact.topk(2, dim=-1).values
+    own = p.gather(1, torch.from_numpy(reading.token)[:, None])[:, 0]
+    np.testing.assert_allclose(reading.confidence, own, rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(reading.gap, top[:, 0] - top[:, 1], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(reading.entropy, torch.special.entr(p).sum(-1), rtol=1e-4, atol=1e-4)
+    assert (reading.token != mask_id).all()
+
+
+def test_a_token_that_cannot_come_changes_nothing():
+    logits = torch.randn(3, 50, generator=torch.Generator().manual_seed(0))
+    impossible = torch.cat([logits, torch.full((3, 5), -torch.inf)], dim=-1)
+    assert_close(read_logits(impossible, 49), read_logits(logits.clone(), 49))
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_logits_that_are_no_numbers_are_never_a_reading(value):
+    logits = torch.zeros(4, 10)
+    logits[2, 7] = value
+    with pytest.raises(ModelError, match="not a number at generated position 2"):
+        read_logits(logits, mask_id=9)

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from transformers import BertConfig, BertForMaskedLM, Qwen2Config, Qwen2ForCausa
 from c4.errors import ConfigError, ModelError
 from c4.models import find_checkpoint, load_model, resolve_device, resolve_dtype
 from c4.models._architectures import architecture_of, llada_to_llama
-from c4.models._checkpoint import weight_files, weights_hash
-from c4.models._load import _build
+from c4.models._checkpoint import weight_files
+from c4.models._load import build_model
+from c4.models._weights import weights_hash
 
 ROUNDING = 2e-5
 """Logits of about 7 in float32; sums may be ordered differently on another processor."""
@@ -21,7 +23,7 @@ def load_bare(folder):
     """A model without its tokenizer, which the reference checkpoints do not have."""
     checkpoint = find_checkpoint(str(folder))
     architecture = architecture_of(checkpoint)
-    model = _build(architecture, checkpoint, weight_files(checkpoint), "cpu", torch.float32)
+    model = build_model(architecture, checkpoint, weight_files(checkpoint), "cpu", torch.float32)
     return model, architecture
 
 
@@ -33,6 +35,34 @@ def test_logits_are_those_of_the_authors_own_code(reference, name):
         logits = model(input_ids=expected["input_ids"]).logits
     assert (logits - expected["logits"]).abs().max() < ROUNDING
     assert torch.equal(logits.argmax(-1), expected["logits"].argmax(-1))
+
+
+@pytest.mark.parametrize("name", ["llada-random", "dream-random"])
+@pytest.mark.parametrize("extra", [{}, {"rope_scaling": {"rope_type": "default"}}])
+def test_transformers_5_writes_the_rotary_base_elsewhere(reference, tmp_path, name, extra):
+    folder = shutil.copytree(reference / name, tmp_path / name)
+    config = json.loads((folder / "config.json").read_text())
+    rope = {"rope_type": "default", "rope_theta": config.pop("rope_theta"), "factor": None}
+    (folder / "config.json").write_text(json.dumps(config | {"rope_parameters": rope} | extra))
+    model, _ = load_bare(folder)
+    expected = load_file(folder / "expected.safetensors")
+    with torch.inference_mode():
+        logits = model(input_ids=expected["input_ids"]).logits
+    assert (logits - expected["logits"]).abs().max() < ROUNDING
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_tied_output_layer_may_be_stored_or_left_out(tmp_path, stored):
+    folder = save_llada(tmp_path / "tied", weight_tying=True)
+    tensors = load_file(folder / "model.safetensors")
+    head = tensors.pop("model.transformer.ff_out.weight")
+    tensors["model.transformer.wte.weight"] = head
+    if stored:
+        tensors["model.transformer.ff_out.weight"] = head.clone()
+    save_file(tensors, folder / "model.safetensors")
+    model, _ = load_bare(folder)
+    assert torch.equal(model.get_output_embeddings().weight, head)
+    assert torch.equal(model.get_input_embeddings().weight, head)
 
 
 @pytest.mark.parametrize("kv_heads", [4, 2])
@@ -271,6 +301,28 @@ def test_a_snapshot_in_the_hub_s_cache_is_found_without_the_network(tmp_path, mo
     assert (checkpoint.name, checkpoint.revision) == ("someone--random-llada", commit)
     assert checkpoint.folder.resolve() == snapshot.resolve()
     assert load_model(checkpoint).denoiser.mask_id == 257
+
+
+def test_a_snapshot_of_links_to_blobs_loads_in_shards(tmp_path):
+    """As the hub's cache lays it out: an index beside links that lead outside the folder."""
+    folder = save_llada(tmp_path / "snapshots" / "commit")
+    (tmp_path / "blobs").mkdir()
+    for name, blob in (("model.safetensors", "a" * 64), ("config.json", "b" * 40)):
+        (folder / name).rename(tmp_path / "blobs" / blob)
+        (folder / name).symlink_to(f"../../blobs/{blob}")
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+    weight_map = {"model.transformer.wte.weight": "model-00001-of-00001.safetensors"}
+    index = {"metadata": {}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert load_model(find_checkpoint(str(folder))).denoiser.mask_id == 257
+
+
+@pytest.mark.parametrize("shapes", [[], {"code": 3}, {"code": {"length": "x"}}])
+def test_shapes_that_are_none_are_refused(tmp_path, shapes):
+    checkpoint = find_checkpoint(str(save_llada(tmp_path / "shapes", c4_shapes=shapes)))
+    with pytest.raises(ModelError, match=r"config\.json: (c4_shapes|code|length) is"):
+        checkpoint.shape_for("code")
+    assert find_checkpoint(str(save_llada(tmp_path, c4_shapes=None))).shape_for("code") is None
 
 
 def test_the_hash_of_a_cached_weight_file_is_its_blob_s_name(tmp_path):

@@ -54,9 +54,11 @@ def test_warm_ups_come_first_and_methods_take_turns(config, monkeypatch):
     monkeypatch.setattr(
         Bench,
         "_time",
-        lambda self, method, prompt: (
-            seen.append((method.label, next(i for i, p in enumerate(self._prompts) if p is prompt)))
-            or real(self, method, prompt)
+        lambda self, method, prompt, choices: (
+            seen.append(
+                (method.label, next(i for i, (p, _) in enumerate(self._examples) if p is prompt))
+            )
+            or real(self, method, prompt, choices)
         ),
     )
     order = list(bench)
@@ -75,7 +77,7 @@ def test_a_table_holds_the_definitions(config, monkeypatch):
     monkeypatch.setattr(
         Bench,
         "_time",
-        lambda self, method, prompt: Timing(next(clocks[method.label]), steps[method.label], 6),
+        lambda self, method, *_: Timing(next(clocks[method.label]), steps[method.label], 6),
     )
     bench = make_bench(config, "baseline", "fast-dllm")
     list(bench)

@@ -112,7 +112,7 @@ def test_views_do_not_change_when_the_decode_goes_on():
 
 
 def test_a_reading_s_arrays_are_not_written_to():
-    reading = Reading(*(np.arange(4) for _ in range(4)))
+    reading = Reading(*(np.arange(4) for _ in range(5)))
     before = reading.confidence.copy()
 
     class Fixed:

@@ -29,6 +29,7 @@ from c4.record import (
     write_part,
 )
 from c4.replay import MethodChoice, make_gate, plan_methods, replay
+from c4.tasks import AnswerReading
 
 
 @pytest.fixture
@@ -117,6 +118,7 @@ def test_the_columns_of_results_are_frozen():
         ("target", "string", False),
         ("preamble", "string", False),
         ("tests", "string", False),
+        ("choices", "list<item: string>", False),
         ("length", "int32", False),
         ("steps", "int32", False),
         ("block", "int32", False),
@@ -132,6 +134,8 @@ def test_the_columns_of_results_are_frozen():
         ("text", "string", False),
         ("answer", "string", True),
         ("correct", "bool", True),
+        ("style", "string", True),
+        ("ending", "string", True),
         ("tokens_before_end", "int32", False),
         ("wall_seconds", "double", False),
     ]
@@ -158,7 +162,9 @@ def test_a_live_run_stands_apart_from_the_recordings(config):
         "last_step_valve": True,
         "stall_valve": True,
     }
-    assert identity["gate"] == {"name": "cvee", "tau": 0.7, "gamma": 2.0, "p_min": 3}
+    reading = {"style": "careful", "ending": AnswerReading().ending}
+    settings = {"tau": 0.7, "gamma": 2.0, "p_min": 3}
+    assert identity["gate"] == {"name": "cvee", **settings, "reading": reading}
 
 
 @pytest.mark.parametrize("method", ["wino", "wino+cvee"])

@@ -22,7 +22,7 @@ from c4.record import (
 from c4.record import _plan as plan_module
 from c4.record import _record as record_module
 from c4.record._cells import SIGNALS
-from c4.tasks import TASKS, Family, grade
+from c4.tasks import TASKS, Ending, Family, grade
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_recording_is_the_decode_it_records(config):
         assert cells.token[last_masked, np.arange(24)].tolist() == row.final_ids
         given = grade(TASKS["gsm8k"], row.example, row.text)
         assert (row.answer, row.correct) == (given.answer, given.correct)
-        assert run.vocabulary.text(row.final_ids) == row.text
+        assert run.vocabulary.text(row.final_ids, Ending.CUT) == row.text
 
 
 def test_the_manifest_says_everything_that_made_the_run(config):
@@ -74,7 +74,7 @@ def test_the_manifest_says_everything_that_made_the_run(config):
     assert (identity["mask_id"], identity["end_ids"], identity["shift"]) == (257, [256], False)
     assert len(identity["weights_sha256"]) == len(identity["tokenizer_sha256"]) == 64
     assert identity["seed"] == 0
-    assert manifest["schema_version"] == 1
+    assert manifest["schema_version"] == 2
     assert identity["resolution"]["confidence"] == 2.0**-14
     assert identity["origin"].startswith("embedded:")
     assert {"torch", "pyarrow", "c4-dlm"} <= manifest["environment"]["libraries"].keys()
@@ -216,6 +216,14 @@ def test_another_identity_is_refused_before_the_model_loads(config, change, name
     plan, fresh = record_all(replace(config, **change, fresh=True))
     assert len(fresh) == 5
     assert len(open_run(plan.folder)) == 5
+
+
+def test_a_recording_in_another_order_of_examples_is_not_continued(config, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(plan_module, "ORDER", "as they come")
+        record_all(config)
+    with pytest.raises(RunError, match=r"order: 'as they come' there, 'numpy\.random\.default"):
+        plan_recording(config)
 
 
 def test_other_weights_under_the_same_name_are_refused(config, tmp_path):

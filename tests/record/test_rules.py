@@ -15,9 +15,11 @@ from c4.record import (
     CCTC,
     KLASS,
     WINO,
+    Cache,
     CellRecorder,
     Choice,
     Commits,
+    Forward,
     Origin,
     Schedule,
     SlowFast,
@@ -45,7 +47,9 @@ class Tabled:
 
     def logits(self, ids, start, *, positions=None, attention=None):
         rows = self.table[len(self.inputs)][: len(ids) - start].clone()
-        self.inputs.append(ids[start : start + self.length].copy())
+        seen = ids[start : start + self.length]
+        hidden = self.inputs[-1][len(seen) :] if self.inputs else []
+        self.inputs.append(np.concatenate([seen, hidden]).astype(np.int64))
         return rows
 
     def read(self, ids, start):
@@ -54,7 +58,8 @@ class Tabled:
     def reading(self, t):
         """Tokens and confidences of pass t, counted from 0, as lists."""
         reading = read_logits(self.table[t][: self.length].clone(), MASK)
-        return reading.token.tolist(), reading.confidence.tolist()
+        # In float64, where confidences are in the order of the odds.
+        return reading.token.tolist(), (1 / (1 + reading.odds.astype(np.float64))).tolist()
 
 
 @st.composite
@@ -348,26 +353,67 @@ def test_cctc_without_a_limit_or_a_second_look_is_the_threshold_rule(case, tau):
     assert without.block_passes.tolist() == plain.block_passes.tolist()
 
 
-@pytest.mark.parametrize("shift", [False, True])
-def test_a_cache_is_exact_in_one_layer_and_computes_only_the_block_anew(tmp_path, shift):
-    loaded = load_model(find_checkpoint(str(save_llada(tmp_path / "one-layer", n_layers=1))))
+class Counting(Denoiser):
+    """A denoiser that says how many rows its recalled passes computed."""
 
-    class Counting(Denoiser):
-        def read_window(self, ids, memory):
-            widths.append(len(memory.rows))
-            return super().read_window(ids, memory)
+    def __init__(self, denoiser, *, shift=False):
+        super().__init__(denoiser.model, mask_id=denoiser.mask_id, shift=shift)
+        self.widths = []
 
-    widths = []
-    denoiser = Counting(loaded.denoiser.model, mask_id=loaded.denoiser.mask_id, shift=shift)
+    def recall(self, ids, memory, **layout):
+        output = super().recall(ids, memory, **layout)
+        self.widths.append(len(output))
+        return output
+
+
+@pytest.fixture(scope="module")
+def one_layer(tmp_path_factory):
+    """What a position of the only layer shows to others depends on its own token alone."""
+    folder = save_llada(tmp_path_factory.mktemp("models") / "one-layer", n_layers=1)
+    return load_model(find_checkpoint(str(folder))).denoiser
+
+
+CACHED_RULES = [
+    Schedule(),
+    CCTC(tau=0.3),
+    Threshold(tau=0.3),
+    KLASS(tau=0.2, epsilon=0.5),
+    SlowFast(explore=2, tau=0.3, tau_span=0.3),
+    WINO(tau=0.2, tau_back=0.5),
+]
+
+
+@pytest.mark.parametrize("cache", [Cache.PREFIX, Cache.DUAL])
+@pytest.mark.parametrize("rule", CACHED_RULES, ids=lambda rule: type(rule).__name__)
+def test_caches_are_exact_in_one_layer_under_every_rule(one_layer, rule, cache):
+    denoiser = Counting(one_layer)
     shape = Shape(length=24, steps=24, block=6)
     prompt = np.arange(40, 50)
-    plain = decode(denoiser, prompt, shape, rule=Threshold(tau=0.3))
-    assert not widths
-    cached = decode(denoiser, prompt, shape, rule=Threshold(tau=0.3, cache=True))
+    plain = decode(denoiser, prompt, shape, rule=rule)
+    assert not denoiser.widths
+    cached = decode(denoiser, prompt, shape, rule=rule, forward=Forward(cache))
     assert cached.ids.tolist() == plain.ids.tolist()
-    assert cached.block_passes.tolist() == plain.block_passes.tolist()
-    assert widths == [shape.block + shift] * (cached.steps - shape.blocks)
-    assert widths
+    assert cached.commit_step.tolist() == plain.commit_step.tolist()
+    assert len(denoiser.widths) == cached.steps - shape.blocks
+    shadow = shape.block if isinstance(rule, WINO) else 0
+    blocks = [i for i, passes in enumerate(cached.block_passes) for _ in range(passes - 1)]
+    behind = [0 if cache is Cache.DUAL else shape.length - (i + 1) * shape.block for i in blocks]
+    most = [shape.block + more + shadow for more in behind]
+    if isinstance(rule, SlowFast):  # which hides what lies behind its span
+        assert all(width <= limit for width, limit in zip(denoiser.widths, most, strict=True))
+    else:
+        assert denoiser.widths == most
+
+
+@pytest.mark.parametrize("cache", [Cache.PREFIX, Cache.DUAL])
+def test_a_shifted_model_s_full_pass_commits_the_block_s_first_position_alone(one_layer, cache):
+    denoiser = Counting(one_layer, shift=True)
+    shape = Shape(length=12, steps=12, block=4)
+    decoded = decode(
+        denoiser, np.arange(40, 50), shape, rule=Threshold(tau=0.0), forward=Forward(cache)
+    )
+    assert decoded.block_passes.tolist() == [2, 2, 2]
+    assert decoded.commit_step.reshape(3, 4).tolist() == [[1, 2, 2, 2], [3, 4, 4, 4], [5, 6, 6, 6]]
 
 
 @given(cases(), st.integers(1, 12))

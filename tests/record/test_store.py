@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import signal
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from conftest import byte_tokenizer
 from c4.errors import RunError
 from c4.record import CELLS, TRAJECTORIES, Cells, Manifest, TrajectoryRow, open_run
 from c4.record import _format as format_module
-from c4.record._cells import CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.record._cells import CELLS_PER_PART, SIGNALS, cells_to_table, encode_table
 from c4.record._decode import RESOLUTION, fixed_point
 from c4.record._format import (
     list_parts,
@@ -21,10 +21,11 @@ from c4.record._format import (
     read_manifest,
     text_hash,
     write_manifest,
+    write_part,
     write_tokenizer,
 )
 from c4.record._store import Finished, RunWriter, plan_parts
-from c4.tasks import Grade, Shape
+from c4.tasks import AnswerReading, Ending, Grade, ReadingStyle, Shape
 
 SHAPE = Shape(length=6, steps=6, block=3)
 MANIFEST = Manifest(
@@ -52,10 +53,12 @@ def make_row(index, shape=SHAPE):
         target="7",
         preamble="",
         tests="",
+        choices=["red", "blue"],
         final_ids=list(range(shape.length)),
         text="text",
         answer=None if index % 2 else "7",
         correct=bool(index % 3),
+        **asdict(AnswerReading()),
         length=shape.length,
         steps=shape.steps,
         block=shape.block,
@@ -273,7 +276,7 @@ def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, whole, identi
                 assert "seed" not in read_manifest(folder).identity
             else:
                 assert not identity or writer.sealed == set()
-                assert open_run(folder).vocabulary.text([0]) == "!"
+                assert open_run(folder).text([0]) == "!"
     assert event > 5
 
 
@@ -323,14 +326,14 @@ def test_missing_cells_are_reported(whole):
 
 
 def test_a_damaged_manifest_is_reported(whole):
-    (whole / "manifest.json").write_text('{"schema_version": 1, "ident')
+    (whole / "manifest.json").write_text('{"schema_version": 2, "ident')
     with pytest.raises(RunError, match=r"manifest\.json: damaged manifest"):
         open_run(whole)
 
 
 def test_a_manifest_from_the_future_is_refused(whole):
     text = (whole / "manifest.json").read_text()
-    (whole / "manifest.json").write_text(text.replace('"schema_version": 1', '"schema_version": 9'))
+    (whole / "manifest.json").write_text(text.replace('"schema_version": 2', '"schema_version": 9'))
     with pytest.raises(RunError, match="written by a newer c4"):
         open_run(whole)
 
@@ -388,8 +391,9 @@ def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
 def test_grades_are_added_and_the_newest_counts(whole):
     before = snapshot(whole)
     with RunWriter(whole) as writer:
-        writer.add_grades({1: Grade("8", correct=False), 2: Grade("9", correct=True)})
-        writer.add_grades({1: Grade("7", correct=True)})
+        given = {1: Grade("8", correct=False), 2: Grade("9", correct=True)}
+        writer.add_grades(given, AnswerReading())
+        writer.add_grades({1: Grade("7", correct=True)}, AnswerReading())
     after = snapshot(whole)
     assert before.items() <= after.items()
     assert len(after) == len(before) + 2
@@ -397,3 +401,37 @@ def test_grades_are_added_and_the_newest_counts(whole):
     assert graded[1] == ("7", True)
     assert graded[2] == ("9", True)
     assert graded[0] == (make_row(0).answer, make_row(0).correct)
+
+
+CAREFUL = AnswerReading(ReadingStyle.CAREFUL, Ending.CUT)
+PLAIN = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
+
+
+def test_every_reading_has_its_own_newest_grade(whole):
+    with RunWriter(whole) as writer:
+        writer.add_grades({1: Grade("8", correct=False), 2: Grade("9", correct=True)}, PLAIN)
+        writer.add_grades({1: Grade("7", correct=True)}, CAREFUL)
+        writer.add_grades({1: Grade("6", correct=True)}, PLAIN)
+    plain = {row.trajectory: row for row in open_run(whole, PLAIN).rows()}
+    careful = {row.trajectory: row for row in open_run(whole, CAREFUL).rows()}
+    assert [plain[i].answer for i in (1, 2)] == ["6", "9"]
+    assert careful[1].answer == "7"
+    for rows, reading in ((plain, PLAIN), (careful, CAREFUL)):
+        assert (rows[1].style, rows[1].ending) == (reading.style, reading.ending)
+    assert (plain[0].answer, plain[0].correct) == (None, None)
+    assert plain[0].graded_otherwise  # its own grade is under the default reading
+    assert not plain[0].never_graded
+
+
+def test_a_recording_of_the_format_before_is_read_but_not_continued(whole):
+    new = ("choices", "style", "ending")
+    for part in list_parts(whole / "trajectories"):
+        table = open_part(part).read().drop_columns(list(new))
+        part.path.unlink()
+        write_part(whole / "trajectories", part.first, part.last, encode_table(table))
+    write_manifest(whole, replace(MANIFEST, schema_version=1))
+    row = next(open_run(whole).rows())
+    assert (row.choices, row.style, row.correct) == ([], None, None)
+    assert row.prompt == make_row(0).prompt
+    with RunWriter(whole) as writer, pytest.raises(RunError, match="is in format 1, which"):
+        writer.start(MANIFEST, "{}")

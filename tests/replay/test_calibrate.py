@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import fields
+from dataclasses import asdict, fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +23,7 @@ from c4.replay import (
 from c4.replay._calibrate import pareto_front
 from c4.replay._grid import DEFAULT_RANGES, at_exit, grid_exits, parse_values
 from c4.replay._pool import choose
+from c4.tasks import AnswerReading, Example
 
 
 @pytest.mark.parametrize(
@@ -161,8 +162,9 @@ def population(task, risks, size, rng):
     columns["step"] += np.arange(1, STEPS + 1, dtype=np.int32)
     columns["budget"] += STEPS
     columns["answer"] = answer
-    rows = [SimpleNamespace(trajectory=i, target="right") for i in range(size)]
-    run = SimpleNamespace(task=task, method="baseline", rows=lambda: rows)
+    rows = [SimpleNamespace(trajectory=i, example=Example("", "right")) for i in range(size)]
+    facts = {"task": task, "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, rows=lambda: rows)
     signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
     return Cohort(run, signals)
 
@@ -255,6 +257,7 @@ def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
 
 
 FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
+FROZEN |= {"reading": asdict(AnswerReading())}
 
 
 @pytest.mark.parametrize(

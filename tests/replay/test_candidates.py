@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from c4.record import Vocabulary
 from c4.replay import CandidateReader
-from c4.tasks import TASKS
+from c4.tasks import TASKS, AnswerReading, Ending
 
 LENGTH = 48
 PIECES = [
@@ -26,10 +26,12 @@ IDS = [TOKENIZER.token_to_id(text) for text in PIECES + HALF_CHARACTERS]
 rows = st.lists(st.sampled_from(IDS), min_size=LENGTH, max_size=LENGTH)
 
 
-def in_whole(task, ids, start):
-    """Value and span in the tokens from `start` up to the first end, read in one piece."""
-    traced = VOCABULARY.trace(ids[start:])
-    found = TASKS[task].extract(traced.text) if start < VOCABULARY.ending(ids) else None
+def in_whole(task, ids, start, ending):
+    """Value and span in the tokens from `start` on, read in one piece."""
+    if ending is Ending.CUT:
+        ids = ids[: VOCABULARY.ending(ids)]
+    traced = VOCABULARY.trace(ids[start:], ending)
+    found = TASKS[task].extract(traced.text)
     if found is None:
         return None, None
     span = traced.token_span(found.start, found.end)
@@ -38,19 +40,27 @@ def in_whole(task, ids, start):
 
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k", "math", "humaneval"])
 @settings(max_examples=300)
-@given(ids=rows, end=st.integers(0, LENGTH), filler=st.sampled_from(IDS), kept=st.integers(0, 47))
-def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept):
+@given(
+    ids=rows,
+    end=st.integers(0, LENGTH),
+    filler=st.sampled_from([*IDS, END]),
+    kept=st.integers(0, 47),
+    ending=st.sampled_from(Ending),
+    ends=st.sets(st.integers(0, 47), max_size=3),
+)
+def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept, ending, ends):
     # Long stretches of one token make the rare tokens, and with them large windows, matter.
     ids = [*ids[:kept], *[filler] * (LENGTH - kept)]
     ids = [*ids[:end], *[END] * (LENGTH - end)]
-    reader = CandidateReader(TASKS[task], VOCABULARY, LENGTH)
+    ids = [END if i in ends else token for i, token in enumerate(ids)]
+    reader = CandidateReader(TASKS[task], VOCABULARY, LENGTH, AnswerReading(ending=ending))
     first = reader.tail_start if TASKS[task].search == "last" else 0
-    value, span = in_whole(task, ids, first)
+    value, span = in_whole(task, ids, first, ending)
     if TASKS[task].search == "first5" and span and span[0] >= 5:
         span = None
-    ((found, answer),) = reader.read(np.array([ids], dtype=np.int32))
+    ((found, answer),) = reader.read(np.array([ids], dtype=np.int32), [()])
     assert (found.value, found.span) == (value, span) if found else (value, span) == (None, None)
-    assert answer == in_whole(task, ids, 0)[0]
+    assert answer == in_whole(task, ids, 0, ending)[0]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from c4.replay import (
 from c4.replay._gates import Aggregate, Clock, Curve, Region, consecutive
 from c4.replay._grid import DEFAULT_RANGES, grid_exits, make_grid
 from c4.replay._signals import stability
-from c4.tasks import Family
+from c4.tasks import AnswerReading, Example, Family
 
 VALUES = ["zero", "one", "two"]
 """What the candidates and answers 0, 1 and 2 stand for."""
@@ -160,7 +160,8 @@ def sched_by_hand(s, gate):
             counter += 1
         else:
             counter = 0
-        x = p if gate.clock == "committed" else row["step"] / row["budget"]
+        elapsed = min(1, (row["step"] - 1) / max(1, row["budget"] - 1))
+        x = p if gate.clock == "committed" else elapsed
         high, low = gate.high, gate.low
         threshold = {
             "linear": high + (low - high) * x,
@@ -301,8 +302,9 @@ def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
 
 def cohort(many):
     """Trajectories of a run whose right answer is always "one"."""
-    answers = [SimpleNamespace(trajectory=i, target="one") for i in range(len(many))]
-    run = SimpleNamespace(task="gsm8k", method="baseline", rows=lambda: answers)
+    answers = [SimpleNamespace(trajectory=i, example=Example("", "one")) for i in range(len(many))]
+    facts = {"task": "gsm8k", "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, rows=lambda: answers)
     return Cohort(run, stack(many))
 
 

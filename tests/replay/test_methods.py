@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 
@@ -9,7 +10,7 @@ from c4.errors import ConfigError
 from c4.record import CCTC, KLASS, METHODS, WINO, Schedule, SlowFast, Threshold
 from c4.replay import GATES, MethodChoice, resolve_methods
 from c4.replay._registry import SAMPLERS
-from c4.tasks import TASKS
+from c4.tasks import TASKS, AnswerReading
 
 
 def resolve(method, *settings, task="gsm8k", dream=False, **options):
@@ -140,13 +141,14 @@ def test_a_part_s_setting_reaches_every_method_that_has_it_and_a_method_s_only_o
         ("c4", "c4.tau=0.5", "write cctc.tau=0.5 or cvee.tau=0.5"),
         ("c4", "holes=2", "no chosen method takes that; there is cctc.tau, cctc.H"),
         ("c4", "wino.tau=0.5", "no chosen method takes that"),
-        ("baseline", "tau=1", "there is nothing to set"),
+        ("baseline", "tau=1", "no chosen method takes that; there is forward.cache"),
         ("c4", "H", "write NAME=VALUE"),
         ("c4", "H=", "write NAME=VALUE"),
         ("c4", "H=many", "H is a number"),
         ("c4", "H=-1", "CCTC takes H at least 0"),
         ("c4", "confirm=maybe", "cctc takes confirm on or off, not 'maybe'"),
         ("c4", "cvee.tau=2", "CVEE takes tau from 0 to 1"),
+        ("c4", "cache=some", "forward takes cache of off, prefix, dual"),
         ("sched", "curve=round", "sched takes curve of linear, cosine, exponential"),
     ],
 )
@@ -159,6 +161,7 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
     path = tmp_path / "cvee.json"
     frozen = {"gate": "cvee", "parameters": {"tau": 0.6, "gamma": 1.0}, "statement": "", "pool": []}
+    frozen["reading"] = asdict(AnswerReading())
     path.write_text(json.dumps(frozen))
     c4 = resolve("c4", "gamma=3", calibration=path)
     assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}

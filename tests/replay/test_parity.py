@@ -5,12 +5,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
-from conftest import byte_tokenizer
+from conftest import byte_tokenizer, made_reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.models import Reading
 from c4.record import (
     CCTC,
     KLASS,
@@ -39,7 +38,7 @@ from c4.replay import (
     read_signals,
     stabilization_step,
 )
-from c4.tasks import TASKS, Shape
+from c4.tasks import TASKS, AnswerReading, Candidate, Ending, ReadingStyle, Shape
 
 TOKENIZER = byte_tokenizer([" 12", "1,", "234", "def f(x):", "\n    return", "\\boxed{", "漢"])
 END = TOKENIZER.token_to_id("<|end|>")
@@ -52,6 +51,11 @@ SHAPE = Shape(length=12, steps=12, block=4)
 LOGITS = np.array([5.0, 6.0, 7.5, 9.0], dtype=np.float32)
 """Of the token on top, all others being 0: confidences of 0.36, 0.60, 0.87 and 0.97."""
 FAMILIES = ["mmlu", "gsm8k", "math", "humaneval"]
+USUAL = AnswerReading()
+READINGS = [AnswerReading(style, ending) for style in ReadingStyle for ending in Ending]
+CHOICES = ("red", "blue")
+readings = st.sampled_from(READINGS)
+offers = st.sampled_from([(), CHOICES])
 
 
 class Dreamer:
@@ -85,7 +89,7 @@ class Dreamer:
         self.dream_on()
         confidence = self.rng.choice([0.3, 0.7, 0.7, 0.95], SHAPE.length).astype(np.float32)
         gap = self.rng.choice([0.5, 3.3, 7.7, 9.0], SHAPE.length).astype(np.float32)
-        return Reading(self.token.copy(), confidence, gap, 1 - confidence)
+        return made_reading(self.token.copy(), confidence, gap, 1 - confidence)
 
 
 RULES = [
@@ -113,12 +117,12 @@ def test_klass_and_wino_do_here_what_sets_them_apart():
 
 @pytest.mark.parametrize("task", FAMILIES)
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES))
-def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed, rule):
-    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), reading=readings, choices=offers)
+def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed, rule, reading, choices):
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, reading)
     cells, _ = recorded(seed, rule)
-    from_disk = read_signals(cells[None], SHAPE, reader).signals
-    live = LiveSignals(SHAPE, reader)
+    from_disk = read_signals(cells[None], SHAPE, reader, [choices]).signals
+    live = LiveSignals(SHAPE, CandidateReader(TASKS[task], VOCABULARY, 12, reading), choices)
     seen = []
 
     class Watch:
@@ -135,13 +139,14 @@ def test_live_signals_are_the_recorded_ones_to_the_last_bit(task, seed, rule):
 @pytest.mark.parametrize("task", FAMILIES)
 @pytest.mark.parametrize("name", [n for n, g in GATES.items() if not hasattr(g, "needs_future")])
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES))
-def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed, rule):
+@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), reading=readings, choices=offers)
+def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed, rule, reading, choices):
     gate = make_gate(name, TASKS[task].family)
-    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, reading)
     cells, full = recorded(seed, rule)
-    step = int(exit_step(gate.fires(read_signals(cells[None], SHAPE, reader).signals))[0])
-    watch = LiveGate(gate, SHAPE, reader)
+    signals = read_signals(cells[None], SHAPE, reader, [choices]).signals
+    step = int(exit_step(gate.fires(signals))[0])
+    watch = LiveGate(gate, SHAPE, reader, choices)
     live = decode(Dreamer(seed), np.array([1, 2]), SHAPE, rule=rule, gate=watch)
     assert live.exited == (step > 0)
     assert live.steps == (step or full.steps)
@@ -152,28 +157,32 @@ def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed, rule):
 
 
 def test_a_gate_that_needs_the_future_is_refused_live():
-    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length, USUAL)
     with pytest.raises(ConfigError, match="Oracle needs to know the steps that come after"):
-        LiveGate(Oracle(), SHAPE, reader)
+        LiveGate(Oracle(), SHAPE, reader, ())
 
 
 @given(seed=st.integers(0, 2**32))
 def test_a_gate_changes_nothing_before_it_fires(seed):
-    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length, USUAL)
     cells, _ = recorded(seed)
     recorder = CellRecorder()
-    gate = LiveGate(CVEE(tau=0.5, gamma=1), SHAPE, reader)
+    gate = LiveGate(CVEE(tau=0.5, gamma=1), SHAPE, reader, ())
     decoded = decode(Dreamer(seed), np.array([1, 2]), SHAPE, gate=gate, observer=recorder)
     for spec in fields(cells):
         before = getattr(cells, spec.name)[: decoded.steps]
         np.testing.assert_array_equal(getattr(recorder.cells(), spec.name), before)
 
 
-def read(task, text_tokens, block_end=12):
+CUT, SKIP = (AnswerReading(ending=ending) for ending in Ending)
+
+
+def read(task, text_tokens, reading=CUT):
     """The candidate in a prediction made of these tokens, padded with end tokens."""
     ids = np.array([TOKENIZER.token_to_id(t) for t in text_tokens], dtype=np.int32)
     ids = np.append(ids, np.full(SHAPE.length - len(ids), END)).astype(np.int32)
-    ((found, _),) = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length).read(ids[None])
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, reading)
+    ((found, _),) = reader.read(ids[None], [()])
     return found
 
 
@@ -183,8 +192,29 @@ def test_last_looks_only_into_the_tail_and_keeps_the_span_s_place():
     assert read("gsm8k", ["7"] + ["A"] * 8) is None
 
 
-def test_text_behind_an_end_token_is_no_text():
-    assert read("gsm8k", ["A"] * 9 + ["<|end|>", "7"]) is None
+def test_text_behind_an_end_token_is_no_text_unless_endings_are_skipped():
+    tokens = ["A"] * 9 + ["<|end|>", "7"]
+    assert read("gsm8k", tokens, CUT) is None
+    found = read("gsm8k", tokens, SKIP)
+    assert (found.value, found.span) == ("7", (10, 11))
+
+
+def test_a_skipped_end_token_does_not_glue_what_stands_around_it():
+    found = read("gsm8k", ["A"] * 8 + ["1,", "<|end|>", "234"], SKIP)
+    assert (found.value, found.span) == ("234", (10, 11))
+    found = read("mmlu", ["B", "<|end|>", "4"], SKIP)
+    assert (found.value, found.span) == ("B", (0, 1))
+
+
+def test_a_reader_keeps_examples_with_other_choices_apart():
+    def offered(text, choices=()):
+        return Candidate("|".join(choices), 0, 1)
+
+    task = replace(TASKS["mmlu"], extract=offered)
+    reader = CandidateReader(task, VOCABULARY, SHAPE.length, AnswerReading())
+    row = np.full(SHAPE.length, BYTES[0], dtype=np.int32)
+    read = reader.read(np.stack([row, row, row]), [("a", "b"), ("c",), ("a", "b")])
+    assert [found.value for found, _ in read] == ["a|b", "c", "a|b"]
 
 
 def test_a_letter_has_a_span_only_near_the_start():
@@ -202,10 +232,10 @@ def test_code_reaches_from_the_start_through_the_body():
 
 
 def test_a_span_beyond_the_current_block_has_no_confidence():
-    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length, USUAL)
     cells, _ = recorded(0)
     seven = np.full_like(cells.token, TOKENIZER.token_to_id("7"))
-    signals = read_signals(replace(cells, token=seven)[None], SHAPE, reader).signals
+    signals = read_signals(replace(cells, token=seven)[None], SHAPE, reader, [()]).signals
     assert (signals.candidate == 0).all()
     assert np.isnan(signals.confidence[0, :8]).all()  # the tail lies in the third block
     assert not np.isnan(signals.confidence[0, 8:]).any()
@@ -216,12 +246,13 @@ def test_a_span_beyond_the_current_block_has_no_confidence():
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_candidates_and_answers_have_one_numbering(task, seed):
-    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, USUAL)
     cells, _ = recorded(seed)
-    reading = read_signals(cells[None], SHAPE, reader)
+    reading = read_signals(cells[None], SHAPE, reader, [()])
     (values,) = reading.candidates
     assert len(set(values)) == len(values)
-    read = reader.read(filled_predictions(cells.token, cells.masked))
+    filled = filled_predictions(cells.token, cells.masked)
+    read = reader.read(filled, [()] * len(filled))
     for t, (found, answer) in enumerate(read):
         candidate, number = (getattr(reading.signals, n)[0, t] for n in ("candidate", "answer"))
         assert candidate == NONE or values[candidate] == found.value
@@ -240,11 +271,11 @@ def test_candidates_and_answers_have_one_numbering(task, seed):
     ],
 )
 def test_an_answer_settles_only_where_the_candidate_is_the_full_decode_s(task, tokens, settled):
-    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, USUAL)
     ids = [TOKENIZER.token_to_id(t) for t in tokens]
     cells, _ = recorded(0)
     same = np.broadcast_to(np.array(ids + [END] * (12 - len(ids)), np.int32), cells.token.shape)
-    signals = read_signals(replace(cells, token=same.copy())[None], SHAPE, reader).signals
+    signals = read_signals(replace(cells, token=same.copy())[None], SHAPE, reader, [()]).signals
     assert stabilization_step(signals).tolist() == [settled]
     assert exit_step(Oracle().fires(signals)).tolist() == [settled % 13]
 
@@ -253,10 +284,10 @@ def test_an_answer_settles_only_where_the_candidate_is_the_full_decode_s(task, t
 def test_many_trajectories_at_once_are_each_of_them_alone(task):
     many = [recorded(seed)[0] for seed in range(5)]
     stacked = Cells(*(np.stack([getattr(c, f.name) for c in many]) for f in fields(Cells)))
-    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length)
-    together = read_signals(stacked, SHAPE, reader)
+    reader = CandidateReader(TASKS[task], VOCABULARY, SHAPE.length, USUAL)
+    together = read_signals(stacked, SHAPE, reader, [()] * len(stacked.token))
     for i, cells in enumerate(many):
-        alone = read_signals(cells[None], SHAPE, reader)
+        alone = read_signals(cells[None], SHAPE, reader, [()])
         assert together.candidates[i] == alone.candidates[0]
         for spec in fields(Signals):
             np.testing.assert_array_equal(
@@ -266,8 +297,9 @@ def test_many_trajectories_at_once_are_each_of_them_alone(task):
 
 def test_a_reader_that_forgets_reads_the_same(monkeypatch):
     cells = recorded(3)[0]
-    first = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12))
+    readers = [CandidateReader(TASKS["math"], VOCABULARY, 12, USUAL) for _ in range(2)]
+    first = read_signals(cells[None], SHAPE, readers[0], [()])
     monkeypatch.setattr("c4.replay._candidates.MOST_REMEMBERED", 1)
-    again = read_signals(cells[None], SHAPE, CandidateReader(TASKS["math"], VOCABULARY, 12))
+    again = read_signals(cells[None], SHAPE, readers[1], [()])
     assert first.candidates == again.candidates
     np.testing.assert_array_equal(first.signals.answer, again.signals.answer)

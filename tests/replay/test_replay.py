@@ -75,7 +75,7 @@ def test_decisions_are_those_of_the_filled_buffer(runs):
         half, never = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).to_dicts()
         filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
         assert (half["fired"], half["steps"]) == (True, 12)
-        assert half["text"] == run.vocabulary.text(filled[11].tolist())
+        assert half["text"] == run.text(filled[11].tolist())
         given = grade(TASKS["gsm8k"], trajectory.row.example, half["text"])
         assert (half["answer"], half["correct"]) == (given.answer, given.correct)
         assert (never["fired"], never["steps"]) == (False, 24)
@@ -199,7 +199,7 @@ def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
     assert len(list_parts(run.folder / "signals")) == 1
 
 
-def always_x(text):
+def always_x(text, choices=()):
     return Candidate("x", 0, len(text))
 
 
@@ -218,7 +218,8 @@ def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkey
 
 def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
     run = run_of(runs, "gsm8k")
-    source = "from c4.tasks import Candidate\ndef own(text): return Candidate('{}', 0, len(text))\n"
+    source = "from c4.tasks import Candidate\ndef own(text, choices=()):\n"
+    source += "    return Candidate('{}', 0, len(text))\n"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits within a second
     for value in ("before", "after"):
@@ -408,19 +409,27 @@ def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path
     assert "pool: what the frozen setting was chosen on" in table
 
 
-def test_calibration_says_where_it_uses_up_evaluation_examples(runs, tmp_path):
-    def warned(*args):
-        result = c4("calibrate", "--runs", runs, "--out", tmp_path / "x.json", *args)
-        assert result.exit_code == 0, result.output
-        return " ".join(result.stderr.split())
+def test_calibration_says_which_examples_stop_being_evaluation(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
-    code = warned("--task", "humaneval", "--pool", 2, "--set", "p_min=3", "--unsafe-code")
-    assert "humaneval: 2 pool trajectories (0 to 1) are evaluation examples to tables" in code
-    assert "held-out rows of `c4 replay --config`" in code
-    large = warned("--task", "gsm8k", "--task", "mmlu", "--pool", 42)
-    assert "gsm8k: 2 pool trajectories (40 to 41) are evaluation examples" in large
-    assert "only the first 40 are set aside for calibration: use --pool 40" in large
-    assert "evaluation examples" not in warned("--task", "gsm8k", "--pool", 40)
+    def said(*args):
+        result = c4("calibrate", "--runs", runs, *args)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    code = said("--task", "humaneval", "--pool", 2, "--set", "p_min=3", "--unsafe-code")
+    assert "humaneval: chosen on the 2 trajectories that --pool names (0 to 1), none held" in code
+    large = said("--task", "gsm8k", "--task", "mmlu", "--pool", 42)
+    assert "gsm8k: chosen on the 5 trajectories that --pool names (37 to 41), 1 held out" in large
+    count = "count what it was chosen on as pool for every method: 2 of gsm8k, 2 of mmlu"
+    assert f"frozen in calibration.json; tables and figures {count}\n" in large
+    elsewhere = said("--task", "gsm8k", "--task", "mmlu", "--pool", 42, "--out", runs.parent / "x")
+    assert f"tables and figures given --calibration {runs.parent / 'x'} {count}\n" in elsewhere
+    aside = said("--task", "gsm8k")
+    assert aside.startswith(
+        "gsm8k: chosen on 3 of the 40 examples set aside for calibration (37 to 39), 3 held out\n"
+    )
+    assert aside.endswith("frozen in calibration.json\n")
     assert pool_size({"task": "gsm8k", "source": "file"}) == 0
 
 

@@ -2,13 +2,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from c4.errors import ConfigError, DataError
 from c4.tasks import TASKS, Shape, get_task, load_samples, problems
-from c4.tasks._load import code_digest
+from c4.tasks._load import code_digest, shuffled
 
 ROWS = [{"question": f"How many? {i}", "answer": f"work\n#### {i:,}"} for i in range(3000, 3030)]
 
@@ -41,6 +42,47 @@ def test_another_seed_gives_another_order(rows_file):
         load_samples(TASKS["gsm8k"], str(rows_file), skip=0, n=30, seed=seed) for seed in (0, 1)
     )
     assert first.samples != second.samples
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30, 1319])
+@pytest.mark.parametrize("seed", [0, 1, 42])
+def test_a_split_is_shuffled_as_the_hub_s_library_shuffles_it(rows, seed):
+    datasets = pytest.importorskip("datasets")
+    split = datasets.Dataset.from_dict({"row": list(range(rows))})
+    assert shuffled(rows, seed) == split.shuffle(seed)["row"][:]
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_rows_that_cannot_be_used_are_dropped_after_the_shuffle(tmp_path, seed):
+    """The order of the others does not depend on which rows are left out."""
+    letters = {"text": ["a", "b", "c", "d"], "label": list("ABCD")}
+    digits = letters | {"label": list("1234")}
+    rows = [
+        {"question": f"{i}?", "choices": digits if i % 3 == 0 else letters, "answerKey": "A"}
+        for i in range(40)
+    ]
+    path = tmp_path / "arc.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    order = [i for i in np.random.default_rng(seed).permutation(40).tolist() if i % 3]
+    loaded = load_samples(TASKS["arc_c"], str(path), seed=seed, skip=4, n=10)
+    assert [s.source_row for s in loaded.samples] == order[4:14]
+    assert [s.index for s in loaded.samples] == list(range(4, 14))
+    assert (loaded.usable, loaded.left_out) == (26, 14)
+
+
+def test_embedded_problems_are_shuffled_alike_and_made_one_by_one(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "c4.tasks._load.problem", lambda task, i: made.append(i) or problems.problem(task, i)
+    )
+    loaded = load_samples(TASKS["gsm8k"], "embedded", seed=3, skip=40, n=5)
+    order = np.random.default_rng(3).permutation(problems.EVALUATION)[40:45].tolist()
+    assert [s.source_row for s in loaded.samples] == made == order
+
+
+def test_a_seed_below_0_is_refused_in_words():
+    with pytest.raises(DataError, match="a seed is at least 0, not -1"):
+        load_samples(TASKS["gsm8k"], "embedded", seed=-1)
 
 
 def test_a_short_source_gives_what_it_has_unless_asked_for_more(rows_file):

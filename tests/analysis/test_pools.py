@@ -1,0 +1,99 @@
+"""Examples that a setting was chosen on are no evaluation, whatever method decodes them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from c4.analysis import Evidence, make_report
+from c4.cli._app import app
+
+
+def c4(*args):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def root(random_llada, tmp_path_factory):
+    """MMLU 40 to 48 recorded and run live, in another shape too; nothing that is set aside."""
+    root = tmp_path_factory.mktemp("pools")
+    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded"]
+    c4("record", "--n", 9, *common, "--out", root)
+    c4("run", "--method", "c4", "--n", 6, *common, "--out", root)
+    c4("record", "--n", 4, "--gen-length", 8, *common, "--out", root / "short")
+    c4("record", "--n", 4, "--seed", 1, *common, "--out", root / "seed")
+    return root
+
+
+@pytest.fixture
+def frozen(root, tmp_path, monkeypatch):
+    """A setting chosen on 40, 41 and 42, in the folder where c4 is called."""
+    monkeypatch.chdir(tmp_path)
+    grid = ["--gamma", 0, "--set", "tau=0.05", "--set", "p_min=1", "--tolerance", 100]
+    c4("calibrate", "--runs", root / "model=random-llada", *grid)
+    path = tmp_path / "calibration.json"
+    assert json.loads(path.read_text())["pool"][0]["trajectories"] == [40, 41, 42]
+    return path
+
+
+def examples(frame, **chosen):
+    return sorted(frame.filter(**chosen)["trajectory"].unique().drop_nulls().to_list())
+
+
+def test_they_are_left_out_for_recorded_replayed_and_live_methods_alike(root, frozen):
+    evidence = Evidence(root / "model=random-llada", gates=["progress"])
+    assert evidence.runs
+    for frame in (evidence.settling, evidence.phases, evidence.gate_signals):
+        assert examples(frame) == list(range(43, 49))
+        assert not frame["pool"].any()
+    whole = Evidence(root, gates=["progress"])
+    (long,) = whole.cohorts.filter(length=16, methods=3)["cohort"]
+    assert examples(whole.outcomes, cohort=long, method="baseline") == list(range(43, 49))
+    assert examples(whole.outcomes, cohort=long, method="progress") == list(range(43, 49))
+    assert examples(whole.outcomes, cohort=long, method="c4") == [43, 44, 45]
+
+
+def test_they_are_left_out_in_other_shapes_but_not_in_another_order(root, frozen):
+    evidence = Evidence(root, gates=["progress"])
+    assert examples(evidence.outcomes, length=8) == [43]
+    other = Evidence(root / "seed", gates=["progress"])
+    assert examples(other.outcomes) == [40, 41, 42, 43]
+    assert other.cohorts["pooled"].to_list() == [0]
+
+
+def test_tables_and_figures_say_how_many(root, frozen):
+    runs = root / "model=random-llada"
+    note = "examples left out because calibration may have seen them: 3 of mmlu"
+    for table in make_report(["stabilization"], Evidence(runs), paper=False):
+        assert note in table.caption
+    assert note in c4("figures", "phase-diagram", "--runs", runs, "--format", "png")
+
+
+def test_a_file_elsewhere_counts_once_it_is_named(root, frozen, tmp_path, monkeypatch):
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "away")
+    runs = root / "model=random-llada"
+    assert examples(Evidence(runs).settling) == list(range(40, 49))
+    assert examples(Evidence(runs, calibrations=[frozen]).settling) == list(range(43, 49))
+    args = ["figures", "stabilization", "--runs", runs, "--format", "png", "--calibration", frozen]
+    assert "3 of mmlu" in c4(*args)
+
+
+def test_naming_one_file_does_not_hide_those_that_are_found(root, frozen):
+    evidence = Evidence(root / "model=random-llada", calibrations=[])
+    assert examples(evidence.settling) == list(range(43, 49))
+    assert evidence.calibrations.is_empty()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"gate": 1}', '{"gate": "', "\udcff", ""])
+def test_other_files_in_the_folder_do_no_harm(root, frozen, text):
+    frozen.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert examples(Evidence(root / "model=random-llada").settling) == list(range(40, 49))
+
+
+@pytest.mark.parametrize("pool", [3, ["mmlu"], [{"identity": {}}], [{"identity": 1}], None])
+def test_a_calibration_with_another_pool_is_none(root, frozen, pool):
+    frozen.write_text(json.dumps(json.loads(frozen.read_text()) | {"pool": pool}))
+    assert examples(Evidence(root / "model=random-llada").settling) == list(range(40, 49))

@@ -1,0 +1,56 @@
+"""The first three commands of the README, as a newcomer types them in an empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+COMMANDS = (
+    "c4 record --task math",
+    "c4 calibrate --gamma 2",
+    "c4 figures stabilization phase-diagram",
+)
+
+
+def typed(line, folder):
+    """What a command prints; it must succeed. One thread: those of a busy machine wait."""
+    program, *args = line.split()
+    assert program == "c4"
+    run = subprocess.run(
+        [sys.executable, "-m", "c4.cli", *args],
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    return run.stdout
+
+
+def test_the_first_three_commands_work_as_they_stand(tmp_path):
+    recorded, calibrated, drawn = (typed(line, tmp_path) for line in COMMANDS)
+    assert recorded.startswith("math on tiny (source=embedded): 100 trajectories, accuracy ")
+    assert calibrated.startswith(
+        "math: no example set aside for calibration is recorded; chosen on the first 33 of 100 "
+        "(40 to 72), 67 held out\npool: math 33; 160 settings of cvee\nchosen: {'tau': "
+    )
+    assert calibrated.endswith(
+        "frozen in calibration.json; tables and figures count what it was chosen on as pool for "
+        "every method: 33 of math\n"
+    )
+    assert drawn.endswith("left out because calibration may have seen them: 33 of math\n")
+    for name in ("stabilization", "phase-diagram"):
+        assert (tmp_path / "figures-out" / f"{name}.png").stat().st_size > 10_000
+        data = pl.read_csv(tmp_path / "figures-out" / f"{name}.csv")
+        assert sorted(data["trajectory"].unique()) == list(range(73, 140))
+
+
+def test_the_readme_begins_with_them():
+    section = README.partition("\n## Three uses\n")[2].partition("\n## ")[0]
+    assert tuple(re.findall(r"^\$ (.*)$", section, re.MULTILINE)[:3]) == COMMANDS
