@@ -1,6 +1,8 @@
 """What calibration costs, from the files it leaves behind."""
 
 import json
+import logging
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from c4.errors import ConfigError
 from c4.record import Run
 from c4.replay import Pools
 from c4.replay._calibrate import read_shares
+
+log = logging.getLogger(__name__)
 
 CALIBRATIONS = pl.Schema(
     {
@@ -53,14 +57,23 @@ def read_pools(paths: Iterable[Path]) -> Pools:
 
 
 def _is_calibration(path: Path) -> bool:
+    """Whether a file is a calibration; one that begins as one but cannot be read is said so."""
     try:
         with path.open(encoding="utf-8") as file:
             head = file.read(HEAD)
-        # The gate stands first, so a large file of another kind need not be read to its end.
-        if '"gate"' not in head:
-            return False
+    except (OSError, ValueError):
+        return False
+    # The gate stands first, so a large file of another kind need not be read to its end.
+    if not re.match(r'\s*\{\s*"gate"', head):
+        return False
+    try:
         _read(path)
-    except (ConfigError, OSError, ValueError):
+    except ConfigError as error:
+        log.warning(
+            "%s; if it is a damaged calibration, calibrate again: the examples it was chosen on "
+            "count as evaluation now",
+            error,
+        )
         return False
     return True
 

@@ -23,7 +23,9 @@ class KLASS(Rule):
 
     tau: float = parameter(0.7, high=1.0, meaning="confidence a position must exceed")
     epsilon: float = parameter(0.015, meaning="divergence a still position stays below, in nats")
-    history: float = parameter(2, low=1, meaning="steps running at which it must have been still")
+    history: float = parameter(
+        2, low=1, whole=True, meaning="steps running at which it must have been still"
+    )
 
     def start(self) -> "KLASSCommits":
         return KLASSCommits(self)

@@ -19,14 +19,16 @@ def parameter(
     high: float = np.inf,
     meaning: str = "",
     stricter: int = 1,
+    whole: bool = False,
 ) -> Any:
     """A numeric field of a gate or a rule.
 
     Args:
         low: the least value that makes sense, as `high` is the greatest.
         stricter: 1 if a higher value makes a gate exit later, -1 if a lower one does.
+        whole: whether it counts something, so that fractions and infinity make no sense.
     """
-    facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter}
+    facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter, "whole": whole}
     return field(default=default, metadata=facts)
 
 
@@ -42,11 +44,18 @@ class Checked:
             try:
                 values = np.asarray(value, dtype=np.float64)
                 meant = bool(((values >= low) & (values <= high)).all())
+                if spec.metadata["whole"]:
+                    meant = meant and bool(
+                        (np.isfinite(values) & (values == np.floor(values))).all()
+                    )
             except (TypeError, ValueError):
                 meant = False
             if not meant:
                 bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
-                raise ConfigError(f"{type(self).__name__} takes {spec.name} {bounds}, not {value}")
+                kind = "a whole number of " if spec.metadata["whole"] else ""
+                raise ConfigError(
+                    f"{type(self).__name__} takes {spec.name} {kind}{bounds}, not {value}"
+                )
 
 
 def typed_parameters(name: str, kind: type[Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,12 +28,16 @@ ENOUGH = 2
 class SlowFast(Rule):
     """A block is decoded in cycles of a slow, exploring phase and a fast, filling one."""
 
-    explore: float = parameter(6, low=1, meaning="passes of the slow phase")
+    explore: float = parameter(6, low=1, whole=True, meaning="passes of the slow phase")
     tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits positions together")
-    window: float = parameter(2, low=1, meaning="estimates that must agree for a span to settle")
+    window: float = parameter(
+        2, low=1, whole=True, meaning="estimates that must agree for a span to settle"
+    )
     spread: float = parameter(1.0, meaning="deviation of these below which a span settles")
-    cycles: float = parameter(256, low=1, meaning="cycles in a block before the rest is filled")
+    cycles: float = parameter(
+        256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
+    )
     truncate: bool = True
     """Whether the fast phase hides what lies behind its span, from its second pass on."""
 

@@ -301,6 +301,10 @@ def load_calibration(path: Path) -> FrozenSetting:
         reading = AnswerReading.parse(**frozen["reading"])
         setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
     except KeyError as error:
+        if {"gate", "parameters", "table"} <= frozen.keys():
+            raise ConfigError(
+                f"{path}: written by an earlier c4 (it has no {error}); calibrate again"
+            ) from error
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error

@@ -512,7 +512,7 @@ def test_the_last_step_commits_all_that_is_ready_on_its_own_account(valve, late)
         (lambda: CCTC(blocks="some"), "CCTC takes blocks all, not-last, or numbers"),
         (lambda: Threshold(tau=-0.1), "Threshold takes tau from 0 to 1"),
         (lambda: KLASS(epsilon=-1), "KLASS takes epsilon at least 0"),
-        (lambda: SlowFast(explore=0), "SlowFast takes explore at least 1, not 0"),
+        (lambda: SlowFast(explore=0), "SlowFast takes explore a whole number of at least 1, not 0"),
         (lambda: WINO(tau_back=2), "WINO takes tau_back from 0 to 1"),
     ],
 )

@@ -31,13 +31,15 @@ def kinds():
 
 
 KINDS = kinds()
+TIED = "cvee  gsm8k 9"
+"""The kind of which a line that is tried here stops elsewhere: c4 breaks a tie differently."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_authors_decodes_are_reproduced(kind):
     (tally,) = authors.compare(iter(KINDS[kind][::EVERY])).values()
-    assert tally.differ == 0
-    assert tally.ties <= 1
+    ties = 1 if kind == TIED else 0
+    assert (tally.exact, tally.ties) == (tally.lines - ties, ties)
 
 
 def test_a_different_decode_is_noticed():
