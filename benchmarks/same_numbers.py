@@ -2,7 +2,7 @@
 
     python benchmarks/same_numbers.py store before.json     # with the one version installed
     python benchmarks/same_numbers.py store after.json      # with the other
-    python benchmarks/same_numbers.py compare before.json after.json
+    python benchmarks/same_numbers.py compare before.json after.json [--renamed OLD=NEW ...]
 
 Records and runs a fixed set of examples of all three families on the embedded model, replays,
 calibrates, reports and draws, and stores what these commands say: exits, answers, steps, grades
@@ -76,22 +76,27 @@ def store(path: Path) -> None:
     path.write_text(json.dumps(numbers), encoding="utf-8")
 
 
-def flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+Names = dict[str, str]
+"""Names of values that the other version calls otherwise."""
+
+
+def flatten(value: Any, renamed: Names, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every single value under its own name, those of the clock aside."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not any(word in str(key) for word in CLOCK):
-                yield from flatten(item, f"{name}/{key}")
+                yield from flatten(item, renamed, f"{name}/{renamed.get(key, key)}")
     elif isinstance(value, list):
         for i, item in enumerate(value):
-            yield from flatten(item, f"{name}/{i}")
+            yield from flatten(item, renamed, f"{name}/{i}")
     else:
-        yield name, value
+        yield name, renamed.get(value, value) if isinstance(value, str) else value
 
 
-def compare(before: Path, after: Path) -> int:
+def compare(before: Path, after: Path, renamed: Names) -> int:
     """Print what agrees and what does not; the number of disagreements comes back."""
-    old, new = (dict(flatten(json.loads(path.read_text()))) for path in (before, after))
+    old = dict(flatten(json.loads(before.read_text()), renamed))
+    new = dict(flatten(json.loads(after.read_text()), {}))
     differ = [name for name in old if name not in new or not same(old[name], new[name])]
     added = [name for name in new if name not in old]
     for name in differ[:40]:
@@ -109,11 +114,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["store", "compare"])
     parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--renamed", action="append", default=[], metavar="OLD=NEW")
     given = parser.parse_args()
     if given.what == "store":
         store(given.files[0])
     else:
-        sys.exit(bool(compare(*given.files)))
+        renamed = dict(pair.split("=", 1) for pair in given.renamed)
+        sys.exit(bool(compare(*given.files, renamed)))
 
 
 if __name__ == "__main__":
