@@ -59,7 +59,7 @@ UNIT_WORD = (
     r"|radians?|square|sq\.?|cubic|cu\.?|per|/|\.)"
 )
 MOST_UNITS = 6
-"""Words that make up one unit. One text may be cut into many rows of words (`mm` is `m` and `m`)."""
+"""Words that make up one unit; `mm` may be two, so a long row of them could be cut in many ways."""
 UNITS = re.compile(rf"{UNIT_WORD}{{1,{MOST_UNITS}}}(?:\^?[23])?")
 BARE_UNITS = re.compile(
     r"(?<=[0-9})])\s*(?:(?:square|cubic|sq\.?|cu\.?)\s+)?(?!(?:m|g|h|s|in)\b)(?!/|\.)"

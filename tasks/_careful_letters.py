@@ -94,7 +94,7 @@ MORE_OF_A_WORD = r"\b(?![ -](?:known|out|about|in that|that|for a|candidate|dist
 """`better known` and `right about` are no praise."""
 PRAISED = _compile(rf"{SAID_OF_IT}{GOOD}{MORE_OF_A_WORD}")
 CHOSEN_BEHIND = _compile(rf"{SAID_OF_IT}{CHOSEN}{MORE_OF_A_WORD}")
-CONCEDED = _compile(r"\b(?:while|although|though|even if|granted)\b[^.,;\n]{0,30}\Z")
+CONCEDED = _compile(rf"\b(?:while|although|though|even if)\s+(?:(?:the|{NAMED})\s+)*[\"'‘“(\[*]*\Z")
 """Before a letter: what is said of it will not be the last word."""
 BETWEEN = _compile(r"\b(?:between|among|amongst)\b[^.,;\n]{0,20}\Z")
 """Before letters in a row: they are what is chosen from."""
@@ -102,10 +102,10 @@ TICK = re.compile(r"[^\w\n]{0,4}[✓✔✅☑]")
 TICKED = _compile(TICK.pattern + r"|[\s\-–—:(]*\b(?:correct|right|yes)\b(?! answers?\b)")
 BAD = _words(
     "incorrect", "wrong", "false", "eliminated", "excluded", "ruled out", "rejected", "discarded",
-    "dismissed", "right out", "impossible", "implausible", "unlikely", "invalid", "irrelevant", "untrue",
-    "inaccurate", "unrelated", r"nonsens\w*", "absurd", "unsupported", "misleading", "improbable",
-    r"distractors?", "mistaken", "inappropriate", "unreasonable", "out", "less", "too", "bad",
-    "illogical", "contradicted", "tempting", "refuted", "ineligible", "nonexistent",
+    "dismissed", "impossible", "implausible", "unlikely", "invalid", "irrelevant", "untrue",
+    "right out", "inaccurate", "unrelated", r"nonsens\w*", "absurd", "unsupported", "misleading",
+    "improbable", r"distractors?", "mistaken", "inappropriate", "unreasonable", "out", "less",
+    "too", "bad", "illogical", "contradicted", "tempting", "refuted", "ineligible", "nonexistent",
 )  # fmt: skip
 NO = _words(
     "not", "never", "cannot", r"\w+n[’']t", "does not", "do not", "did not", "fails?",
@@ -242,11 +242,12 @@ def _standing(text: str, at: int, choices: Sequence[str]) -> Standing:
         return Standing.NOT_AN_ANSWER
     if rest is None and AFFIRMED.match(behind):
         return Standing.STATED
-    if ASKED.match(behind) or SUPPOSED.search(before) or _is_part_of_a_name(before, behind):
+    is_open = ASKED.match(behind) or SUPPOSED.search(before) or CONCEDED.search(before)
+    if is_open or _is_part_of_a_name(before, behind):
         return Standing.DOUBTFUL
     if _is_stated(before, text_start=at < WINDOW):
         return Standing.STATED
-    if (praise := _praise(before, behind, rest)) is not None:
+    if (praise := _praise(behind, rest)) is not None:
         return praise
     if _is_list_item(letter, before, behind):
         return Standing.DOUBTFUL
@@ -282,14 +283,12 @@ def _is_ruled_out(before: str, rest: str) -> bool:
     return bool(RULED_OUT_BEFORE.search(before) or any(out.match(rest) for out in behind))
 
 
-def _praise(before: str, behind: str, rest: str | None) -> Standing | None:
+def _praise(behind: str, rest: str | None) -> Standing | None:
     """What follows may call it right, `C is correct`, `C. Rome (correct)`, `C: right`, or good."""
     said = behind if rest is None else rest
     is_chosen = _is_ticked(behind, rest) or CHOSEN_BEHIND.match(said)
     if not is_chosen and not PRAISED.match(said):
         return None
-    if CONCEDED.search(before):
-        return Standing.DOUBTFUL
     return Standing.STATED if is_chosen else Standing.PRAISED
 
 
