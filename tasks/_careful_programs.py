@@ -35,12 +35,12 @@ STRING = (
     r"""'{3}(?s:.)*?'{3}|"{3}(?s:.)*?"{3}|'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\""""
     r"|\\(?!begin\{|end\{)."
 )
-STRING_OR_WRAPPING = re.compile(rf"(?P<string>{STRING})|(?P<tag>{TAG})|\u00a0", re.MULTILINE)
-WRAPPINGS = (
-    STRING_OR_WRAPPING,
-    re.compile(rf"(?P<string>(?!))|(?P<tag>{TAG})|\u00a0", re.MULTILINE),
-)
-"""What is taken off at first, strings kept; and what where no function was found so."""
+NO_STRING = r"(?!)"
+WRAPPINGS = [
+    re.compile(rf"(?P<string>{string})|(?P<tag>{TAG})|\u00a0", re.MULTILINE)
+    for string in (STRING, NO_STRING)
+]
+"""What is taken off, strings kept; and what is where no function was found so."""
 FENCE = re.compile(r"`{3,}+|^[ \t]*+~{3,}+|^[ \t]*+'{3}(?=python|py\b)", re.MULTILINE)
 LANGUAGE = re.compile(r"[ \t]*+(?P<name>[\w+#.-]*+)")
 FOREIGN = re.compile(
@@ -189,7 +189,7 @@ def _blocks(text: str) -> tuple[list[str], str]:
 def _in_order(blocks: list[str], name: str) -> list[str]:
     """Blocks that define the function before the others, the last of them first."""
     pattern = _definition_of(name)
-    return sorted(blocks[::-1], key=lambda block: pattern.search(block) is None)
+    return sorted(blocks, key=lambda block: pattern.search(block) is not None)[::-1]
 
 
 def _definition_of(name: str) -> re.Pattern[str]:
