@@ -23,7 +23,7 @@ MOST_BOXES = 200
 BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s*(?P<brace>\{)|(?![a-zA-Z])\s*(?=\S))")
 BARE_BOX = re.compile(r"-?(?:\\[a-zA-Z]+|[0-9][0-9.,]*[0-9]|[0-9a-zA-Z])")
 MATH_AFTER_ANSWER = re.compile(
-    r"\banswer\b(?:[^.$\n\\]|\\(?!\()){0,40}+(?:\$|\\\()((?:[^$\n\\]|\\(?!\))){1,200}+)(?:\$|\\\))"
+    r"\banswer\b(?:[^.$\n\\]|\\(?!\()){0,40}+(?:\$|\\\()((?:[^$\n\\]|\\(?![()])){1,200}+)(?:\$|\\\))"
 )
 
 UNICODE = str.maketrans(
