@@ -101,6 +101,17 @@ LETTER_STYLES: dict[str, Style] = {
     "JSON": lambda a: f'{{"answer": "{a.value}"}}',
     "at first A": lambda a: f"At first I thought {a.other}. Actually, the answer is {a.value}.",
     "<answer>": lambda a: f"<answer>{a.value}</answer>",
+    "A is also plausible": lambda a: f"{a.value} is the correct answer. {a.other} is also plausible.",
+    "A is also a valid point": lambda a: (
+        f"{a.value} is correct. Note that {a.other} is also a valid point but weaker."
+    ),
+    "A is the better known": lambda a: (
+        f"The answer is {a.value}, since {a.other} is the better known but {a.others[-1]} is right out."
+    ),
+    "between A and C, C": lambda a: f"Between {a.other} and {a.value}, {a.value}",
+    "although A is right": lambda a: (
+        f"{a.value} is correct, although {a.other} is right about one thing."
+    ),
 }  # fmt: skip
 
 
@@ -168,10 +179,15 @@ def _changed(value: str, pattern: str, written: str | Callable[[re.Match[str]], 
     return _boxed(other) if other != value else None
 
 
+def _spaced(latex: str) -> str:
+    """Spaces around signs; behind a comma too, but not inside a number."""
+    return re.sub(r",(?!\d{3}(?!\d)|\\!)", ", ", latex.replace("=", " = "))
+
+
 NUMERIC = re.compile(r"-?[\d.,]+")
 LATEX_STYLES: dict[str, Style] = {
     "boxed": lambda a: _boxed(a.value),
-    "spaced": lambda a: _boxed(" " + a.value.replace("=", " = ").replace(",", ", ") + " "),
+    "spaced": lambda a: _boxed(" " + _spaced(a.value) + " "),
     "fbox": lambda a: rf"so \fbox{{{a.value}}}",
     "boxed g": lambda a: rf"so \boxed {a.value}." if re.fullmatch(r"\d+|[a-z]", a.value) else None,
     "x=": lambda a: _boxed(f"x={a.value}") if NUMERIC.fullmatch(a.value) else None,
@@ -189,7 +205,7 @@ LATEX_STYLES: dict[str, Style] = {
     "bmatrix": lambda a: _changed(a.value, "pmatrix", "bmatrix"),
     r"\mathbf": lambda a: _boxed(rf"\mathbf{{{a.value}}}"),
     r"\left(": lambda a: _boxed(re.sub(r"(?<![t\w])\((.*)\)", r"\\left(\1\\right)", a.value)),
-    "unit dropped": lambda a: _changed(a.value, r"\\(?:text|mbox)\{ ?(?:cm|inches|degrees|cents)\}(\^2)?", ""),
+    "unit dropped": lambda a: _changed(a.value, r"\\(?:text|mbox)\{ ?(?:cm|inches|degrees)\}(\^2)?", ""),
     "1,234": lambda a: _boxed(_grouped(a.value, ",")) if a.value.isdigit() else None,
     "decimal": lambda a: _changed(a.value, r"^\\frac\{(\d+)\}\{(2|4|5|8|10|100)\}$",
                                   lambda m: str(int(m[1]) / int(m[2]))),

@@ -43,7 +43,8 @@ class CandidateReader:
 
     Most answers are known from a few tokens: the last number needs the end of a text, the first
     letter its beginning. So a small window is read first, and a larger one only where the
-    extractor says that more text could change what it found. Each distinct window is read once.
+    extractor says that more text could change what it found. Each distinct window is read once,
+    and only all of the tokens where a part of them can settle nothing.
     """
 
     def __init__(
@@ -117,7 +118,8 @@ class CandidateReader:
         them; all others begin at 0.
         """
         sizes = [stop]
-        if self.vocabulary.by_bytes:  # else a part of the tokens may spell another text
+        is_early = self.task.settles_early(self.reading.style)
+        if is_early and self.vocabulary.by_bytes:  # else a part may spell another text
             grown = takewhile(lambda size: size < stop, _growing())
             sizes = [*grown, stop]
         if self.task.search is not SearchMode.LAST:

@@ -22,7 +22,9 @@ MOST_BOXES = 200
 
 BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s*(?P<brace>\{)|(?![a-zA-Z])\s*(?=\S))")
 BARE_BOX = re.compile(r"-?(?:\\[a-zA-Z]+|[0-9][0-9.,]*[0-9]|[0-9a-zA-Z])")
-MATH_AFTER_ANSWER = re.compile(r"\banswer\b[^.$\n]{0,40}(?:\$|\\\()([^$\n]{1,200}?)(?:\$|\\\))")
+MATH_AFTER_ANSWER = re.compile(
+    r"\banswer\b(?:[^.$\n\\]|\\(?!\()){0,40}+(?:\$|\\\()((?:[^$\n\\]|\\(?![()])){1,200}+)(?:\$|\\\))"
+)
 
 UNICODE = str.maketrans(
     {"π": r"\pi ", "∞": r"\infty ", "−": "-", "–": "-", "≤": r"\leq ", "≥": r"\geq ", "∪": r"\cup ",
@@ -48,14 +50,17 @@ ALIASES = {
     r"\degree": r"^\circ", r"\dots": r"\ldots", r"\cdots": r"\ldots",
 }  # fmt: skip
 PRODUCTS = frozenset([r"\cdot", r"\times", "*"])
+# Cents stay: 5 cents are not 5 dollars, and dollars are dropped as their sign is.
 UNIT_WORD = (
     r"(?:units?|inch(?:es)?|in|feet|foot|ft|yards?|yds?|miles?|mi|mph|mm|cm|dm|km|kg|mg|lbs?|oz"
     r"|m(?:et(?:er|re)s?)?|(?:centi|milli|kilo)met(?:er|re)s?|(?:milli|kilo)?grams?|g|pounds?|ounces?"
-    r"|lit(?:er|re)s?|ml|gallons?|degrees?|deg|dollars?|cents?|percent|hours?|hrs?|h|minutes?|mins?"
+    r"|lit(?:er|re)s?|ml|gallons?|degrees?|deg|dollars?|percent|hours?|hrs?|h|minutes?|mins?"
     r"|seconds?|secs?|s|days?|weeks?|months?|years?|people|students?|ways?|times|points?|sides?|cubes?"
     r"|radians?|square|sq\.?|cubic|cu\.?|per|/|\.)"
 )
-UNITS = re.compile(rf"{UNIT_WORD}+(?:\^?[23])?")
+MOST_UNITS = 6
+"""Words that make up one unit; `mm` may be two, so a long row of them could be cut in many ways."""
+UNITS = re.compile(rf"{UNIT_WORD}{{1,{MOST_UNITS}}}(?:\^?[23])?")
 BARE_UNITS = re.compile(
     r"(?<=[0-9})])\s*(?:(?:square|cubic|sq\.?|cu\.?)\s+)?(?!(?:m|g|h|s|in)\b)(?!/|\.)"
     rf"(?:{UNIT_WORD}\s?){{1,4}}(?:\^\{{?[23]\}}?)?\.?\s*\Z"
@@ -72,7 +77,9 @@ WORD = re.compile(r"[A-Za-z]{3,}")
 SUM = re.compile(r"(?<=.)[+-]|\\pm|\\mp|,|=|<|>")
 ATOM = re.compile(r"[0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\\[a-zA-Z]+|\\sqrt\{[^{}]*\}")
 WHOLE = re.compile(r"[0-9]+")
-RATIO = re.compile(r"(-?)\(?(-?[0-9]+)/(?:([0-9]+)|\((-?[0-9]+)\))\)?")
+DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+RATIO = re.compile(r"(-?)(?P<open>\()?(-?[0-9]+)/(?:([0-9]+)|\((-?[0-9]+)\))(?(open)\))")
+LIST_COMMA = re.compile(r",(?:\s|~|\\ |\\q?quad(?![a-zA-Z]))+")
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,19 @@ def normal_answer(latex: str) -> str:
     """The normal form of an answer, the same for what is certainly equal."""
     if len(latex) > LONGEST:
         return normal_latex(latex)
+    return _number_list(latex) or _normal_answer(latex)
+
+
+def _number_list(latex: str) -> str:
+    """Numbers with a comma and a space between them; "" for all else. `1, 200` is not `1,200`."""
+    numbers = [_normal_answer(part) for part in LIST_COMMA.split(latex.strip(" $"))]
+    if len(numbers) < 2 or not all(map(DECIMAL.fullmatch, numbers)):
+        return ""
+    joined = ",".join(numbers)
+    return joined if written_number(joined) == joined else ", ".join(numbers)
+
+
+def _normal_answer(latex: str) -> str:
     text = TEXT_ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", latex).translate(UNICODE)
     text = LAST_LINE_BREAK.sub("", MATRIX.sub("pmatrix", CONTINUED.sub(r"\\frac", text)))
     text = BARE_UNITS.sub("", text.replace(r"\!", "").rstrip(" $.,"))
@@ -139,20 +159,21 @@ def _finished(text: str) -> str:
 
 
 def _without_names(text: str) -> str:
-    """`x=5` says 5; an equation of several terms stays one."""
+    """`x=5` says 5, `x=1,x=2` says 1,2; values of several names keep them."""
     parts = text.split(",") if text.count("=") > 1 else [text]
     named = [NAMED_VALUE.match(part) for part in parts]
-    if not all(named) or text.count("=") > len(parts):
+    names = {match[0] for match in named if match}
+    if not all(named) or len(names) > 1 or text.count("=") > len(parts):
         return text
     return ",".join(part[match.end() :] for part, match in zip(parts, named, strict=True) if match)
 
 
 def _normal_ratio(text: str, ratio: re.Match[str]) -> str:
     """A ratio of whole numbers in lowest terms, as a decimal where that ends."""
-    below = int(ratio[3] or ratio[4])
+    below = int(ratio[4] or ratio[5])
     if below == 0:
         return text
-    value = Fraction(int(ratio[2]), below) * (-1 if ratio[1] else 1)
+    value = Fraction(int(ratio[3]), below) * (-1 if ratio[1] else 1)
     places = next((n for n in range(MOST_DECIMALS) if 10**n % value.denominator == 0), None)
     if places is None:
         return f"{value.numerator}/{value.denominator}"

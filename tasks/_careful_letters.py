@@ -27,7 +27,8 @@ class Standing(IntEnum):
     DOUBTFUL = 1  # part of a name, asked about, supposed, or an item of the list of choices
     MENTIONED = 2
     LEADING = 3  # the text begins with it, or sets it apart
-    STATED = 4  # "the answer is C"
+    PRAISED = 4  # "C is plausible"; it may be said of several
+    STATED = 5  # "the answer is C", "C is correct"
 
 
 def _words(*words: str) -> str:
@@ -75,24 +76,36 @@ CONCLUDED = _compile(
     rf"{LINK}*\Z"
 )
 GOOD = _words(
-    "correct", "right", "best", "true", "accurate", "answers?", "appropriate", "plausible", "valid",
-    "logical", "sensible", "choice", "option", "one", "better", "well", "sense", "good", "solution",
-    "winner", "most",
+    "true", "accurate", "appropriate", "plausible", "valid", "logical", "sensible", "choice",
+    "option", "one", "well", "sense", "good", "most",
 )  # fmt: skip
-PRAISED = _compile(
+CHOSEN = _words(
+    "correct", "right", "best", "answers?", "solution", "winner", "better",
+    rf"(?:the|my|our)\s+(?:(?:most|only|single)\s+)?(?:{GOOD}\s+)?{GOOD}",
+)  # fmt: skip
+"""What can be said of one choice only."""
+SAID_OF_IT = (
     rf"{CLOSING}\s*(?:\([^()\n]{{0,40}}\)\s*)?(?:,\s*)?(?:it\s+)?"
     r"(?:is|are|seems?|looks?|appears?|would be|must be|has to be|should be|fits?|works?|makes"
     r"|being|sounds?)\s+(?:to be\s+)?(?:(?:the|clearly|definitely|likely|probably|obviously|indeed"
-    rf"|also|a|my|our|only|single|that|most|very)\s+)*{GOOD}\b"
+    r"|a|my|our|only|single|that|most|very)\s+)*?"
 )
+MORE_OF_A_WORD = r"\b(?![ -](?:known|out|about|in that|that|for a|candidate|distractor)\b)"
+"""`better known` and `right about` are no praise."""
+PRAISED = _compile(rf"{SAID_OF_IT}{GOOD}{MORE_OF_A_WORD}")
+CHOSEN_BEHIND = _compile(rf"{SAID_OF_IT}{CHOSEN}{MORE_OF_A_WORD}")
+CONCEDED = _compile(rf"\b(?:while|although|though|even if)\s+(?:(?:the|{NAMED})\s+)*[\"'‘“(\[*]*\Z")
+"""Before a letter: what is said of it will not be the last word."""
+BETWEEN = _compile(r"\b(?:between|among|amongst)\b[^.,;\n]{0,20}\Z")
+"""Before letters in a row: they are what is chosen from."""
 TICK = re.compile(r"[^\w\n]{0,4}[✓✔✅☑]")
 TICKED = _compile(TICK.pattern + r"|[\s\-–—:(]*\b(?:correct|right|yes)\b(?! answers?\b)")
 BAD = _words(
     "incorrect", "wrong", "false", "eliminated", "excluded", "ruled out", "rejected", "discarded",
     "dismissed", "impossible", "implausible", "unlikely", "invalid", "irrelevant", "untrue",
-    "inaccurate", "unrelated", r"nonsens\w*", "absurd", "unsupported", "misleading", "improbable",
-    r"distractors?", "mistaken", "inappropriate", "unreasonable", "out", "less", "too", "bad",
-    "illogical", "contradicted", "tempting", "refuted", "ineligible", "nonexistent",
+    "right out", "inaccurate", "unrelated", r"nonsens\w*", "absurd", "unsupported", "misleading",
+    "improbable", r"distractors?", "mistaken", "inappropriate", "unreasonable", "out", "less",
+    "too", "bad", "illogical", "contradicted", "tempting", "refuted", "ineligible", "nonexistent",
 )  # fmt: skip
 NO = _words(
     "not", "never", "cannot", r"\w+n[’']t", "does not", "do not", "did not", "fails?",
@@ -150,7 +163,7 @@ PRONOUN = re.compile(
 )
 LINE_START = re.compile(r"(?:^|\n)[\s\"'‘“`*_(\[\-•>#]*\Z")
 LINE_END = re.compile(r"[\s\"'’”`*_)\]}.:]*(?:$|\n)")
-TEXT_START = re.compile(rf"{OPENING}[\-•]?{OPENING}\Z")
+TEXT_START = re.compile(rf"{OPENING}(?:[\-•]{OPENING})?\Z")
 BOLD = (re.compile(r"\*\*[(\"'\s]*\Z"), re.compile(r"[)\"'.:\s]*\*\*"))
 DELIMITER = re.compile(r"[\"'’”`*_]*[.):][\"'’”`*_]*\s*")
 JOINED = _compile(
@@ -165,14 +178,14 @@ OPEN_CHOICE = _compile(r"\b(?:or|vs|versus)\b|/")
 
 
 def stated_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-    """The choice that a text settles on: the one it states last, else leads with, else mentions.
+    """The choice that a text settles on: stated last, else praised last, leading, or mentioned.
 
     Never settled: a statement may follow.
     """
     offered = LETTERS[: len(choices)] or LETTERS
     best, where = Standing.NOT_AN_ANSWER, -1
     for standing, at in _judged(text, offered, choices):
-        if standing > best or standing is best is Standing.STATED:
+        if standing > best or standing is best >= Standing.PRAISED:
             best, where = standing, at
     if best < Standing.MENTIONED:
         lower = _lower_case_answer(text, offered)
@@ -212,6 +225,8 @@ def _closed_as_a_group(text: str, group: list[int], before: str, behind: str) ->
     joints = [text[i + 1 : j] for i, j in pairwise(group)]
     if len(group) > 2 or any(map(OPEN_CHOICE.search, joints)) or RULED_OUT_BEHIND.match(behind):
         return True  # three or more are never one answer
+    if BETWEEN.search(before):
+        return True
     joined = JOINED.fullmatch(joints[-1])
     # Of two letters with a comma, the second may be the answer: "not A, B".
     is_row = before.rstrip().endswith(":") or (joined and joined["and"])
@@ -227,10 +242,13 @@ def _standing(text: str, at: int, choices: Sequence[str]) -> Standing:
         return Standing.NOT_AN_ANSWER
     if rest is None and AFFIRMED.match(behind):
         return Standing.STATED
-    if ASKED.match(behind) or SUPPOSED.search(before) or _is_part_of_a_name(before, behind):
+    is_open = ASKED.match(behind) or SUPPOSED.search(before) or CONCEDED.search(before)
+    if is_open or _is_part_of_a_name(before, behind):
         return Standing.DOUBTFUL
-    if _is_praised(behind, rest) or _is_stated(before, text_start=at < WINDOW):
+    if _is_stated(before, text_start=at < WINDOW):
         return Standing.STATED
+    if (praise := _praise(behind, rest)) is not None:
+        return praise
     if _is_list_item(letter, before, behind):
         return Standing.DOUBTFUL
     starts = at < WINDOW and TEXT_START.match(before)
@@ -265,13 +283,21 @@ def _is_ruled_out(before: str, rest: str) -> bool:
     return bool(RULED_OUT_BEFORE.search(before) or any(out.match(rest) for out in behind))
 
 
-def _is_praised(behind: str, rest: str | None) -> bool:
-    """Whether what follows calls it right: `C is correct`, `C. Rome (correct)`, `C: right`."""
+def _praise(behind: str, rest: str | None) -> Standing | None:
+    """What follows may call it right, `C is correct`, `C. Rome (correct)`, `C: right`, or good."""
+    said = behind if rest is None else rest
+    is_chosen = _is_ticked(behind, rest) or CHOSEN_BEHIND.match(said)
+    if not is_chosen and not PRAISED.match(said):
+        return None
+    return Standing.STATED if is_chosen else Standing.PRAISED
+
+
+def _is_ticked(behind: str, rest: str | None) -> bool:
     if rest is not None:
-        return bool(PRAISED.match(rest) or TICKED.match(rest))
+        return TICKED.match(rest) is not None
     delimiter = DELIMITER.match(behind)
     marked = TICKED.match(behind, delimiter.end()) if delimiter else TICK.match(behind)
-    return bool(PRAISED.match(behind) or marked)
+    return marked is not None
 
 
 def _is_stated(before: str, *, text_start: bool) -> bool:
@@ -298,7 +324,7 @@ def _is_list_item(letter: str, before: str, behind: str) -> bool:
     earlier, later = chr(ord(letter) - 1), chr(ord(letter) + 1)
     return bool(
         re.search(r"\n" + mark.format(later), behind)
-        or re.search(r"(?:^|\n)" + mark.format(earlier) + r"[^\n]*\n\s*[\W_]*\Z", before)
+        or re.search(r"(?:^|\n)" + mark.format(earlier) + r"[^\n]*\n[\W_]*\Z", before)
     )
 
 

@@ -18,15 +18,16 @@ FARTHEST = 10_000
 MOST_ZEROS = 300
 """The largest power of ten that is written out."""
 
+# What repeats never gives back (`++`), so no text makes these patterns try its parts in many ways.
 GROUP = r"(?:\{,\}|,?\\[!,;: ]\s?|[\u00a0\u2009\u202f])"
-TIMES = r"\s*(?:\\times|\\cdot|[×·*x⋅])\s*"
-POWER = r"10\s*(?:\^\s*\{{?\s*|\*\*\s*)(?P<{0}>[-−+]?[0-9]{{1,4}}(?![0-9]))\}}?"
+TIMES = r"\s*+(?:\\times|\\cdot|[×·*x⋅])\s*+"
+POWER = r"10\s*+(?:\^\s*+(?:\{{\s*+)?+|\*\*\s*+)(?P<{0}>[-−+]?[0-9]{{1,4}}(?![0-9]))\}}?"
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 SMALL_POWER = r"10(?P<{0}>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}})"
 NUMBER = re.compile(
     rf"(?P<sign>[{MINUS}]\s?)?(?P<currency>(?:\\?[$€£₹])\s?(?P<inner>[{MINUS}])?)?"
     rf"(?:(?P<power>{POWER.format('only')}|{SMALL_POWER.format('small')})"
-    rf"|(?P<digits>[$0-9.,]+(?:{GROUP}(?=[0-9]{{3}}(?![0-9]))[$0-9.,]+)*)"
+    rf"|(?P<digits>[$0-9.,]++(?:{GROUP}(?=[0-9]{{3}}(?![0-9]))[$0-9.,]++)*+)"
     rf"(?:[eE](?P<e>[-−+]?[0-9]{{1,4}})(?![0-9A-Za-z])"
     rf"|{TIMES}(?:{POWER.format('times')}|{SMALL_POWER.format('tiny')}))?)"
 )
@@ -43,8 +44,9 @@ BEFORE_A_SIGN = re.compile(
 GLUED = re.compile(r"(?:[^\W\d_]|[^\W\d][\^_]\{?|\}\^\{?)\Z")
 WIDEST_GAP = 12
 """How far before a minus it is looked for what it subtracts from."""
-FREE = re.compile(r"[A-Za-z=:()|\"“”;]\s*\Z")
-"""In front of a number: what neither belongs to it nor makes its minus a subtraction."""
+FREE = re.compile(r"(?:[A-Za-z=()|\"“”]|[^\\][:;])\s*\Z")
+r"""In front of a number: what neither belongs to it nor makes its minus a subtraction. A colon may
+be half of a space, `1\: 234`."""
 
 
 def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
@@ -69,7 +71,9 @@ def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | N
 
 def _is_settled(before: str, match: re.Match[str]) -> bool:
     """Whether what stands before a number could not make it another, whatever precedes that."""
-    is_whole = match["power"] is None and len(match["sign"] or "") < 2
+    sign = match["sign"] or ""
+    may_be_exponent = bool(sign) and before[-1:] in ("e", "E")  # the end of "1.5e-5"
+    is_whole = match["power"] is None and len(sign) < 2 and not may_be_exponent
     return is_whole and FREE.search(before) is not None
 
 

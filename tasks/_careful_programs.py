@@ -9,6 +9,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from c4.tasks._extract import BROKEN, TOP_LEVEL, normal_code, signature_end
 from c4.tasks._task import Candidate, Example
@@ -24,14 +25,24 @@ DEEPEST = 100
 
 # -- What a wrapping looks like ----------------------------------------------------------------
 
-TAG = re.compile(
-    r"\[/?(?:BEGIN|DONE|PYTHON|CODE|ANSWER|SOLUTION|INST)\]|</?(?:code|pre|python|answer|solution"
-    r"|program|tool_call|s)\b[^<>\n]{0,40}>|<\|[a-z_]{1,30}\|>|\\(?:begin|end)\{(?:code|verbatim"
-    r"|lstlisting|minted|python)\}(?:\[[^\]\n]{0,40}\]|\{python\})?|^[ \t]*\[END\][ \t]*$",
-    re.MULTILINE,
+# What repeats never gives back (`++`), so no text makes these patterns try its parts in many ways.
+TAG = (
+    r"(?<!return )(?<![=(,+])(?<![=(,+] )\[/?(?:BEGIN|DONE|PYTHON|CODE|ANSWER|SOLUTION|INST)\]"
+    r"|</?(?:code|pre|python|answer|solution|program|tool_call|s)\b[^<>\n]{0,40}>|<\|[a-z_]{1,30}\|>|\\(?:begin|end)\{(?:code|verbatim"
+    r"|lstlisting|minted|python)\}(?:\[[^\]\n]{0,40}\]|\{python\})?|^[ \t]*+\[END\][ \t]*+$"
 )
-FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}|^[ \t]*'{3}(?=python|py\b)", re.MULTILINE)
-LANGUAGE = re.compile(r"[ \t]*(?P<name>[\w+#.-]*)(?P<rest>[^\n]*)")
+STRING = (
+    r"""'{3}(?s:.)*?'{3}|"{3}(?s:.)*?"{3}|'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\""""
+    r"|\\(?!begin\{|end\{)."
+)
+NO_STRING = r"(?!)"
+WRAPPINGS = [
+    re.compile(rf"(?P<string>{string})|(?P<tag>{TAG})|\u00a0", re.MULTILINE)
+    for string in (STRING, NO_STRING)
+]
+"""What is taken off, strings kept; and what is where no function was found so."""
+FENCE = re.compile(r"`{3,}+|^[ \t]*+~{3,}+|^[ \t]*+'{3}(?=python|py\b)", re.MULTILINE)
+LANGUAGE = re.compile(r"[ \t]*+(?P<name>[\w+#.-]*+)")
 FOREIGN = re.compile(
     r"bash|sh|shell|zsh|console|terminal|text|txt|output|plaintext|json|yaml|toml|html|xml|sql|c"
     r"|cpp|c\+\+|java|javascript|js|typescript|ts|go|rust|ruby|markdown|md|diff|powershell|cmd"
@@ -40,17 +51,18 @@ PYTHON = re.compile(r"python[23]?|py3?|pycon|ipython|python-repl")
 PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:|\.\.\.:)(?: |$)")
 QUOTED = re.compile(r"^[ \t]*(?:>|\|)(?: |$)")
 NUMBERED = re.compile(r"^[ \t]*\d{1,3}(?:[.:|)]|[ \t])[ \t]?")
+IMPORTED = r"[\w.]++(?:[ \t]++as[ \t]++\w++)?+"
 STATEMENT = re.compile(
-    r"[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*[(\[]|class[ \t]+\w+[ \t]*[(:]"
-    r"|import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w. ]+)*[ \t]*(?:#.*|;.*)?$"
-    r"|from[ \t]+[\w.]+[ \t]+import[ \t]+[\w*(]|@\w[\w.]*(?:\(.*)?[ \t]*$"
-    r"|\w+(?:[ \t]*:[^=\n]+)?[ \t]*=[^=]"
-    r"|(?:if|for|while|try|with)\b.*:[ \t]*(?:#.*)?$|#)"
+    r"[ \t]*+(?:(?:async[ \t]++)?def[ \t]++\w++[ \t]*+[(\[]|class[ \t]++\w++[ \t]*+[(:]"
+    rf"|import[ \t]++{IMPORTED}(?:[ \t]*+,[ \t]*+{IMPORTED})*+[ \t]*+(?:$|[#;])"
+    r"|from[ \t]++[\w.]++[ \t]++import[ \t]++[\w*(]|@\w[\w.]*+(?:\(|[ \t]*+$)"
+    r"|\w++[ \t]*+(?::[^=\n]++)?+=[^=]"
+    r"|(?:if|for|while|try|with)\b.*:[ \t]*+(?:#|$)|#)"
 )
 BRACKET = re.compile(r"[()\[\]{}]")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 KEPT_FROM_OTHER_BLOCKS = (*DEFINITIONS, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
-BODY = re.compile(r"^[ \t]*(?:return|yield)\b", re.MULTILINE)
+BODY = re.compile(r"^[ \t]*+(?:return|yield)\b", re.MULTILINE)
 
 
 class Parser:
@@ -86,19 +98,50 @@ def _is_too_deep(source: str) -> bool:
 # -- The program of an answer ------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Program:
+    """Lines that are Python together."""
+
+    source: str
+    tree: ast.Module
+    is_cut_off: bool
+    """Whether it ends before a line that was indented: in the midst of a function."""
+
+
 def written_program(text: str, example: Example) -> str:
     """The program in an answer, ready to be run behind the example's preamble; "" if none."""
-    name, stub = wanted_name(example), stub_in(example)
-    parser = Parser()
-    text = TAG.sub("\n", text[:LONGEST].replace("\r\n", "\n").replace("\u00a0", " "))
+    name, stub, parser = wanted_name(example), stub_in(example), Parser()
+    text = text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n")
+    texts = list(dict.fromkeys(wrapping.sub(_unwrapped, text) for wrapping in WRAPPINGS))
+    for unwrapped in texts:
+        if program := _whole_function(unwrapped, name, parser):
+            return program
+    bodies = (_body_behind(stub, [*_blocks(text)[0], text], name, parser) for text in texts if stub)
+    anything = (program.source for text in texts for program in _programs(text, "", parser))
+    return next(filter(None, bodies), "") or next(anything, "")
+
+
+def _unwrapped(found: re.Match[str]) -> str:
+    """What takes the place of a wrapping; a string stays as it is."""
+    if found["string"]:
+        return found[0]
+    return "\n" if found["tag"] else " "  # else it is a space that does not break
+
+
+def _whole_function(text: str, name: str, parser: Parser) -> str:
+    """The last function of that name that is not cut off, with what it needs; else one that is."""
     fenced, outside = _blocks(text)
+    best: tuple[Program, list[str]] | None = None
     for block in dict.fromkeys((*_in_order(fenced, name), outside, text)):
-        for program in _programs(_bare(block, name), name, parser):
-            if _defines(program, name) and not _is_stub(program, name):
-                return _completed(program, name, fenced, block, parser)
-    if stub and (program := _body_behind(stub, [*fenced, text], name)):
-        return program
-    return next(_programs(text, "", parser), "")
+        programs = list(_programs(_bare(block, name), name, parser))
+        for program in programs:
+            is_better = best is None or not program.is_cut_off
+            if is_better and _defines(program.tree, name):
+                others = [other.source for other in programs if other is not program]
+                best = program, [*(other for other in fenced if other is not block), *others]
+            if best and not best[0].is_cut_off:
+                return _completed(*best, name, parser)
+    return _completed(*best, name, parser) if best else ""
 
 
 def wanted_name(example: Example) -> str:
@@ -128,7 +171,7 @@ def _blocks(text: str) -> tuple[list[str], str]:
         piece = text[at : fence.start()]
         head = LANGUAGE.match(text, fence.end())
         name = head["name"].lower() if head else ""
-        if opened and not (PYTHON.fullmatch(name) and not text[: fence.start()].endswith(" ")):
+        if opened and (not PYTHON.fullmatch(name) or text.endswith(" ", 0, fence.start())):
             if not FOREIGN.fullmatch(opened):
                 fenced.append(piece)
             at, opened = fence.end(), ""
@@ -144,15 +187,16 @@ def _blocks(text: str) -> tuple[list[str], str]:
 
 
 def _in_order(blocks: list[str], name: str) -> list[str]:
-    """Blocks that define the function first, the last of them before the others."""
+    """Blocks that define the function before the others, the last of them first."""
     pattern = _definition_of(name)
-    return sorted(blocks, key=lambda block: pattern.search(block) is None)
+    return sorted(blocks, key=lambda block: pattern.search(block) is not None)[::-1]
 
 
 def _definition_of(name: str) -> re.Pattern[str]:
-    word = re.escape(name) if name else r"\w+"
+    word = re.escape(name) if name else r"\w++"
     return re.compile(
-        rf"(?:\bdef[ \t]+{word}[ \t]*[(\[]|(?<![\w.]){word}(?:[ \t]*:[^=\n]{{1,60}})?[ \t]*=(?!=))"
+        rf"(?:\bdef[ \t]++{word}[ \t]*+[(\[]"
+        rf"|(?<![\w.]){word}[ \t]*+(?::[^=\n]{{1,60}}+)?+[ \t]*+=(?!=))"
     )
 
 
@@ -182,32 +226,33 @@ def _bare(block: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def _programs(block: str, name: str, parser: Parser) -> Iterator[str]:
-    """What is Python around the first definition of a function, and around the last."""
+def _programs(block: str, name: str, parser: Parser) -> Iterator[Program]:
+    """What is Python around the last definition of a function, and around the first."""
     lines = [line.rstrip() for line in block.split("\n")]
     heads = _heads(lines, name) or [i for i, line in enumerate(lines) if STATEMENT.match(line)][:1]
-    for head in dict.fromkeys([*heads[:1], *heads[-1:]]):
+    for head in dict.fromkeys([*heads[-1:], *heads[:1]]):
         if program := _program(lines, head, parser):
             yield program
 
 
-def _program(lines: list[str], head: int, parser: Parser) -> str:
+def _program(lines: list[str], head: int, parser: Parser) -> Program | None:
     """The lines around `head` that are Python together; an error says which line is not."""
     start, end = _first_statement(lines, 0, head), len(lines)
     while True:
         source = _dedented(lines[start:end])
         tree = parser.parse(source)
         if isinstance(tree, ast.Module):
-            return source if _holds_code(tree) else ""
+            is_cut_off = end < len(lines) and lines[end][:1].isspace()
+            return Program(source, tree, is_cut_off) if _holds_code(tree) else None
         error = start + tree - 1
         if tree <= 0:
-            return ""
+            return None
         if error <= head and start < head:
             start = _first_statement(lines, min(error, head - 1) + 1, head)
         elif min(error, end - 1) > head:
             end = min(error, end - 1)
         else:
-            return ""
+            return None
 
 
 def _first_statement(lines: list[str], start: int, head: int) -> int:
@@ -233,30 +278,20 @@ def _holds_code(tree: ast.Module) -> bool:
     return any(isinstance(node, (*DEFINITIONS, ast.Assign, ast.AnnAssign)) for node in tree.body)
 
 
-def _tree(program: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(program)
-
-
 def _definitions(tree: ast.Module, name: str) -> Iterator[ast.stmt]:
-    """The statements that give a name its meaning."""
+    """The statements that give a name its meaning as a function."""
     for node in ast.walk(tree):
         if isinstance(node, DEFINITIONS) and (not name or node.name == name):
             yield node
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
             targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if (not name and isinstance(node.value, ast.Lambda)) or name in targets:
                 yield node
 
 
-def _defines(program: str, name: str) -> bool:
-    return any(True for _ in _definitions(_tree(program), name))
-
-
-def _is_stub(program: str, name: str) -> bool:
-    """Whether the function is there only by its signature, with nothing it does."""
-    return all(_does_nothing(node) for node in _definitions(_tree(program), name))
+def _defines(tree: ast.Module, name: str) -> bool:
+    """Whether the function is there, and not only by its signature."""
+    return not all(map(_does_nothing, _definitions(tree, name)))
 
 
 def _does_nothing(node: ast.stmt) -> bool:
@@ -270,22 +305,35 @@ def _does_nothing(node: ast.stmt) -> bool:
     return all(is_empty)
 
 
-def _completed(program: str, name: str, blocks: Sequence[str], own: str, parser: Parser) -> str:
-    """A program with the imports and helpers of other blocks before it, demonstrations dropped."""
-    given = [_kept_of(block, parser) for block in blocks if block is not own]
-    tree = _tree(program)
-    lines = program.split("\n")
+def _completed(program: Program, others: Sequence[str], name: str, parser: Parser) -> str:
+    """A program with the imports and helpers of others before it, demonstrations dropped."""
+    given = [_kept_of(other, parser) for other in others]
+    tree = program.tree
     defined = max((node.lineno for node in _definitions(tree, name)), default=0)
-    for node in tree.body:
-        is_demonstration = isinstance(node, ast.Expr | ast.Assert) and node.lineno > defined
-        if is_demonstration and (_mentions(node, name) or _mentions(node, "print")):
-            lines[node.lineno - 1 : node.end_lineno] = [""] * (
-                (node.end_lineno or node.lineno) - node.lineno + 1
-            )
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Name | ast.Tuple):
-            lines[node.lineno - 1] = ""  # prose that happens to be Python
-    methods = _method_bridge(tree, name)
-    return "\n".join([*filter(None, given), "\n".join(lines).strip("\n"), *methods]) + "\n"
+    dropped = [node for node in tree.body if _is_idle(node, name, defined)]
+    own = _without(program.source, dropped).strip("\n")
+    return "\n".join([*filter(None, given), own, *_method_bridge(tree, name)]) + "\n"
+
+
+def _is_idle(node: ast.stmt, name: str, defined: int) -> bool:
+    """Whether it only shows what the function does, or is prose that happens to be Python."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name | ast.Tuple):
+        return True
+    is_shown = isinstance(node, ast.Expr | ast.Assert) and node.lineno > defined
+    return is_shown and (_mentions(node, name) or _mentions(node, "print"))
+
+
+def _without(source: str, statements: Sequence[ast.stmt]) -> str:
+    """A program without some of its statements; `pass` is left of one that shares its lines."""
+    lines = source.encode().split(b"\n")  # the parser counts bytes
+    for node in reversed(statements):
+        first, last = _first_line(node) - 1, (node.end_lineno or node.lineno) - 1
+        is_decorated = first < node.lineno - 1
+        before = b"" if is_decorated else lines[first][: node.col_offset]
+        behind = lines[last][node.end_col_offset :]
+        is_alone = not (before + behind).strip() and not lines[first - 1].endswith(b"\\")
+        lines[first : last + 1] = [before + (b"" if is_alone else b"pass") + behind]
+    return b"\n".join(lines).decode()
 
 
 def _kept_of(block: str, parser: Parser) -> str:
@@ -294,10 +342,12 @@ def _kept_of(block: str, parser: Parser) -> str:
     tree = parser.parse(source)
     if not isinstance(tree, ast.Module):
         return ""
-    lines = source.split("\n")
-    kept = [node for node in tree.body if isinstance(node, KEPT_FROM_OTHER_BLOCKS)]
-    kept = [node for node in kept if not _does_nothing(node) and not _calls(node)]
-    return "\n".join("\n".join(lines[_first_line(node) - 1 : node.end_lineno]) for node in kept)
+    return _without(source, [node for node in tree.body if not _is_kept(node)]).strip("\n")
+
+
+def _is_kept(node: ast.stmt) -> bool:
+    is_kind = isinstance(node, KEPT_FROM_OTHER_BLOCKS)
+    return is_kind and not _does_nothing(node) and not _calls(node)
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -333,9 +383,8 @@ def _owner(node: ast.ClassDef, method: ast.FunctionDef) -> str:
     return node.name if is_static else f"{node.name}()"
 
 
-def _body_behind(stub: str, blocks: Sequence[str], name: str) -> str:
+def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) -> str:
     """The prompt's own function, completed by the first block that is a body for it."""
-    parser = Parser()
     for block in blocks:
         if not BODY.search(block):
             continue
@@ -344,7 +393,7 @@ def _body_behind(stub: str, blocks: Sequence[str], name: str) -> str:
             program = stub + "\n".join(lines) + "\n"
             tree = parser.parse(program)
             if isinstance(tree, ast.Module):
-                if not _is_stub(program, name):
+                if _defines(tree, name):
                     return program
                 break
             error = tree - stub.count("\n") - 1
@@ -383,12 +432,12 @@ def _lost_indent(first: str, indents: list[int]) -> int:
 # -- What a gate watches -----------------------------------------------------------------------
 
 HEAD = re.compile(
-    r"^[ \t]*(?:`{3,}\w*[ \t]*|>>>[ \t]*|\[BEGIN\][ \t]*)?(?:(?:async[ \t]+)?def[ \t]"
-    r"|\w+[ \t]*=[ \t]*lambda\b)",
+    r"^[ \t]*+(?:`{3,}+\w{0,12}[ \t]*+|>>>[ \t]*+|\[BEGIN\][ \t]*+)?(?:(?:async[ \t]++)?def[ \t]"
+    r"|\w++[ \t]*+=[ \t]*+lambda\b)",
     re.MULTILINE,
 )
-GLUED_FENCE = re.compile(r"`{3,}[ \t]*$", re.MULTILINE)
-EMPTY_BODY = re.compile(r"[^\n]*:[ \t]*(?:\.\.\.|pass)?[ \t]*(?:#[^\n]*)?\s*(?:\.\.\.|pass)?\s*")
+GLUED_FENCE = re.compile(r"(?<!`)`{3,}+[ \t]*+$", re.MULTILINE)
+NOTHING = ("", "...", "pass")
 MOST_HEADS = 50
 
 
@@ -407,6 +456,15 @@ def written_function(text: str, choices: Sequence[str] = ()) -> Candidate | None
     return Candidate(found.value, found.start, found.end) if found else None
 
 
+def _has_body(text: str) -> bool:
+    """Whether a function does anything, from the end of its brackets on."""
+    line, _, rest = text.partition("\n")
+    code = line.partition("#")[0].rstrip()
+    for nothing in NOTHING:
+        code = code.removesuffix(nothing).rstrip()
+    return not code.endswith(":") or rest.strip() not in NOTHING
+
+
 def _function_at(text: str, head: re.Match[str]) -> tuple[Candidate | None, bool]:
     """The text through the function at `head`, and whether that does anything."""
     end, settled = len(text), False
@@ -414,7 +472,7 @@ def _function_at(text: str, head: re.Match[str]) -> tuple[Candidate | None, bool
     line_end = text.find("\n", signature)
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
         end, settled = after.start(), after[0] != BROKEN
-    has_body = not EMPTY_BODY.fullmatch(text, signature, end)
+    has_body = _has_body(text[signature:end])
     end = len(text[:end].rstrip())
     value = normal_code(GLUED_FENCE.sub("", text[:end]))
     return (Candidate(value, 0, end, settled) if value else None), has_body

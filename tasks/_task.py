@@ -186,6 +186,10 @@ class Task:
         """The extractor of a reading style."""
         return self.plain if style is ReadingStyle.PLAIN else self.extract
 
+    def settles_early(self, style: ReadingStyle) -> bool:
+        """Whether a part of a text can settle its answer; the careful letter needs all of it."""
+        return self.family is not Family.LETTERS or style is ReadingStyle.PLAIN
+
     def gold(self, example: Example, style: ReadingStyle) -> str:
         """The gold answer, in the normal form of a reading style."""
         normal = self.plain_normal if style is ReadingStyle.PLAIN else self.normal

@@ -64,6 +64,39 @@ def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept, end
 
 
 @pytest.mark.parametrize(
+    "number",
+    [
+        *("1.5e-5", "1.5E-5", "1.5e−5", "2e+3", "3e3", "1 e-7", "−7", "- 7", "-$7", "12–7", "x-7"),
+        *("1\\: 234", "1\\;234", "1\\, 234", "1{,}234", "3 x 10^5", "3 \\times 10^{-2}", "10^{ 4}"),
+    ],
+)
+def test_a_number_is_the_same_wherever_a_window_begins(number):
+    reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, 100, AnswerReading(), tail_frac=1)
+    for spaces in range(48):
+        text = f"is {number}" + " " * spaces + "in all ok"
+        ids = (TOKENIZER.encode(text).ids + [END] * 100)[:100]
+        ((_, answer),) = reader.read(np.array([ids], dtype=np.int32), [()])
+        assert answer == in_whole("gsm8k", ids, 0, Ending.CUT)[0]
+
+
+@pytest.mark.parametrize(("style", "reads"), [("careful", 1), ("plain", 2)])
+def test_what_only_the_whole_text_settles_is_read_once(style, reads, monkeypatch):
+    seen, extract = [], CandidateReader._extract
+
+    def counted(self, tokens, *rest):
+        seen.append(len(tokens))
+        return extract(self, tokens, *rest)
+
+    monkeypatch.setattr(CandidateReader, "_extract", counted)
+    ids = [TOKENIZER.token_to_id("x")] * 10 + [TOKENIZER.token_to_id(" C.")] * 5
+    ids += [TOKENIZER.token_to_id("\n")] * (LENGTH - len(ids))
+    reading = AnswerReading.parse(style, "cut")
+    reader = CandidateReader(TASKS["mmlu"], VOCABULARY, LENGTH, reading)
+    ((_, answer),) = reader.read(np.array([ids], dtype=np.int32), [("a", "b", "c")])
+    assert (answer, len(seen)) == ("C", reads)
+
+
+@pytest.mark.parametrize(
     ("task", "text", "settled"),
     [
         ("mmlu", "B. the dog", False),  # "is wrong; the answer is C" may follow
@@ -74,6 +107,9 @@ def test_windows_read_what_the_whole_text_says(task, ids, end, filler, kept, end
         ("gsm8k", "x 10^3", False),
         ("gsm8k", "12", False),  # "312" may be cut
         ("gsm8k", "-3", False),
+        ("gsm8k", "e-5", False),  # so may "1.5e-5"
+        ("gsm8k", "be -5", True),
+        ("gsm8k", ": 234", False),  # so may "1\\: 234"
         ("math", r"so \boxed{4}", True),
         ("math", "so 4", False),  # a box may come earlier
         ("humaneval", "def f():\n    return 1\nx", True),

@@ -4,7 +4,7 @@ import ast
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
@@ -13,7 +13,7 @@ from c4.tasks import _math_verify as math_verify_module
 from c4.tasks._careful_latex import last_box, normal_answer
 from c4.tasks._careful_letters import stated_letter
 from c4.tasks._careful_numbers import last_written_number, written_number
-from c4.tasks._careful_programs import MOST_PARSES, Parser, written_function, written_program
+from c4.tasks._careful_programs import written_function, written_program
 from c4.tasks._extract import first_letter
 from c4.tasks._grade import check_can_grade
 from c4.tasks.problems import problem
@@ -47,6 +47,20 @@ CITIES = ("Paris", "London", "Rome", "Berlin")
         ("c)", "C"),
         ("the answer is c.", "C"),
         ("Incorrect: A, C, D. Correct: B", "B"),
+        ("D is the correct answer. A is also plausible", "D"),
+        ("C is correct. Note that A is also a valid point but weaker", "C"),
+        ("The answer is B, since A is the better known but C is right out", "B"),
+        ("Between A and C, C", "C"),
+        ("Between A and C, I choose A", "A"),
+        ("The answer is B. A is the best known", "B"),
+        ("The answer is B. A is plausible, too.", "B"),
+        ("While A is right about the date, B.", "B"),
+        ("B is correct, although A is right in that it is large", "B"),
+        ("A is plausible but B is the most plausible", "B"),
+        ("B is the most plausible. A is plausible", "B"),
+        ("A is possible, but B is better.", "B"),
+        (r"\boxed{C}. A is valid as well", "C"),
+        ("A seems plausible", "A"),
     ],
 )
 def test_a_letter_is_the_choice_that_the_text_settles_on(text, letter):
@@ -124,6 +138,13 @@ def test_a_number_is_read_in_any_dress(text, value):
         (r"-\frac{\pi}{6}", r"-\pi/6"),
         (r"\frac{1+\sqrt5}{2}", r"(1+\sqrt{5})/2"),
         (r"x \in [-2,7]", "[-2,7]"),
+        ("x=1, x=2", "1,2"),
+        ("1, 2", "1,2"),
+        ("1,200, 5", "1200,5"),
+        ("(1, 200)", "(1,200)"),
+        ("1, 200", "1,~200"),
+        ("-(1/2)", "-0.5"),
+        (r"5\text{ square feet per hour}", "5"),
     ],
 )
 def test_what_is_certainly_equal_has_one_normal_form(one, other):
@@ -143,6 +164,15 @@ def test_what_is_certainly_equal_has_one_normal_form(one, other):
         ("5m", "5"),
         ("1,2", "12"),
         ("40_9", "409"),
+        ("x=1,y=2", "y=1,x=2"),
+        ("1, 200", "1200"),
+        ("1, 200", "1,200"),
+        ("-1, 200, 300", "-1200300"),
+        (r"5\text{ cents}", r"5\text{ dollars}"),
+        ("5 cents", r"\$5"),
+        ("(1/2", "1/2"),
+        ("1/2)", "1/2"),
+        ("-(1/2", "-1/2"),
     ],
 )
 def test_what_may_differ_keeps_its_form(one, other):
@@ -197,6 +227,81 @@ def test_the_program_is_found_in_every_wrapping(text):
     assert written_function(text) is not None
 
 
+def function_in(text):
+    """The function `f` of the program that is found in a text, ready to be called."""
+    names: dict = {}
+    exec(compile(written_program(text, ASKED), "<reference>", "exec"), names)
+    return names["f"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "'<s>' + x + '</s>'",
+        "'<code>' + x",
+        "x + '[DONE]'",
+        '"\u00a0" + x',
+        r"'\'<pre>\'' + x",
+        "'''\n<code>\n''' + x",
+        "''.join([PYTHON])",
+    ],
+)
+def test_strings_keep_what_looks_like_a_wrapping(written):
+    found = function_in(f"PYTHON = 'py'\ndef f(x):\n    return {written}")
+    assert found("a") == eval(written, {"x": "a", "PYTHON": "py"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<code>def f(x):\u00a0return 'x'</code> as asked",
+        "Here's <code>def f(x):\u00a0return 'x'</code>",
+        "def f(x):\n\u00a0\u00a0return 'x'</s>",
+        "\\begin{verbatim}\ndef f(x):\n  return 'x'\n\\end{verbatim}",
+        "def f(x):\r    return 'x'\r[DONE]",
+    ],
+)
+def test_wrappings_outside_of_strings_are_taken_off(text):
+    assert function_in(text)(1) == "x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x):\n    return x\n(1,\n 2)",
+        "N = 1; N\ndef f(x):\n    return x * N",
+        "def f(x):\n    return x * K\nK = 1; print(f(1 / 0))",
+        "def f(x):\n    return x * K\né = 'é'; print(f(1 / 0)); K = 1; é",
+        "def f(x):\n    return x * K\nK = 1; \\\nprint(f(1 / 0))",
+        "def f(x):\n    return x\nassert (f(1)\n    == 2); y = 1  # so",
+        "```\nK = 1; print(f(0))\n```\n```\ndef f(x):\n    return x * K\n```",
+        "```\n@known\n@g(1)\ndef f(x): ...\n```\n```\ndef f(x):\n    return x\n```",
+    ],
+)
+def test_a_demonstration_is_cut_out_and_nothing_else(text):
+    assert function_in(text)(7) == 7
+
+
+WRONG, RIGHT = "def f(x):\n    return 'wrong'", "def f(x):\n    return 'right'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```\n{WRONG}\n```\nThat is wrong. Corrected:\n```\n{RIGHT}\n```",
+        f"```\n{WRONG}\n```\nThat is wrong. Corrected:\n```\n{RIGHT}",
+        f"{WRONG}\n\nThat is wrong (see it. Corrected:\n\n{RIGHT}\n\nDone, isn't it?",
+        f"```\n{WRONG}\n\n{RIGHT}\n```",
+        f"```\n{WRONG}\n```\n```\n{RIGHT}\n```\nIts signature:\n```\ndef f(x): ...\n```",
+        f"```\n{RIGHT}\n```\nOnce more:\n```\ndef f(x):\n    y = 1\n    if (",  # cut off
+        f"{RIGHT}\n\nOnce more (it's short:\n\ndef f(x):\n    y = 1\n    if (",
+        f"{RIGHT}\n\nFor three (it's easy:\n\nf = 3",
+    ],
+)
+def test_of_two_versions_the_last_that_is_complete_counts(text):
+    assert function_in(text)(1) == "right"
+
+
 def test_what_is_no_program_gives_none():
     assert written_program("no code here", ASKED) == ""
     assert written_function("no code here") is None
@@ -207,20 +312,68 @@ def test_a_signature_is_not_what_a_gate_watches():
     assert written_function(text).value.endswith("return 0")
 
 
-@given(st.lists(st.sampled_from(["@a\n", "def f(\n", "(", "x = 1\n", "    y\n", "```\n", "'"])))
-def test_an_answer_is_parsed_a_few_times_only(pieces):
-    parses = []
-    real = ast.parse
+def parsed_lengths(text):
+    """How long each source is that the parser is given for an answer."""
+    lengths, parse = [], ast.parse
+
+    def counted(source):
+        lengths.append(len(source))
+        return parse(source)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            Parser, "parse", lambda self, source: (parses.append(1), _parse(self, source))[1]
-        )
-        written_program("".join(pieces) * 3, ASKED)
-    assert ast.parse is real
-    assert len(parses) <= 3 * MOST_PARSES + 9
+        patch.setattr(ast, "parse", counted)
+        written_program(text, ASKED)
+    return lengths
 
 
-_parse = Parser.parse
+PARTS = [
+    "@a\n",
+    "def f(\n",
+    "def f(x):\n    y = 1\n",
+    "return x\n",
+    "(",
+    "x = 1\n",
+    "    y\n",
+    "```\n",
+]
+PARTS += ["'", "f = lambda x: x\n", "It's so.\n", "<code>", "'</s>'\n"]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(PARTS)), st.sampled_from([1, 3, 500]))
+def test_an_answer_is_parsed_as_often_as_the_docs_say(pieces, times):
+    lengths = parsed_lengths("".join(pieces)[:60] * times)
+    assert len(lengths) <= 14
+    assert sum(lengths) <= 150_000
+
+
+def test_the_number_of_parses_is_reached():
+    text = "def f(x):\n    y = 1\n" + "It's so.\nreturn x\n" * 40
+    blocks = "".join(f"```\n{text}{i}\n```\n" for i in range(20))
+    assert len(parsed_lengths(blocks)) == 14
+
+
+HARD_RUNS = [
+    *(("import a", ",  b "), ("import a, b", " "), ("x: ", " "), ("if x", ": "), ("def f", " ")),
+    *(("def f():", " "), ("def f():\n  `", "`"), ("def f():\n", "` "), ("```", "a"), ("", "```x")),
+    *(("'", "\\'"), ("", "'" * 4 + "\n"), ("```a", " "), ("[END]", " "), ("@a", "."), ("", "<s")),
+    *(("10^", " "), ("1", ",\\!234"), ("1", "\\;234"), ("1", " "), ("1", "{,}234"), ("10", "\t")),
+    *(("\\boxed{5\\text{", "m"), ("\\boxed", " "), ("", "answer\\("), ("answer $", "\\(")),
+    *(("A", " "), ("A\n", "\n"), ("The answer", " is"), ("not", " "), ("a", ")"), ("", "A ")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prefix", "run"), HARD_RUNS)
+def test_no_text_is_read_in_very_many_ways(prefix, run):
+    """A pattern that tries a text's parts in many ways would need minutes or years for these."""
+    text = prefix + run * (100_000 // len(run)) + "!"
+    for name in ("mmlu", "gsm8k", "math", "humaneval"):
+        TASKS[name].extractor(ReadingStyle.CAREFUL)(text, CITIES)
+    for whole in (text, text[:590] + "!}"):  # formulas are taken apart up to a length
+        assert isinstance(written_number(whole), str)
+        assert isinstance(normal_answer(whole.removeprefix("\\boxed{")), str)
+    written_program(text, ASKED)
+
 
 HARD = [
     "\\boxed{",
