@@ -3,10 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli errors figures models record replay tasks
+ROOMS := analysis cli decode errors figures gates models record replay store tasks
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo docs-figures test lint types unit benchmarks clean
+.PHONY: demo docs-figures test lint types unit coverage oldest benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
@@ -24,12 +24,23 @@ lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# mypy sees the rooms under their installed names.
+# mypy sees the rooms under their installed names; `training` is not installed and comes from here.
 types: $(VENV)/.tools $(VENV)/.installed
-	cd $(VENV) && bin/mypy --config-file ../pyproject.toml $(ROOMS:%=-p c4.%)
+	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml $(ROOMS:%=-p c4.%) -p training
 
 unit: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+# Lines and branches that the tests reach; outside `make test`, because it makes them slower.
+coverage: $(VENV)/.tools $(VENV)/.installed
+	$(BIN)/python -m pytest --cov=c4 --cov-branch --cov-report=term-missing:skip-covered
+
+# The oldest versions that pyproject.toml allows (torch apart, whose old builds are gone).
+oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --requirement requirements-oldest.txt
+	.venv-oldest/bin/pip install --quiet --no-deps .
+	.venv-oldest/bin/python -m pytest
 
 benchmarks: $(VENV)/.installed
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
@@ -51,4 +62,4 @@ $(VENV)/.installed: $(VENV)/.ready $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info demo-out docs-out
+	rm -rf $(VENV) .venv-oldest build *.egg-info demo-out docs-out

@@ -4,7 +4,6 @@ from c4.analysis._blocks import BLOCKS, TIME_SHARES, block_usage, time_shares
 from c4.analysis._calibrations import CALIBRATIONS, calibration_table, find_calibrations
 from c4.analysis._cohorts import COHORTS, cohort_table, held_out, pool_note
 from c4.analysis._evaluation import TaskEvaluation, evaluate_run
-from c4.analysis._evidence import COMPARED_GATES, Evidence
 from c4.analysis._exits import (
     GATE_SIGNALS,
     PHASES,
@@ -12,6 +11,7 @@ from c4.analysis._exits import (
     phase_summary,
     phase_table,
 )
+from c4.analysis._library import COMPARED_GATES, Library
 from c4.analysis._names import (
     FAMILY_LABELS,
     METHOD_LABELS,
@@ -56,7 +56,7 @@ __all__ = [
     "TOLERANCE",
     "TRACE",
     "Column",
-    "Evidence",
+    "Library",
     "ReportTable",
     "TableFormat",
     "TaskEvaluation",

@@ -41,18 +41,18 @@ def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
     spent = outcomes.select(
         "cohort",
         "method",
-        "block_passes",
-        per_block=pl.col("budget") * pl.col("block") / pl.col("length"),
+        "block_steps",
+        per_block=pl.col("budget") * pl.col("block_length") / pl.col("length"),
     )
     spent = (
-        _explode(spent, "block_passes")
+        _explode(spent, "block_steps")
         .group_by("cohort", "method", "block")
         .agg(
-            passes=pl.col("block_passes").mean(),
-            share=(pl.col("block_passes") / pl.col("per_block")).mean(),
+            passes=pl.col("block_steps").mean(),
+            share=(pl.col("block_steps") / pl.col("per_block")).mean(),
         )
     )
-    joined = totals.drop("block").join(spent, on=["cohort", "method"])
+    joined = totals.join(spent, on=["cohort", "method"])
     return in_order(joined.select(pl.col(n).cast(k) for n, k in BLOCKS.items()), "block")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError
-from c4.record import Run
-from c4.replay import Pools
-from c4.replay._calibrate import read_shares
+from c4.replay.calibration import is_calibration, read_shares
+from c4.replay.pools import Pools
+from c4.store.runs import Run
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +35,6 @@ CALIBRATIONS = pl.Schema(
 )
 FROZEN = {"gate", "parameters", "pool", "table"}
 """What is read of a calibration file."""
-HEAD = 1000
-"""Characters of a file in which its gate is named, if a calibration wrote it."""
 
 
 def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFrame:
@@ -58,13 +55,7 @@ def read_pools(paths: Iterable[Path]) -> Pools:
 
 def _is_calibration(path: Path) -> bool:
     """Whether a file is a calibration; one that begins as one but cannot be read is said so."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            head = file.read(HEAD)
-    except (OSError, ValueError):
-        return False
-    # The gate stands first, so a large file of another kind need not be read to its end.
-    if not re.match(r'\s*\{\s*"gate"', head):
+    if not is_calibration(path):
         return False
     try:
         _read(path)
@@ -104,7 +95,7 @@ def _row(path: Path, frozen: dict[str, Any], runs: Sequence[Run]) -> dict[str, A
         wanted = set(cohort["trajectories"])
         rows = [row for row in run.rows() if row.trajectory in wanted] if run else []
         whole &= len(rows) == len(wanted)
-        passes += sum(row.forward_passes for row in rows)
+        passes += sum(row.steps for row in rows)
         seconds += sum(row.wall_seconds for row in rows)
     parameters = frozen["parameters"]
     identities = [cohort["identity"] for cohort in pool]

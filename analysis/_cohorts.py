@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from c4.analysis._names import family_of, in_order, spell_shape
-from c4.record import LiveRun, Run, conditions
-from c4.replay import SET_ASIDE, Pools
+from c4.replay.pools import SET_ASIDE, Pools
+from c4.store.labels import conditions, is_plain
+from c4.store.runs import Run
 from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, TASKS, get_task
 
 COHORTS = pl.Schema(
@@ -25,8 +26,8 @@ COHORTS = pl.Schema(
         "cohort": pl.String(),
         "source": pl.String(),  # of the examples: embedded, hub or file
         "length": pl.Int32(),
-        "steps": pl.Int32(),
-        "block": pl.Int32(),
+        "budget": pl.Int32(),
+        "block_length": pl.Int32(),
         "methods": pl.Int64(),  # that it has results of, settings of users' own aside
         "examples": pl.Int64(),  # outside the calibration pool
         "pooled": pl.Int64(),  # inside it
@@ -36,7 +37,7 @@ COHORTS = pl.Schema(
         "main": pl.Boolean(),  # the one of its model and task that is shown
     }
 )
-SHAPE = ("length", "steps", "block")
+SHAPE = ("length", "budget", "block_length")
 
 
 def cohort_key(identity: Mapping[str, Any]) -> str:
@@ -45,7 +46,7 @@ def cohort_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(shared.encode()).hexdigest()[:12]
 
 
-def cohort_columns(run: Run | LiveRun, pools: Pools) -> dict[str, pl.Expr]:
+def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
     """What every row of a run says about where it belongs. Needs a column `trajectory`."""
     identity = run.manifest.identity
     return {
@@ -63,31 +64,19 @@ def held_out(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(~(pl.col("pool") & others))
 
 
-def is_plain(method: str) -> bool:
-    """Whether a label is a method as it is, and no variant such as `c4,H=2`."""
-    return "," not in method
-
-
 def cohort_table(
-    runs: Sequence[Run],
-    live: Sequence[LiveRun],
-    gates: Sequence[str] = (),
-    pools: Pools = SET_ASIDE,
+    runs: Sequence[Run], gates: Sequence[str] = (), pools: Pools = SET_ASIDE
 ) -> pl.DataFrame:
     """Every cohort on disk. See `COHORTS`.
 
     Args:
-        gates: what the recordings are replayed under.
-        pools: which examples calibration may have seen.
+        gates: what the recordings of full decodes are replayed under.
     """
     members: dict[str, list[_Member]] = {}
     for run in runs:
-        member = _Member(run, {"baseline", *gates}, set(run.indices))
+        methods = {run.method, *(gates if run.is_baseline and run.has_cells else ())}
+        member = _Member(run, methods, set(run.indices))
         members.setdefault(cohort_key(run.manifest.identity), []).append(member)
-    for result in live:
-        numbers = set(result.table()["trajectory"].to_pylist())
-        member = _Member(result, {result.method}, numbers)
-        members.setdefault(cohort_key(result.manifest.identity), []).append(member)
     rows = [_row(cohort, found, pools) for cohort, found in members.items()]
     frame = pl.DataFrame(rows, schema=COHORTS)
     return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame))), "cohort")
@@ -96,7 +85,7 @@ def cohort_table(
 class _Member(NamedTuple):
     """A folder of a cohort: what it has results of."""
 
-    run: Run | LiveRun
+    run: Run
     methods: set[str]
     indices: set[int]
 
@@ -144,22 +133,21 @@ def _own_shape(task: str) -> tuple[int, ...]:
     return tuple(getattr(get_task(task).shape, name) for name in SHAPE)
 
 
-def _setup(run: Run | LiveRun) -> dict[str, Any]:
+def _setup(run: Run) -> dict[str, Any]:
     """What `c4 run` must be given to decode in the same cohort."""
     identity = run.manifest.identity
     source = identity["source"]
     if source not in (EMBEDDED_SOURCE, HUB_SOURCE):  # a file: its name is known, not its place
         source = identity["origin"].partition(":")[2].rpartition("@")[0]
-    levels = 3 if isinstance(run, LiveRun) else 1  # live runs lie below `live` and their method
     return {
         "model": run.model.replace("--", "/"),
         "task": run.task,
         "source": source,
         "seed": identity["seed"],
         "gen-length": identity["shape"]["length"],
-        "steps": identity["shape"]["steps"],
-        "block-length": identity["shape"]["block"],
-        "out": run.folder.parents[levels],
+        "steps": identity["shape"]["budget"],
+        "block-length": identity["shape"]["block_length"],
+        "out": run.folder.parents[2],
     }
 
 

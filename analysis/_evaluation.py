@@ -8,8 +8,8 @@ import polars as pl
 from scipy import stats
 
 from c4.analysis._stabilization import settled_by, stabilization
-from c4.record import Run
-from c4.replay import load_signals
+from c4.gates.run_signals import load_signals
+from c4.store.runs import Run
 from c4.tasks import get_task
 
 

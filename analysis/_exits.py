@@ -10,17 +10,11 @@ import polars as pl
 from c4.analysis._cohorts import cohort_columns, held_out
 from c4.analysis._stabilization import settled_step
 from c4.errors import ConfigError
-from c4.record import Run
-from c4.replay import (
-    SET_ASIDE,
-    CandidateReader,
-    Gate,
-    Pools,
-    RunSignals,
-    ask,
-    exit_step,
-    load_signals,
-)
+from c4.gates.candidates import CandidateReader
+from c4.gates.kinds import Gate, ask, exit_step
+from c4.gates.run_signals import RunSignals, load_signals
+from c4.replay.pools import SET_ASIDE, Pools
+from c4.store.runs import Run
 from c4.tasks import get_task
 
 PHASES = pl.Schema(
@@ -87,7 +81,7 @@ def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDA
 
 
 def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
-    budget = run.shape.steps
+    budget = run.shape.budget
     frame = pl.DataFrame(
         {
             "trajectory": part.trajectory,
@@ -167,7 +161,7 @@ def gate_signals(
             frames.append(_labelled(labels, frame, signal, "trigger", gate))
         frame = _at_moments(course, numbers, settled)
         frames.append(_labelled(labels, frame, signal, "settled"))
-    progress = pl.col("progress") / runs[0].shape.steps
+    progress = pl.col("progress") / runs[0].shape.budget
     return pl.concat(frames).with_columns(progress)
 
 

@@ -60,11 +60,6 @@ def model_label(model: str) -> str:
     return model.rpartition("--")[2]
 
 
-def method_name(label: str) -> str:
-    """The method that a label is of: `c4,H=2` is of `c4`."""
-    return label.partition(",")[0]
-
-
 def name_column() -> pl.Expr:
     """The same of the column `method`."""
     return pl.col("method").str.split(",").list.first()
@@ -80,7 +75,7 @@ def method_label(method: str) -> str:
 
 def spell_shape(shape: Mapping[str, Any]) -> str:
     """Length, steps and block in the paper's letters."""
-    return f"L={shape['length']} T={shape['steps']} B={shape['block']}"
+    return f"L={shape['length']} T={shape['budget']} B={shape['block_length']}"
 
 
 def family_of(task: str) -> str:

@@ -36,14 +36,14 @@ def unlike_paper(cohort: Mapping[str, Any], *, any_shape: bool = False) -> str |
     """Why the paper's numbers are not of the same thing as a cohort's; None where they are.
 
     Args:
-        cohort: model, task, source, length, steps and block.
+        cohort: model, task, source, length, budget and block_length.
         any_shape: the table has several shapes of a task, each with as many steps as positions.
     """
     if published_model(cohort["model"]) is None:
         return "no model of the paper's"
     if cohort["source"] == EMBEDDED_SOURCE:
         return "problems that c4 generates"
-    theirs = {"steps": cohort["length"]} if any_shape else asdict(get_task(cohort["task"]).shape)
+    theirs = {"budget": cohort["length"]} if any_shape else asdict(get_task(cohort["task"]).shape)
     if any(cohort[name] != value for name, value in theirs.items()):
         return f"another shape, {spell_shape(cohort)}"
     return None

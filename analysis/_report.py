@@ -9,13 +9,12 @@ from typing import Any
 import polars as pl
 
 from c4.analysis._cohorts import cohort_key, cohort_notes, pool_note
-from c4.analysis._evidence import Evidence
 from c4.analysis._exits import phase_summary
+from c4.analysis._library import Library
 from c4.analysis._names import (
     METHOD_LABELS,
     in_order,
     method_label,
-    method_name,
     name_column,
     task_label,
 )
@@ -25,7 +24,7 @@ from c4.analysis._render import Column, ReportTable, without_unpublished
 from c4.analysis._stabilization import stabilization_summary
 from c4.analysis._sweeps import SHOWN_IN, WINO_GRID, scaling_table, wino_table
 from c4.errors import unknown_name
-from c4.record import LiveRun, Run, reading_words
+from c4.store.labels import method_name, reading_words
 from c4.tasks import AnswerReading
 
 MAIN_METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
@@ -48,7 +47,7 @@ READING_OPTIONS = ("reading", "ending")
 """What a label says about its gate's reading is an option of its own, no `--set`."""
 
 
-def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> list[ReportTable]:
+def make_report(names: Sequence[str], library: Library, *, paper: bool) -> list[ReportTable]:
     """Tables by the names of their reports; `all` is every one. Empty tables say what is missing.
 
     Args:
@@ -58,8 +57,8 @@ def make_report(names: Sequence[str], evidence: Evidence, *, paper: bool) -> lis
         if name not in REPORTS and name != "all":
             raise unknown_name("report", name, [*REPORTS, "all"])
     wanted = [make for name, make in REPORTS.items() if name in names or "all" in names]
-    tables = [without_unpublished(table) for make in wanted for table in make(evidence, paper)]
-    options = reading_options(evidence.reading)
+    tables = [without_unpublished(table) for make in wanted for table in make(library, paper)]
+    options = reading_options(library.reading)
     if not options:
         return tables
     return [replace(table, caption=f"{table.caption} (read under{options})") for table in tables]
@@ -71,44 +70,44 @@ def reading_options(reading: AnswerReading) -> str:
     return "".join(f" --{word.replace('=', ' ')}" for word in words)
 
 
-def _main(evidence: Evidence, paper: bool) -> list[ReportTable]:
+def _main(library: Library, paper: bool) -> list[ReportTable]:
     caption = "Accuracy, steps and speed of every method"
-    return [_methods_table("main", caption, evidence, MAIN_METHODS, paper, ladder=False)]
+    return [_methods_table("main", caption, library, MAIN_METHODS, paper, ladder=False)]
 
 
-def _ablation(evidence: Evidence, paper: bool) -> list[ReportTable]:
+def _ablation(library: Library, paper: bool) -> list[ReportTable]:
     caption = "Component ladder: each rung adds one thing"
-    return [_methods_table("ablation", caption, evidence, LADDER, paper, ladder=True)]
+    return [_methods_table("ablation", caption, library, LADDER, paper, ladder=True)]
 
 
 def _methods_table(
     name: str,
     caption: str,
-    evidence: Evidence,
+    library: Library,
     methods: Sequence[str],
     paper: bool,
     *,
     ladder: bool,
 ) -> ReportTable:
-    totals = evidence.main_totals
+    totals = library.main_totals
     if ladder:
         totals = totals.filter(name_column().is_in(methods))
     else:  # what else was run is shown too, rungs of the ladder are not
         rungs = set(LADDER) - set(methods) - {"cvee"}
         totals = totals.filter(~name_column().is_in(rungs))
-    rows = _with_speed(_with_expected(_percent(totals), methods), evidence.bench)
+    rows = _with_speed(_with_expected(_percent(totals), methods), library.bench)
     columns = [*NAMES, Column("n", "n"), *NUMBERS, *TIMED, Column("how", "how")]
-    caption = _with_pool(caption, evidence)
+    caption = _with_pool(caption, library)
     if paper:
-        rows, caption = _with_paper(rows, caption, name, ["task", "method"], evidence)
+        rows, caption = _with_paper(rows, caption, name, ["task", "method"], library)
         columns += _paper_columns(NUMBERS)
-    missing = _missing_methods(rows, evidence)
+    missing = _missing_methods(rows, library)
     return ReportTable(name, caption, columns, _labelled(rows), missing, "accuracy")
 
 
-def _with_pool(caption: str, evidence: Evidence, *, every: bool = False) -> str:
+def _with_pool(caption: str, library: Library, *, every: bool = False) -> str:
     """A caption that says what part the calibration pool plays in the cohorts of a table."""
-    note = pool_note(evidence.cohorts if every else evidence.cohorts.filter("main"))
+    note = pool_note(library.cohorts if every else library.cohorts.filter("main"))
     return f"{caption} ({note})" if note else caption
 
 
@@ -117,12 +116,12 @@ def _with_paper(
     caption: str,
     table: str,
     keys: list[str],
-    evidence: Evidence,
+    library: Library,
     *,
     any_shape: bool = False,
 ) -> tuple[pl.DataFrame, str]:
     """Rows with the published numbers beside those of the same thing, and why not beside all."""
-    shown = evidence.cohorts.join(rows, on="cohort", how="semi")
+    shown = library.cohorts.join(rows, on="cohort", how="semi")
     models, reasons = {}, []
     for cohort in shown.iter_rows(named=True):
         why = unlike_paper(cohort, any_shape=any_shape)
@@ -173,13 +172,13 @@ def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(labels)
 
 
-def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
+def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
     """What stands as a dash, and what to type for it."""
     if rows.is_empty():
-        return [f"everything: nothing is recorded below {evidence.root} {RECORD}"]
-    notes = [*cohort_notes(evidence.cohorts), *_sweep_notes(evidence), *_uneven(rows)]
-    reading = reading_options(evidence.reading)
-    for cohort in evidence.cohorts.filter("main").iter_rows(named=True):
+        return [f"everything: nothing is recorded below {library.root} {RECORD}"]
+    notes = [*cohort_notes(library.cohorts), *_sweep_notes(library), *_uneven(rows)]
+    reading = reading_options(library.reading)
+    for cohort in library.cohorts.filter("main").iter_rows(named=True):
         group = rows.filter(pl.col("cohort") == cohort["cohort"])
         where, again = f"{cohort['task']} on {cohort['model']}", cohort["again"]
         absent = group.filter(pl.col("steps").is_null())["method"].to_list()
@@ -190,7 +189,7 @@ def _missing_methods(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
         untimed = present.filter(pl.col("tps").is_null())["method"].to_list()
         notes += [f"{where}: timings of {note}" for note in _timing_notes(untimed, again, reading)]
         if present["accuracy"].null_count():
-            notes += [f"{where}: grades ({command})" for command in _grading(evidence, cohort)]
+            notes += [f"{where}: grades ({command})" for command in _grading(library, cohort)]
     return notes
 
 
@@ -224,10 +223,10 @@ def _options(labels: Sequence[str]) -> str:
     return shlex.join(words)
 
 
-def _sweep_notes(evidence: Evidence) -> list[str]:
+def _sweep_notes(library: Library) -> list[str]:
     """The points of sweeps, which are left to a figure or a table of their own."""
     notes = []
-    for (model, task), rows in evidence.swept.group_by("model", "task", maintain_order=True):
+    for (model, task), rows in library.swept.group_by("model", "task", maintain_order=True):
         for name, command in SHOWN_IN.items():
             labels = [label for label in rows["method"] if method_name(label) == name]
             if labels:
@@ -238,13 +237,12 @@ def _sweep_notes(evidence: Evidence) -> list[str]:
     return notes
 
 
-def _grading(evidence: Evidence, cohort: dict[str, Any]) -> list[str]:
+def _grading(library: Library, cohort: dict[str, Any]) -> list[str]:
     """The commands that grade what is ungraded in a cohort."""
-    runs: list[Run | LiveRun] = [*evidence.runs, *evidence.live]
-    reading = reading_options(evidence.reading)
+    reading = reading_options(library.reading)
     return [
         f"c4 grade {shlex.quote(str(run.folder))}{reading}"
-        for run in runs
+        for run in library.runs
         if cohort_key(run.manifest.identity) == cohort["cohort"]
         and any(row.never_graded for row in run.rows())
     ]
@@ -261,8 +259,8 @@ def _uneven(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = paired_table(evidence.main_outcomes).with_columns(pl.col("identical") * 100)
+def _paired(library: Library, paper: bool) -> list[ReportTable]:
+    rows = paired_table(library.main_outcomes).with_columns(pl.col("identical") * 100)
     columns = [
         *NAMES,
         Column("n", "n"),
@@ -278,9 +276,9 @@ def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
         "Each method against full decoding, example by example: b only the baseline is right, c "
         "only the method; McNemar's exact test; paired bootstrap interval"
     )
-    caption = _with_pool(caption, evidence)
+    caption = _with_pool(caption, library)
     if paper:
-        rows, caption = _with_paper(rows, caption, "paired", ["task", "method"], evidence)
+        rows, caption = _with_paper(rows, caption, "paired", ["task", "method"], library)
         columns += [
             Column("paper_b", "paper: b", 0),
             Column("paper_c", "paper: c", 0),
@@ -288,13 +286,13 @@ def _paired(evidence: Evidence, paper: bool) -> list[ReportTable]:
             Column("paper_difference", "paper: Δ", 1, signed=True),
             Column("paper_identical", "paper: identical %", 1),
         ]
-    missing = [*cohort_notes(evidence.cohorts), *_sweep_notes(evidence)]
+    missing = [*cohort_notes(library.cohorts), *_sweep_notes(library)]
     missing += [] if rows.height else [f"a method beside the baseline {RECORD}"]
     return [ReportTable("paired", caption, columns, _labelled(rows), missing, "difference")]
 
 
-def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = stabilization_summary(evidence.settling)
+def _stabilization(library: Library, paper: bool) -> list[ReportTable]:
+    rows = stabilization_summary(library.settling)
     columns = [
         *NAMES[:2],
         Column("n", "n"),
@@ -305,18 +303,18 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("appeared", "first shown", 2),
         Column("never", "never settle"),
     ]
-    missing = cohort_notes(evidence.cohorts)
+    missing = cohort_notes(library.cohorts)
     missing += [] if rows.height else [f"recordings {RECORD}"]
     caption = _with_pool(
         "Progress by which a share p of the answers has settled for good, and by which it was "
         "first shown",
-        evidence,
+        library,
     )
     if paper:
-        rows, caption = _with_paper(rows, caption, "stabilization", ["task", "share"], evidence)
+        rows, caption = _with_paper(rows, caption, "stabilization", ["task", "share"], library)
         columns.append(Column("paper_s_p", "paper: s_p", 2))
     first = ReportTable("stabilization", caption, columns, _labelled(rows), missing)
-    phases = phase_summary(evidence.phases).rename({"gate": "method"})
+    phases = phase_summary(library.phases).rename({"gate": "method"})
     phases = in_order(phases).with_columns(pl.col("fired", "premature") * 100)
     columns = [
         *NAMES,
@@ -327,19 +325,19 @@ def _stabilization(evidence: Evidence, paper: bool) -> list[ReportTable]:
         Column("premature", "premature %", 1),
         Column("early_by", "early by", 2),
     ]
-    caption = _with_pool("Where gates stop against where answers settle, in progress", evidence)
+    caption = _with_pool("Where gates stop against where answers settle, in progress", library)
     return [first, ReportTable("phases", caption, columns, _labelled(phases), missing)]
 
 
-def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = _with_speed(_percent(scaling_table(evidence.totals)), evidence.bench)
-    letters = {"length": "L", "budget": "T", "block": "B", "blocks": "N"}
+def _scaling(library: Library, paper: bool) -> list[ReportTable]:
+    rows = _with_speed(_percent(scaling_table(library.totals)), library.bench)
+    letters = {"length": "L", "budget": "T", "block_length": "B", "blocks": "N"}
     shape = [Column(key, letter) for key, letter in letters.items()]
     columns = [*NAMES[:2], *shape, NAMES[2], Column("n", "n"), *NUMBERS, *TIMED]
-    caption = _with_pool("Methods under every shape", evidence, every=True)
+    caption = _with_pool("Methods under every shape", library, every=True)
     if paper:
-        keys = ["task", "length", "block", "method"]
-        rows, caption = _with_paper(rows, caption, "scaling", keys, evidence, any_shape=True)
+        keys = ["task", "length", "block_length", "method"]
+        rows, caption = _with_paper(rows, caption, "scaling", keys, library, any_shape=True)
         columns += _paper_columns(NUMBERS)
     missing = (
         []
@@ -354,11 +352,11 @@ def _scaling(evidence: Evidence, paper: bool) -> list[ReportTable]:
             "C4 + DualCache (c4 run --method c4 --method fast-dllm --task gsm8k --set cache=dual)"
         )
     scaling = ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
-    return [scaling, _wino(evidence, paper)]
+    return [scaling, _wino(library, paper)]
 
 
-def _wino(evidence: Evidence, paper: bool) -> ReportTable:
-    rows = wino_table(evidence.wino_totals)
+def _wino(library: Library, paper: bool) -> ReportTable:
+    rows = wino_table(library.wino_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
     keys = [f"{kind}_{what}" for kind in names for what in ("accuracy", "steps")]
     rows = rows.with_columns(pl.col([key for key in keys if key.endswith("accuracy")]) * 100)
@@ -371,30 +369,30 @@ def _wino(evidence: Evidence, paper: bool) -> ReportTable:
         f"CVEE on WINO's sampler; its {len(WINO_GRID)} settings are replayed where WINO's steps "
         "are recorded"
     )
-    caption = _with_pool(caption, evidence)
+    caption = _with_pool(caption, library)
     if paper:
-        rows, caption = _with_paper(rows, caption, "wino_cvee", ["task"], evidence)
+        rows, caption = _with_paper(rows, caption, "wino_cvee", ["task"], library)
         columns += _paper_columns(numbers)
-    missing = _missing_sweeps(rows, evidence)
+    missing = _missing_sweeps(rows, library)
     return ReportTable("wino-cvee", caption, columns, _labelled(rows), missing)
 
 
-def _missing_sweeps(rows: pl.DataFrame, evidence: Evidence) -> list[str]:
+def _missing_sweeps(rows: pl.DataFrame, library: Library) -> list[str]:
     """What to record so that CVEE is tried on WINO; a run without its steps must be run again."""
-    ran = evidence.main_totals.filter(pl.col("method") == "wino")
+    ran = library.main_totals.filter(pl.col("method") == "wino")
     if ran.is_empty():
-        return ["WINO with its steps (c4 run --task gsm8k --method wino --record)"]
+        return ["WINO with its steps (c4 run --task gsm8k --method wino --cells)"]
     unswept = ran.join(rows.filter(pl.col("settings") > 1), on="cohort", how="anti")
-    cohorts = evidence.cohorts.join(unswept, on="cohort", how="semi")
+    cohorts = library.cohorts.join(unswept, on="cohort", how="semi")
     return [
-        f"{row['task']} on {row['model']}: settings of CVEE on WINO (c4 run --method wino --record "
+        f"{row['task']} on {row['model']}: settings of CVEE on WINO (c4 run --method wino --cells "
         f"--fresh {row['again']} {row['span']})"
         for row in cohorts.iter_rows(named=True)
     ]
 
 
-def _calibration(evidence: Evidence, paper: bool) -> list[ReportTable]:
-    rows = evidence.calibrations
+def _calibration(library: Library, paper: bool) -> list[ReportTable]:
+    rows = library.calibrations
     columns = [
         Column("model", "model"),
         Column("gate", "gate"),
@@ -418,7 +416,7 @@ def _calibration(evidence: Evidence, paper: bool) -> list[ReportTable]:
     return [ReportTable("calibration", caption, columns, rows, missing)]
 
 
-REPORTS: dict[str, Callable[[Evidence, bool], list[ReportTable]]] = {
+REPORTS: dict[str, Callable[[Library, bool], list[ReportTable]]] = {
     "main": _main,
     "ablation": _ablation,
     "paired": _paired,

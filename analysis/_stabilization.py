@@ -9,8 +9,12 @@ import polars as pl
 from c4.analysis._bootstrap import Floats, bootstrap_interval
 from c4.analysis._cohorts import cohort_columns
 from c4.analysis._names import in_order
-from c4.record import IntArray, Run
-from c4.replay import NONE, SET_ASIDE, Pools, Signals, load_signals, stabilization_step
+from c4.gates.kinds import stabilization_step
+from c4.gates.run_signals import load_signals
+from c4.gates.signals import NONE, Signals
+from c4.replay.pools import SET_ASIDE, Pools
+from c4.store.arrays import IntArray
+from c4.store.runs import Run
 
 SETTLING = pl.Schema(
     {
@@ -35,8 +39,8 @@ def stabilization(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
         shown = pl.Series(first_appearance_step(part.signals))
         frame = pl.DataFrame({"trajectory": part.trajectory}).with_columns(
             **cohort_columns(run, pools),
-            stabilization=settled / run.shape.steps,
-            first_appearance=pl.when(settled.is_not_null()).then(shown / run.shape.steps),
+            stabilization=settled / run.shape.budget,
+            first_appearance=pl.when(settled.is_not_null()).then(shown / run.shape.budget),
         )
         rows.append(frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items()))
     return pl.concat(rows)

@@ -6,9 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._names import in_order, method_name
+from c4.analysis._names import in_order
 from c4.analysis._paired import past_tolerance
-from c4.replay import Gate, Grid, MethodChoice, make_gate, resolve_methods
+from c4.gates.kinds import Gate
+from c4.gates.registry import make_gate
+from c4.record.choices import MethodChoice, resolve_methods
+from c4.replay.grids import Grid
+from c4.store.labels import method_name
 from c4.tasks import get_task
 
 H_SWEEP = pl.Schema(
@@ -70,10 +74,12 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
 
     Columns: those of the totals, and blocks.
     """
-    frame = totals.with_columns(blocks=pl.col("length") // pl.col("block"))
-    shapes = pl.struct("length", "budget", "block").n_unique().over("model", "task")
+    frame = totals.with_columns(blocks=pl.col("length") // pl.col("block_length"))
+    shapes = pl.struct("length", "budget", "block_length").n_unique().over("model", "task")
     cached = pl.col("method").str.contains(",cache=").any().over("model", "task")
-    return in_order(frame.filter((shapes > 1) | cached), before=["length", "budget", "block"])
+    return in_order(
+        frame.filter((shapes > 1) | cached), before=["length", "budget", "block_length"]
+    )
 
 
 def wino_gates(task: str) -> dict[str, Gate]:

@@ -9,18 +9,14 @@ import polars as pl
 
 from c4.analysis._exits import gate_exits
 from c4.errors import RunError, SandboxError
-from c4.record import Run, TokenArray, Trajectory
-from c4.replay import (
-    CVEE,
-    NONE,
-    Gate,
-    ReplayGrader,
-    RunSignals,
-    filled_predictions,
-    load_signals,
-    make_gate,
-    stabilization_step,
-)
+from c4.gates.candidates import filled_predictions
+from c4.gates.kinds import CVEE, Gate, stabilization_step
+from c4.gates.registry import make_gate
+from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.signals import NONE
+from c4.replay.grader import ReplayGrader
+from c4.store.arrays import TokenArray
+from c4.store.runs import Run, Trajectory
 from c4.tasks import get_task
 
 TRACE = pl.Schema(
@@ -135,7 +131,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame
         {
             "step": s.step[i, :steps],
             "budget": s.budget[i, :steps],
-            "block": found.trajectory.cells.masked.argmax(axis=-1) // run.shape.block,
+            "block": found.trajectory.cells.masked.argmax(axis=-1) // run.shape.block_length,
             "candidate": [None if c == NONE else values[c] for c in candidate.tolist()],
             "final": (candidate == answer) & (answer != NONE),
             "settled": s.step[i, :steps] >= settled_at,

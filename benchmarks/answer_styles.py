@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from c4.tasks import TASKS, Example, Family, ReadingStyle, Task, grade, load_samples
+from c4.tasks import TASKS, AnswerReading, Example, Family, ReadingStyle, Task, grade, load_samples
 from c4.tasks._grade import answer_program
-from c4.tasks._sandbox import Verdict, run_program
+from c4.tasks._sandbox import RunEnd, run_program
 
 SHIPPED = Path(__file__).parents[1] / "tests" / "data" / "rows"
 RELEASE_LETTER = re.compile(r"\b([A-M])\b")
@@ -332,13 +332,13 @@ def wrong_answer(task: Task, example: Example) -> str:
 @cache
 def passes(preamble: str, program: str, tests: str) -> bool:
     """Whether a program passes; many dresses hold the same one."""
-    return run_program(preamble, program, tests).verdict is Verdict.PASSED
+    return run_program(preamble, program, tests).verdict is RunEnd.PASSED
 
 
 def is_graded_right(task: Task, example: Example, text: str, style: ReadingStyle) -> bool:
     """As `grade` says, each program run once."""
     if task.family is not Family.CODE:
-        return grade(task, example, text, style=style).correct
+        return bool(grade(task, example, text, AnswerReading(style)).correct)
     program = answer_program(task, example, text, style)
     return program is not None and passes(example.preamble, program, example.tests)
 

@@ -26,6 +26,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from c4.decode.commits import Predictor
+from c4.decode.loop import Decoded, decode
+from c4.decode.rules.schedule import Schedule, ScheduledState
 from c4.models import (
     Denoiser,
     LoadedModel,
@@ -37,18 +40,10 @@ from c4.models import (
 from c4.models._architectures import architecture_of
 from c4.models._checkpoint import weight_files
 from c4.models._load import build_model
-from c4.record import (
-    METHODS,
-    BoolArray,
-    Decoded,
-    IntArray,
-    Predictor,
-    Schedule,
-    Vocabulary,
-    decode,
-)
-from c4.record._commit import ScheduledCommits
-from c4.replay import MethodChoice, resolve_methods
+from c4.record.choices import MethodChoice, resolve_methods
+from c4.record.methods import METHODS
+from c4.store.arrays import BoolArray, IntArray
+from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Ending, ReadingStyle, Shape, get_task
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -100,7 +95,7 @@ def full_block_passes(line: Line, decoded: Decoded) -> int:
     """
     if line["settings"].get("cache") != "prefix" or "dream" in line["author"]:
         return 0
-    return int((decoded.block_passes == 1).sum())
+    return int((decoded.block_steps == 1).sum())
 
 
 def read_lines(folder: Path) -> Iterator[Line]:
@@ -129,11 +124,11 @@ def dream() -> Denoiser:
 class TopK(Schedule):
     """The schedule, ranked by a float32 softmax whose ties `torch.topk` breaks."""
 
-    def start(self) -> "TopKCommits":
-        return TopKCommits()
+    def start(self) -> "TopKState":
+        return TopKState()
 
 
-class TopKCommits(ScheduledCommits):
+class TopKState(ScheduledState):
     """Holds the confidences of the step, at all positions of the sequence."""
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
@@ -153,7 +148,7 @@ class TopKCommits(ScheduledCommits):
 
 def reproduce(line: Line, *, ties: bool = False) -> Decoded:
     """The decode of a line, by c4; with the authors' ties if asked for."""
-    shape = Shape(length=line["length"], steps=line["steps"], block=line["block"])
+    shape = Shape(length=line["length"], budget=line["steps"], block_length=line["block"])
     prompt = np.array(line["prompt_ids"], dtype=np.int64)
     task = get_task(line.get("task", "gsm8k"))  # which matters to gates alone
     (method,) = resolve_methods(

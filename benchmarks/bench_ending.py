@@ -17,29 +17,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from c4.gates.kinds import CVEE, ask, exit_step
+from c4.gates.registry import make_gate
+from c4.gates.run_signals import load_signals, stack_signals
 from c4.models import EMBEDDED, LoadedModel
-from c4.record import (
-    Plan,
-    RecordConfig,
-    Run,
-    load_planned,
-    open_live,
-    open_run,
-    plan_recording,
-    start_recording,
-)
-from c4.replay import (
-    CVEE,
-    MethodChoice,
-    ReplayGrader,
-    ask,
-    exit_step,
-    load_signals,
-    make_gate,
-    plan_methods,
-    replay,
-    stack_signals,
-)
+from c4.record.choices import MethodChoice, plan_methods
+from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
+from c4.record.recorder import start_recording
+from c4.replay.decisions import replay
+from c4.replay.grader import ReplayGrader
+from c4.store.runs import Run, open_run
 from c4.tasks import TASKS, AnswerReading, Ending, get_task
 
 TOLERANCE = 2.0
@@ -74,7 +61,7 @@ def main() -> None:
     measured: list[Measured] = []
     equal: list[str] = []
     for task in arguments.task or list(TASKS):
-        config = RecordConfig(
+        config = RunConfig(
             task=task, n=arguments.n, out=arguments.out, unsafe_code=arguments.unsafe_code
         )
         plan = plan_recording(config)
@@ -96,7 +83,7 @@ def parse() -> argparse.Namespace:
 
 
 def measure(
-    config: RecordConfig, plan: Plan, model: LoadedModel, reading: AnswerReading
+    config: RunConfig, plan: Plan, model: LoadedModel, reading: AnswerReading
 ) -> Iterator[Measured]:
     """CVEE and C4 under one reading."""
     wanted = {sample.index for sample in plan.sample_set.samples}
@@ -124,7 +111,7 @@ def replayed(run: Run, wanted: set[int], unsafe_code: bool) -> Measured:
 
 def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
     """C4 live, beside the recorded full decode."""
-    live = open_live(plan.folder, run.reading)
+    live = open_run(plan.folder, run.reading)
     full = {row.trajectory: ReplayGrader(run, unsafe_code).own(row) for row in run.rows()}
     rows = [row for row in live.rows() if row.trajectory in wanted]
     grades = [ReplayGrader(live, unsafe_code).own(row) for row in rows]
@@ -137,7 +124,7 @@ def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
         accuracy=mean([bool(own[1]) for own, _ in pairs]),
         full_accuracy=mean([bool(base[1]) for _, base in pairs]),
         identical=mean([own[0] == base[0] for own, base in pairs]),
-        steps=mean([row.forward_passes for row in rows]),
+        steps=mean([row.steps for row in rows]),
     )
 
 

@@ -17,10 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from c4.decode.loop import decode
 from c4.models import LoadedModel, Reading, load_model
-from c4.record import RecordConfig, decode, open_run, plan_recording, start_recording
-from c4.record._cells import SIGNALS, WRITE_OPTIONS, Cells, cells_to_table, encode_table
-from c4.record._decode import RESOLUTION, fixed_point
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.store.cells import SIGNALS, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.parts import encode_table
+from c4.store.runs import open_run
+from c4.store.views import RESOLUTION, fixed_point
 
 TASKS = ("mmlu", "math", "humaneval")
 BYTES_LIMIT = 5.0
@@ -52,7 +56,7 @@ class RawRecorder:
 
 def raw_cells(task: str, model_name: str, n: int) -> Iterator[Cells]:
     plan = plan_recording(
-        RecordConfig(task=task, model=model_name, source="embedded", n=n, graded=False)
+        RunConfig(task=task, model=model_name, source="embedded", n=n, graded=False)
     )
     model = load_model(plan.checkpoint)
     for sample in plan.sample_set.samples:
@@ -99,7 +103,7 @@ ENCODINGS = {
 def print_encodings(trajectories: list[Cells]) -> None:
     for order, table in tables(trajectories).items():
         for name, options in ENCODINGS.items():
-            size = len(encode_table(table, **options)) / table.num_rows
+            size = len(encode_table(table, "", **options)) / table.num_rows
             print(f"  {order:26} {name:42} {size:6.2f} bytes/cell")
     table = tables(trajectories)["fixed point, by position"]
     for rows in (2**10, 2**13, 2**16, 2**18):
@@ -137,7 +141,7 @@ def main() -> None:
         print(f"{task}, {options.n} trajectories")
         print_encodings(list(raw_cells(task, options.model, options.n)))
         with tempfile.TemporaryDirectory() as scratch:
-            config = RecordConfig(
+            config = RunConfig(
                 task=task, model=options.model, source="embedded", n=options.n, out=Path(scratch)
             )
             plan = plan_recording(config)

@@ -17,25 +17,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from c4.decode.loop import decode
 from c4.models import Denoiser, LoadedModel, Reading
-from c4.record import (
-    METHODS,
-    Bench,
-    IntArray,
-    LiveMethod,
-    LiveSummary,
-    Plan,
-    RecordConfig,
-    TimingProtocol,
-    Vocabulary,
-    decode,
-    load_planned,
-    read_timings,
-    start_recording,
-    summarise_live,
-    write_bench,
-)
-from c4.replay import MethodChoice, choose_live, plan_methods
+from c4.record.bench import Bench, TimingProtocol
+from c4.record.choices import MethodChoice, choose_methods, plan_methods
+from c4.record.methods import METHODS, ResolvedMethod
+from c4.record.plan import Plan, RunConfig, load_planned
+from c4.record.recorder import start_recording
+from c4.store.arrays import IntArray
+from c4.store.summary import RunSummary, summarise
+from c4.store.timings import read_timings, write_timings
+from c4.store.vocabulary import Vocabulary
 from c4.tasks import TASKS
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "methods.md"
@@ -70,12 +62,12 @@ class Options:
         """Whether nothing is left out."""
         return set(self.tasks) == set(TASKS) and set(self.methods) == set(METHODS)
 
-    def config(self, task: str, **changes: Any) -> RecordConfig:
+    def config(self, task: str, **changes: Any) -> RunConfig:
         asked = {"n": self.n, "source": "embedded"} | changes
-        return RecordConfig(task=task, model=self.model, out=self.out, **asked)
+        return RunConfig(task=task, model=self.model, out=self.out, **asked)
 
 
-def measure(options: Options) -> tuple[list[LiveSummary], Timings]:
+def measure(options: Options) -> tuple[list[RunSummary], Timings]:
     """What every method does on every task, and how long it takes."""
     model: LoadedModel | None = None
     summaries = []
@@ -88,7 +80,7 @@ def measure(options: Options) -> tuple[list[LiveSummary], Timings]:
             with start_recording(plan, model) as recording:
                 decoded = sum(1 for _ in recording)
             wanted = {sample.index for sample in plan.sample_set.samples}
-            summaries.append(summarise_live(plan.folder, wanted))
+            summaries.append(summarise(plan.folder, wanted))
             seconds = time.perf_counter() - started
             print(f"{task} {plan.folder.name}: {decoded} decoded in {seconds:.0f} s", flush=True)
         timings |= {(task, row["method"]): row for row in time_task(options, task, model)}
@@ -98,14 +90,15 @@ def measure(options: Options) -> tuple[list[LiveSummary], Timings]:
 def time_task(options: Options, task: str, model: LoadedModel) -> list[dict[str, Any]]:
     """The timing protocol, unless the disk has it for these methods and weights already."""
     config = options.config(task, n=options.timing.examples, skip=FIRST_TIMED, graded=False)
-    plan, methods = choose_live(config, options.choice)
+    plan, methods = choose_methods(config, options.choice)
     bench = Bench(plan, methods, model, options.timing)
     if known := known_timings(options, bench):
         return known
     for _ in bench:
         pass
     table = bench.table()
-    print(f"{task}: timed, {write_bench(plan, table)}", flush=True)
+    written = write_timings(options.out, plan.checkpoint.name, task, table)
+    print(f"{task}: timed, {written}", flush=True)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
@@ -128,6 +121,7 @@ class TimedReads:
     def __init__(self, denoiser: Denoiser) -> None:
         self.denoiser = denoiser
         self.mask_id, self.shift, self.logits = denoiser.mask_id, denoiser.shift, denoiser.logits
+        self.interpret = denoiser.interpret
         self.seconds = 0.0
 
     def read(self, ids: IntArray, start: int) -> Reading:
@@ -140,14 +134,14 @@ class TimedReads:
 def loop_cost(options: Options, task: str) -> float:
     """A c4 decode over the forward passes it makes, both gates on."""
     config = options.config(task, n=options.timing.n, graded=False)
-    plan, (method,) = choose_live(config, MethodChoice(["c4"]))
+    plan, (method,) = choose_methods(config, MethodChoice(["c4"]))
     model = load_planned(plan)
     whole_decodes(plan, method, model)  # warm-up
     whole, passes = whole_decodes(plan, method, model)
     return whole / passes
 
 
-def whole_decodes(plan: Plan, method: LiveMethod, model: LoadedModel) -> tuple[float, float]:
+def whole_decodes(plan: Plan, method: ResolvedMethod, model: LoadedModel) -> tuple[float, float]:
     """Seconds of the decodes, and of the forward passes in them."""
     vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
     reads = TimedReads(model.denoiser)
@@ -162,7 +156,7 @@ def whole_decodes(plan: Plan, method: LiveMethod, model: LoadedModel) -> tuple[f
     return whole, reads.seconds
 
 
-def render(summaries: Sequence[LiveSummary], timings: Timings) -> str:
+def render(summaries: Sequence[RunSummary], timings: Timings) -> str:
     """The table as Markdown; an accuracy more than the tolerance below the baseline stands out."""
     lines = [
         "| task | method | accuracy | against baseline | steps | saving | exits | TPS | speedup |",
@@ -188,7 +182,7 @@ def render(summaries: Sequence[LiveSummary], timings: Timings) -> str:
     return "\n".join(lines)
 
 
-def promises(summaries: Sequence[LiveSummary], timings: Timings) -> str:
+def promises(summaries: Sequence[RunSummary], timings: Timings) -> str:
     """What c4 saves, loses and gains on each task, as Markdown; what misses its aim stands out."""
     lines = [
         f"| task | saving (aim {SAVING_AIM:.0%}) | points lost (limit {TOLERANCE}) "

@@ -16,16 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from c4.decode.loop import decode
 from c4.models import LoadedModel
-from c4.record import (
-    Plan,
-    RecordConfig,
-    Recording,
-    decode,
-    open_run,
-    plan_recording,
-    start_recording,
-)
+from c4.record.plan import Plan, RunConfig, plan_recording
+from c4.record.recorder import Recording, start_recording
+from c4.store.runs import open_run
 
 TASKS = ("mmlu", "math", "humaneval")
 OVERHEAD_LIMIT = 1.05
@@ -57,7 +52,7 @@ def overhead(task: str, model_name: str, n: int, passes: int) -> float:
     ratios = []
     with tempfile.TemporaryDirectory(dir=".") as scratch:
         for turn in range(passes + 1):
-            config = RecordConfig(
+            config = RunConfig(
                 task=task,
                 model=model_name,
                 source="embedded",
@@ -89,9 +84,7 @@ def peak_megabytes(model: str, n: int) -> tuple[float, float]:
 
 def child(job: str, scratch: str, model: str, n: int) -> None:
     """One measured job in a process of its own."""
-    config = RecordConfig(
-        task="mmlu", model=model, source="embedded", n=n, skip=0, out=Path(scratch)
-    )
+    config = RunConfig(task="mmlu", model=model, source="embedded", n=n, skip=0, out=Path(scratch))
     plan = plan_recording(config)
     if job == "record":
         with start_recording(plan) as recording:

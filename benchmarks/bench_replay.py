@@ -27,36 +27,23 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from c4.models import Denoiser, LoadedModel, Reading
-from c4.record import (
-    Choices,
-    IntArray,
-    RecordConfig,
-    Run,
-    StepView,
-    TokenArray,
-    load_planned,
-    open_run,
-    plan_recording,
-    start_recording,
-)
-from c4.replay import (
-    CVEE,
-    NONE,
+from c4.gates.candidates import (
+    FIRST_POSITIONS,
     CandidateReader,
-    LiveSignals,
-    RunSignals,
-    SignalReading,
-    Signals,
+    LocatedCandidate,
     filled_predictions,
-    grid_exits,
-    load_signals,
-    make_grid,
-    read_signals,
-    stack_signals,
 )
-from c4.replay._candidates import FIRST_POSITIONS, Found
-from c4.tasks import TASKS, Ending
+from c4.gates.kinds import CVEE
+from c4.gates.run_signals import RunSignals, load_signals, stack_signals
+from c4.gates.signals import NONE, LiveSignals, SignalReading, Signals, read_signals
+from c4.models import Denoiser, LoadedModel, Reading
+from c4.record.plan import RunConfig, load_planned, plan_recording
+from c4.record.recorder import start_recording
+from c4.replay.grids import grid_exits, make_grid
+from c4.store.arrays import IntArray, TokenArray
+from c4.store.runs import Run, open_run
+from c4.store.views import StepView
+from c4.tasks import TASKS, Choices, Ending
 
 POOL = ("mmlu", "gsm8k", "math")
 GRID = {"tau": "0.5:0.99:0.01", "gamma": "0,1,2,4", "p_min": "1,2,3,5,8"}
@@ -88,7 +75,7 @@ class Noise(Denoiser):
 def record(root: Path, task: str, model: str, n: int, *, noise: bool = False) -> Run:
     """A recording of a model, or of noise in its shape."""
     plan = plan_recording(
-        RecordConfig(task=task, model=model, source="embedded", n=n, skip=0, out=root, graded=False)
+        RunConfig(task=task, model=model, source="embedded", n=n, skip=0, out=root, graded=False)
     )
     loaded = load_planned(plan)
     if noise:
@@ -194,17 +181,19 @@ class ForgetfulReader(CandidateReader):
 
     def read(
         self, rows: TokenArray, choices: Sequence[Choices]
-    ) -> list[tuple[Found | None, str | None]]:
+    ) -> list[tuple[LocatedCandidate | None, str | None]]:
         pairs = zip(rows, choices, strict=True)
         return [self.read_whole(row.tolist(), offered) for row, offered in pairs]
 
-    def read_whole(self, row: list[int], choices: Choices) -> tuple[Found | None, str | None]:
+    def read_whole(
+        self, row: list[int], choices: Choices
+    ) -> tuple[LocatedCandidate | None, str | None]:
         start = self.tail_start if self.task.search == "last" else 0
         found = self.find(row, start, choices)
         whole = self.find(row, 0, choices) if start else found
         return found, whole and whole.value
 
-    def find(self, row: list[int], start: int, choices: Choices) -> Found | None:
+    def find(self, row: list[int], start: int, choices: Choices) -> LocatedCandidate | None:
         if self.reading.ending is Ending.CUT:
             row = row[: self.vocabulary.ending(row)]
         traced = self.vocabulary.trace(row[start:], self.reading.ending)
@@ -214,7 +203,7 @@ class ForgetfulReader(CandidateReader):
         span = traced.token_span(found.start, found.end)
         if span and self.task.search == "first5" and span[0] >= FIRST_POSITIONS:
             span = None
-        return Found(found.value, span and (span[0] + start, span[1] + start))
+        return LocatedCandidate(found.value, span and (span[0] + start, span[1] + start))
 
 
 def bench_pass(run: Run) -> None:

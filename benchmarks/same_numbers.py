@@ -28,6 +28,8 @@ TASKS = ("mmlu", "gsm8k", "humaneval")
 METHODS = ("baseline", "cvee", "cctc", "c4", "fast-dllm", "klass", "slowfast", "wino", "wino+cvee")
 CLOCK = ("second", "tps", "speedup", "bytes", "folder", "cv", "timed", "share", "created", "file")
 """Parts of the names of values that may differ from run to run, or that say where files lie."""
+WORDING = ("cohort", "settings", "missing", "caption")
+"""Values that are no numbers: digests of identities, and what tables say in words."""
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -84,7 +86,7 @@ def flatten(value: Any, renamed: Names, name: str = "") -> Iterator[tuple[str, A
     """Every single value under its own name, those of the clock aside."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if not any(word in str(key) for word in CLOCK):
+            if not any(word in str(key) for word in (*CLOCK, *WORDING)):
                 yield from flatten(item, renamed, f"{name}/{renamed.get(key, key)}")
     elif isinstance(value, list):
         for i, item in enumerate(value):

@@ -2,36 +2,29 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from c4.cli._decode import (
-    BlockOption,
     CalibrationOption,
-    DecodedModelOption,
-    DeviceOption,
-    DtypeOption,
+    DecodeOptions,
     JsonOption,
     LabelOption,
-    LengthOption,
     MethodOption,
-    RevisionOption,
-    SeedOption,
     SettingsOption,
-    SourceOption,
-    StepsOption,
     TasksOption,
     choose_methods,
+    takes_decode_options,
 )
 from c4.cli._progress import progress, status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
-    from c4.record import LiveMethod, Plan, TimingProtocol
+    from c4.record.bench import TimingProtocol
+    from c4.record.methods import ResolvedMethod
+    from c4.record.plan import Plan
 
 HELP = """Time methods by the paper's protocol.
 
@@ -48,59 +41,28 @@ Examples:
 """
 
 
+@takes_decode_options("n", "skip", "resume", "grade", "unsafe_code")
 def bench_command(
     method: MethodOption,
     task: TasksOption,
-    model: DecodedModelOption = "tiny",
+    decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Timed examples.")] = 20,
     warmups: Annotated[int, typer.Option(min=0, help="Examples decoded before them.")] = 2,
     passes: Annotated[int, typer.Option(min=1, help="Passes over the examples.")] = 3,
     skip: Annotated[int, typer.Option(min=0, help="Examples to pass over first.")] = 40,
-    seed: SeedOption = 0,
-    source: SourceOption = None,
-    gen_length: LengthOption = None,
-    steps: StepsOption = None,
-    block_length: BlockOption = None,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = "auto",
-    revision: RevisionOption = None,
-    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record import RecordConfig, TimingProtocol
-    from c4.replay import choose_live
+    from c4.record.choices import choose_methods as choose
 
-    protocol = TimingProtocol(n=n, warmups=warmups, passes=passes)
     choice = choose_methods(method, settings, config, label)
-    chosen = [
-        choose_live(
-            RecordConfig(
-                task=name,
-                model=model,
-                revision=revision,
-                source=source,
-                n=protocol.examples,
-                skip=skip,
-                seed=seed,
-                length=gen_length,
-                steps=steps,
-                block=block_length,
-                device=device,
-                dtype=dtype,
-                out=out,
-                graded=False,
-                reading=choose_reading(reading, ending, config),
-            ),
-            choice,
-        )
-        for name in dict.fromkeys(task)
-    ]
-    rows = time_methods(chosen, protocol)
+    timed = {"n": n + warmups, "skip": skip, "graded": False}
+    chosen = [choose(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)]
+    from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked
+
+    rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
         typer.echo(json.dumps(rows))
     else:
@@ -110,10 +72,12 @@ def bench_command(
 
 
 def time_methods(
-    chosen: "Sequence[tuple[Plan, Sequence[LiveMethod]]]", protocol: "TimingProtocol"
+    chosen: "Sequence[tuple[Plan, Sequence[ResolvedMethod]]]", protocol: "TimingProtocol"
 ) -> list[dict[str, Any]]:
     """Time every task's methods with one loaded model, and keep each task's table."""
-    from c4.record import Bench, load_planned, write_bench
+    from c4.record.bench import Bench
+    from c4.record.plan import load_planned
+    from c4.store.timings import write_timings
 
     first, _ = chosen[0]
     with status(f"loading {first.checkpoint.name}"):
@@ -125,8 +89,9 @@ def time_methods(
             for timed in bench:
                 advance(timed)
         table = bench.table()
-        write_bench(plan, table)
-        names = {"model": plan.checkpoint.name, "task": plan.task.name}
+        model, task = plan.checkpoint.name, plan.task.name
+        write_timings(plan.config.out, model, task, table)
+        names = {"model": model, "task": task}
         rows += [names | row for row in table.to_pylist()]
     return rows
 
@@ -145,7 +110,7 @@ def render(rows: list[dict[str, Any]]) -> Table:
             f"{row['tps']:.1f}",
             f"{row['tps_before_end']:.1f}",
             f"{row['tokens_per_forward']:.2f}",
-            f"{row['mean_passes']:.1f}",
+            f"{row['mean_steps']:.1f}",
             *ratios,
         )
     return table

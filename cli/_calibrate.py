@@ -10,14 +10,15 @@ from rich.table import Table
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._progress import status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from c4.replay import Calibration, RunSplit
+    from c4.replay.calibration import Calibration
+    from c4.replay.splits import RunSplit
 
 HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
 
@@ -50,6 +51,7 @@ def calibrate_command(
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
+    grader: GraderOption = None,
     pool: Annotated[
         int | None,
         typer.Option(
@@ -75,27 +77,29 @@ def calibrate_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    from c4.replay import (
-        Control,
+    from c4.record.methods import refuse_sampler
+    from c4.replay.calibration import (
         Loss,
-        Promise,
+        Requirement,
         calibrate,
         evaluate_setting,
-        make_grid,
         save_calibration,
-        split_runs,
     )
+    from c4.replay.certificates import Control
+    from c4.replay.grids import make_grid
+    from c4.replay.splits import split_runs
 
+    refuse_sampler(gate)
     grid = make_grid(gate, _asked(settings, gamma))
-    promise = Promise(
+    requirement = Requirement(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     tasks = task or _default_tasks(runs, model)
-    read_as = choose_reading(reading, ending)
+    read_as = choose_reading(reading, ending, grader)
     with status("reading signals"):
         chosen = choose_runs(runs, tasks, model, read_as)
         splits = split_runs(chosen, pool, unsafe_code=unsafe_code)
-        result = calibrate(grid, [split.pool for split in splits], promise)
+        result = calibrate(grid, [split.pool for split in splits], requirement)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
     if as_json:

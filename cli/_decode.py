@@ -1,52 +1,29 @@
-"""What commands that decode share: options, and choosing methods."""
+"""The options of every command that decodes, declared once, and the one config they build."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from c4.replay import MethodChoice
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.models import ALIASES, EMBEDDED
+from c4.record.methods import METHODS
 
-DecodedModelOption = Annotated[
-    str, typer.Option("--model", help="tiny, llada, llada-1.5, dream, a hub id or a local folder.")
-]
-SkipOption = Annotated[
-    int | None, typer.Option(min=0, help="Examples to pass over first. [default: the task's]")
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Shuffles the examples.")]
-SourceOption = Annotated[
-    str | None,
-    typer.Option(
-        help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
-        "[default: embedded for tiny, else hub]"
-    ),
-]
-LengthOption = Annotated[int | None, typer.Option(min=1, help="Positions, L.")]
-StepsOption = Annotated[int | None, typer.Option(min=1, help="Step budget, T.")]
-BlockOption = Annotated[int | None, typer.Option(min=1, help="Positions a block, B.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")]
-DtypeOption = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-RevisionOption = Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")]
-ResumeOption = Annotated[
-    bool,
-    typer.Option("--resume/--fresh", help="Go on with a run of the same identity, or redo it."),
-]
-GradedOption = Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")]
-UnsafeOption = Annotated[
-    bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-MethodOption = Annotated[
-    list[str],
-    typer.Option(
-        "--method",
-        help="baseline, prophet, sched, cvee, confidence, stability, fixed-patience, cctc-core, "
-        "cctc, c4, fast-dllm, klass, slowfast, wino, wino+cvee; may be given several times.",
-    ),
-]
+if TYPE_CHECKING:
+    from c4.record.choices import MethodChoice
+    from c4.record.plan import RunConfig
+
+TaskOption = Annotated[str, typer.Option("--task", help="One of `c4 tasks`.")]
 TasksOption = Annotated[
     list[str], typer.Option("--task", help="One of `c4 tasks`; may be given several times.")
+]
+MethodOption = Annotated[
+    list[str],
+    typer.Option("--method", help=f"{', '.join(METHODS)}; may be given several times."),
 ]
 SettingsOption = Annotated[
     list[str] | None,
@@ -62,12 +39,145 @@ CalibrationOption = Annotated[
 LabelOption = Annotated[
     str | None, typer.Option(help="What the results go by. [default: the method and its changes]")
 ]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+
+DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "model": (
+        Annotated[
+            str,
+            typer.Option(help=f"{', '.join([EMBEDDED, *ALIASES])}, a hub id or a local folder."),
+        ],
+        EMBEDDED,
+    ),
+    "n": (
+        Annotated[
+            int | None, typer.Option(min=1, help="Examples of each task. [default: the paper's]")
+        ],
+        None,
+    ),
+    "skip": (
+        Annotated[
+            int | None,
+            typer.Option(min=0, help="Examples to pass over first. [default: the task's]"),
+        ],
+        None,
+    ),
+    "seed": (Annotated[int, typer.Option(help="Shuffles the examples.")], 0),
+    "source": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
+                f"[default: embedded for {EMBEDDED}, else hub]"
+            ),
+        ],
+        None,
+    ),
+    "gen_length": (Annotated[int | None, typer.Option(min=1, help="Positions, L.")], None),
+    "steps": (Annotated[int | None, typer.Option(min=1, help="Step budget, T.")], None),
+    "block_length": (
+        Annotated[int | None, typer.Option(min=1, help="Positions of a block, B.")],
+        None,
+    ),
+    "reading": (ReadingOption, None),
+    "ending": (EndingOption, None),
+    "grader": (GraderOption, None),
+    "device": (Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")], "auto"),
+    "dtype": (
+        Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")],
+        "auto",
+    ),
+    "revision": (
+        Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
+        None,
+    ),
+    "out": (Annotated[Path, typer.Option(help="Folder of all runs.")], Path("runs")),
+    "resume": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--resume/--fresh", help="Go on with a run of the same identity, or redo it."
+            ),
+        ],
+        True,
+    ),
+    "grade": (Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")], True),
+    "unsafe_code": (UnsafeOption, False),
+}
+"""Annotation and default of every option that says what to decode."""
+
+
+@dataclass(frozen=True)
+class DecodeOptions:
+    """What a user asked for, whatever the task."""
+
+    given: dict[str, Any]
+
+    def config(self, task: str, calibration: Path | None = None, **changes: Any) -> "RunConfig":
+        """The configuration of a task.
+
+        Args:
+            calibration: brings the reading that it was made under.
+        """
+        from c4.record.plan import RunConfig
+
+        given = self.given
+        asked = {
+            "model": given["model"],
+            "revision": given["revision"],
+            "source": given["source"],
+            "n": given["n"],
+            "skip": given["skip"],
+            "seed": given["seed"],
+            "length": given["gen_length"],
+            "budget": given["steps"],
+            "block_length": given["block_length"],
+            "device": given["device"],
+            "dtype": given["dtype"],
+            "out": given["out"],
+            "fresh": not given["resume"],
+            "graded": given["grade"],
+            "unsafe_code": given["unsafe_code"],
+            "reading": choose_reading(
+                given["reading"], given["ending"], given["grader"], calibration
+            ),
+        }
+        return RunConfig(task=task, **asked | changes)
+
+
+def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all decode options but some; it gets them as its argument `decode`."""
+    options = {name: o for name, o in DECODE_OPTIONS.items() if name not in without}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [p for p in signature(command).parameters.values() if p.name != "decode"]
+        shared = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in options.items()
+        ]
+
+        @wraps(command)
+        def wrapped(**given: Any) -> None:
+            asked = {name: default for name, (_, default) in DECODE_OPTIONS.items()}
+            asked |= {name: given.pop(name) for name in options}
+            command(decode=DecodeOptions(asked), **given)
+
+        keyword = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own]
+        parameters = [*keyword, *shared]
+        wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+        return wrapped
+
+    return decorate
 
 
 def choose_methods(
     methods: list[str], settings: list[str] | None, config: Path | None, label: str | None = None
 ) -> "MethodChoice":
     """The user's choice, each method once."""
-    from c4.replay import MethodChoice
+    from c4.record.choices import MethodChoice
 
     return MethodChoice(list(dict.fromkeys(methods)), settings or (), config, label)

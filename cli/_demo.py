@@ -96,20 +96,20 @@ def _run(arguments: list[str]) -> None:
 
 def _hang_everything(out: Path) -> Path:
     """Draw every figure there is data for, and the page that shows them."""
-    from c4.analysis import REPLAYED, Evidence, make_report
-    from c4.figures import Format, choose_exhibits, hang_all, write_page
+    from c4.analysis import REPLAYED, Library, make_report
+    from c4.figures import Format, choose_figures, draw_figures, write_page
 
     with status("drawing") as note:
         calibrations = [out / "runs" / "calibration.json"]
-        evidence = Evidence(out / "runs", calibrations=calibrations, note=note)
+        library = Library(out / "runs", calibrations=calibrations, note=note)
         formats = [Format.PDF, Format.PNG]
-        hung = hang_all(choose_exhibits(["all"]), evidence, out / "figures", formats, note)
-        every_gate = Evidence(out / "runs", gates=REPLAYED, calibrations=calibrations, note=note)
+        drawings = draw_figures(choose_figures(["all"]), library, out / "figures", formats, note)
+        every_gate = Library(out / "runs", gates=REPLAYED, calibrations=calibrations, note=note)
         tables = make_report(["all"], every_gate, paper=False)
     intro = (
         "Recorded, replayed and run live on the small model that ships with c4, on problems that "
         "c4 generates. Its numbers are not LLaDA's."
     )
     page = out / "index.html"
-    write_page(page, TITLE, intro, hung, tables)
+    write_page(page, TITLE, intro, drawings, tables)
     return page

@@ -9,12 +9,12 @@ import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli._tables import show
 from c4.errors import RunError
 
 if TYPE_CHECKING:
-    from c4.figures import Hung
+    from c4.figures import Drawing
 
 HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
 
@@ -65,47 +65,52 @@ def figures_command(
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
+    grader: GraderOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    from c4.analysis import COMPARED_GATES, Evidence, pool_note
-    from c4.figures import Width, choose_exhibits, choose_formats, hang_all
+    from c4.analysis import COMPARED_GATES, Library, pool_note
+    from c4.figures import Width, choose_figures, choose_formats, draw_figures
 
-    exhibits = choose_exhibits(names or ["all"])
+    figure_kinds = choose_figures(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
     with status("looking for recordings") as note:
-        evidence = Evidence(
+        library = Library(
             runs,
             tasks=task,
             model=model,
-            reading=choose_reading(reading, ending),
+            reading=choose_reading(reading, ending, grader),
             unsafe_code=unsafe_code,
             note=note,
             trajectory=trajectory,
             gates=gate or COMPARED_GATES,
             calibrations=calibration,
         )
-        hung = hang_all(exhibits, evidence, out, kinds, note, Width(width) if width else None)
-    drawn = {one.exhibit.name: [str(path) for path in (*one.files, one.data)] for one in hung}
-    skipped = {x.name: x.needs for x in exhibits if x.name not in drawn}
+        drawings = draw_figures(
+            figure_kinds, library, out, kinds, note, Width(width) if width else None
+        )
+    drawn = {
+        one.figure_kind.name: [str(path) for path in (*one.files, one.data)] for one in drawings
+    }
+    skipped = {x.name: x.needs for x in figure_kinds if x.name not in drawn}
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
     else:
         if "text" in (names or []):
-            show_texts(hung)
-        show_files(drawn, skipped, pool_note(evidence.cohorts.filter("main")))
+            show_texts(drawings)
+        show_files(drawn, skipped, pool_note(library.cohorts.filter("main")))
     if not drawn:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
 
 
-def show_texts(hung: "Sequence[Hung]") -> None:
+def show_texts(drawings: "Sequence[Drawing]") -> None:
     """Print decoded texts to the terminal too."""
     from c4.figures import terminal_texts
 
-    for one in hung:
-        if one.exhibit.name == "text":
+    for one in drawings:
+        if one.figure_kind.name == "text":
             show(terminal_texts(one.frame))
 
 

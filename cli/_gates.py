@@ -10,8 +10,9 @@ import typer
 from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from c4.record import Run
-    from c4.replay import FrozenSetting, Gate
+    from c4.gates.kinds import Gate
+    from c4.replay.calibration import FrozenSetting
+    from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
@@ -43,20 +44,19 @@ def choose_runs(
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings below a folder, of some tasks, to be read in one way."""
-    from c4.record import find_runs, open_run
+    from c4.store.runs import find_recordings
     from c4.tasks import get_task
 
     for name in tasks or ():
         get_task(name)  # a misspelling is answered as one
-    runs = [open_run(folder, reading) for folder in find_runs(root)]
-    runs = [run for run in runs if model is None or run.model == model]
+    runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]
     missing = set(tasks or ()) - {run.task for run in runs}
     if missing or not runs:
         task = min(missing, default="math")
         what = f"no recording of {task}" if missing else "no recordings"
         raise RunError(
-            f"{what} below {root}: c4 record --task {task} --out {root}; or, of a "
-            f"live method's steps, c4 run --record --task {task} --method NAME, found in runs/live"
+            f"{what} below {root}: c4 record --task {task} --out {root}; or name the folder of a "
+            f"single run that was made with c4 run --cells --task {task} --method NAME"
         )
     return [run for run in runs if not tasks or run.task in tasks]
 
@@ -68,7 +68,8 @@ def choose_gates(
     frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.replay import make_gate, refuse_sampler
+    from c4.gates.registry import make_gate
+    from c4.record.methods import refuse_sampler
 
     for name in names:
         refuse_sampler(name, task.name)
@@ -82,7 +83,7 @@ def choose_gates(
 def _parse_settings(
     names: Sequence[str], settings: Sequence[str]
 ) -> Mapping[str, dict[str, float | str]]:
-    from c4.replay import parse_value
+    from c4.replay.grids import parse_value
 
     chosen: dict[str, dict[str, float | str]] = {name: {} for name in names}
     for text in settings:
@@ -98,7 +99,7 @@ def _parse_settings(
 
 
 def _parameters(name: str) -> list[str]:
-    from c4.replay import make_gate
+    from c4.gates.registry import make_gate
 
     gate: Any = make_gate(name)
     return [spec.name for spec in fields(gate)] if is_dataclass(gate) else []

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli._record import render
-from c4.tasks import Grader
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
@@ -19,41 +18,35 @@ the newest counts.
 
 Examples:
 
-    c4 grade runs/model=llada/task=humaneval
+    c4 grade runs/model=llada/task=humaneval/method=baseline
 
-    c4 grade runs/live/model=llada/task=humaneval/method=c4
+    c4 grade runs/model=llada/task=humaneval/method=c4
 
-    c4 grade runs/model=tiny/task=math --reading plain --ending skip
-    c4 grade runs/model=llada/task=math --all --grader math-verify
+    c4 grade runs/model=tiny/task=math/method=baseline --reading plain --ending skip
+    c4 grade runs/model=llada/task=math/method=baseline --all --grader math-verify
 """
 
 
 def grade_command(
-    run: Annotated[Path, typer.Argument(help="Folder of one recording or live run.")],
+    run: Annotated[Path, typer.Argument(help="Folder of one run.")],
     everything: Annotated[
         bool, typer.Option("--all", help="Grade again what has a grade already.")
     ] = False,
     reading: ReadingOption = None,
     ending: EndingOption = None,
-    grader: Annotated[
-        Grader,
-        typer.Option(
-            help="What to ask where an answer is not written as the gold one is; math-verify "
-            "needs pip install 'c4-dlm[math]'."
-        ),
-    ] = Grader.EXACT,
+    grader: GraderOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    from c4.record import open_any, regrade, summarise
+    from c4.record.regrade import regrade
+    from c4.store.runs import open_run
+    from c4.store.summary import summarise
 
-    read_as = choose_reading(reading, ending)
-    with progress(f"grading {run}", total=len(open_any(run))) as advance:
-        grades = regrade(
-            run, read_as, everything=everything, grader=grader, unsafe_code=unsafe_code
-        )
+    read_as = choose_reading(reading, ending, grader)
+    with progress(f"grading {run}", total=len(open_run(run))) as advance:
+        grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
         for _ in grades:
             advance()
     summary = summarise(run, reading=read_as)

@@ -49,11 +49,12 @@ def eval_command(
     Recordings are kept: asked again, only what is missing is decoded. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
-    from c4.record import RecordConfig, open_run, plan_recording
+    from c4.record.plan import RunConfig, plan_recording
+    from c4.store.runs import open_run
     from c4.tasks import TASKS
 
     plans = [
-        plan_recording(RecordConfig(task=name, model=model, source=source, n=n, out=out))
+        plan_recording(RunConfig(task=name, model=model, source=source, n=n, out=out))
         for name in dict.fromkeys(task or TASKS)
     ]
     decode_plans(plans)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from c4.tasks import AnswerReading, Ending, ReadingStyle
+from c4.tasks import AnswerReading, Ending, Grader, ReadingStyle
 
 USUAL = AnswerReading()
 ReadingOption = Annotated[
@@ -26,17 +26,34 @@ EndingOption = Annotated[
 ]
 
 
+GraderOption = Annotated[
+    Grader | None,
+    typer.Option(
+        "--grader",
+        help="Who is asked where an answer is not written as the gold one is: nobody (exact), or a "
+        "computer algebra system (math-verify; needs pip install 'c4-dlm[math]'). "
+        f"[default: {USUAL.grader}, or that of --config]",
+    ),
+]
+
+
 def choose_reading(
-    style: ReadingStyle | None, ending: Ending | None, config: Path | None = None
+    style: ReadingStyle | None,
+    ending: Ending | None,
+    grader: Grader | None = None,
+    config: Path | None = None,
 ) -> AnswerReading:
     """The reading a user asks for, a calibration was made under, or the default."""
     if config is None:
-        return AnswerReading(style or USUAL.style, ending or USUAL.ending)
-    from c4.replay import load_calibration
+        usual = USUAL
+    else:
+        from c4.replay.calibration import load_calibration
 
-    frozen = load_calibration(config)
-    chosen = AnswerReading(style or frozen.reading.style, ending or frozen.reading.ending)
-    frozen.check_reading(chosen)
+        frozen = load_calibration(config)
+        usual = frozen.reading
+    chosen = AnswerReading(style or usual.style, ending or usual.ending, grader or usual.grader)
+    if config is not None:
+        frozen.check_reading(chosen)
     return chosen
 
 
@@ -44,4 +61,7 @@ def reading_note(reading: AnswerReading) -> str | None:
     """What to say below a table that is not of the default reading."""
     if reading == USUAL:
         return None
-    return f"answers are read under --reading {reading.style} --ending {reading.ending}"
+    return (
+        f"answers are read under --reading {reading.style} --ending {reading.ending} "
+        f"--grader {reading.grader}"
+    )

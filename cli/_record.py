@@ -4,40 +4,23 @@ import json
 import logging
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from c4.cli._decode import (
-    BlockOption,
-    DecodedModelOption,
-    DeviceOption,
-    DtypeOption,
-    GradedOption,
-    JsonOption,
-    LengthOption,
-    ResumeOption,
-    RevisionOption,
-    SeedOption,
-    SkipOption,
-    SourceOption,
-    StepsOption,
-    UnsafeOption,
-)
+from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
 from c4.cli._progress import progress, status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 
 if TYPE_CHECKING:
-    from c4.record import RunSummary
+    from c4.store.summary import RunSummary
 
 log = logging.getLogger(__name__)
 
 HELP = """Decode a task at full budget and record every step.
 
-The run is written to OUT/model=MODEL/task=TASK. If it is there already, only what is missing is
-decoded; interrupt it whenever you like and give the same command again. How answers are read
-matters to the grades alone, and other commands may read them otherwise.
+The run is written to OUT/model=MODEL/task=TASK/method=baseline. If it is there already, only what
+is missing is decoded; interrupt it whenever you like and give the same command again. How answers
+are read matters to the grades alone, and other commands may read them otherwise.
 
 Examples:
 
@@ -51,54 +34,15 @@ Examples:
 """
 
 
-def record_command(
-    task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
-    model: DecodedModelOption = "tiny",
-    n: Annotated[
-        int | None, typer.Option(min=1, help="Examples to decode. [default: the paper's]")
-    ] = None,
-    skip: SkipOption = None,
-    seed: SeedOption = 0,
-    source: SourceOption = None,
-    gen_length: LengthOption = None,
-    steps: StepsOption = None,
-    block_length: BlockOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = "auto",
-    revision: RevisionOption = None,
-    out: Annotated[Path, typer.Option(help="Folder of all recordings.")] = Path("runs"),
-    resume: ResumeOption = True,
-    graded: GradedOption = True,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    unsafe_code: UnsafeOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    # Torch takes seconds to import; a command that does not decode should not wait for it.
-    from c4.record import RecordConfig, plan_recording, start_recording, summarise
+@takes_decode_options()
+def record_command(task: TaskOption, decode: DecodeOptions, as_json: JsonOption = False) -> None:
+    from c4.record.plan import plan_recording
+    from c4.store.summary import summarise
 
-    read_as = choose_reading(reading, ending)
-    plan = plan_recording(
-        RecordConfig(
-            task=task,
-            model=model,
-            revision=revision,
-            source=source,
-            n=n,
-            skip=skip,
-            seed=seed,
-            length=gen_length,
-            steps=steps,
-            block=block_length,
-            device=device,
-            dtype=dtype,
-            out=out,
-            fresh=not resume,
-            graded=graded,
-            unsafe_code=unsafe_code,
-            reading=read_as,
-        )
-    )
+    plan = plan_recording(decode.config(task))
+    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
+
+    model = plan.checkpoint.name
     wanted = {sample.index for sample in plan.sample_set.samples}
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, task)
@@ -109,17 +53,17 @@ def record_command(
         advance = stack.enter_context(progress(f"{model} {task}", len(recording)))
         for row in recording:
             advance(f"{row.wall_seconds:.2f} s each")
-    summary = summarise(plan.folder, wanted, read_as)
+    summary = summarise(plan.folder, wanted, plan.config.reading)
     typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
 
 
 def render(summary: "RunSummary") -> str:
     """One line: what was recorded, how well it went, and where it is."""
     accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
-    if 0 < summary.graded < summary.trajectories:
+    if 0 < summary.graded < summary.n:
         accuracy += f" of the {summary.graded} graded"
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
-        f"{summary.trajectories} trajectories, {accuracy}, {summary.steps:g} steps each, "
+        f"{summary.n} trajectories, {accuracy}, {summary.steps:g} steps each, "
         f"{summary.wall_seconds:.1f} s decoding, {summary.bytes:,} bytes -> {summary.folder}"
     )

@@ -19,7 +19,7 @@ from c4.cli._gates import (
     choose_runs,
 )
 from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading, reading_note
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def replay_command(
     config: ConfigOption = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
+    grader: GraderOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Write one row per trajectory and gate, as Parquet.")
     ] = None,
@@ -67,12 +68,13 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.replay import load_calibration, replay, summarise_decisions
+    from c4.replay.calibration import load_calibration
+    from c4.replay.decisions import replay, summarise_decisions
     from c4.tasks import get_task
 
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
-    read_as = choose_reading(reading, ending, config)
+    read_as = choose_reading(reading, ending, grader, config)
     chosen = choose_runs(runs, task, model, read_as)
     gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
     frames = []

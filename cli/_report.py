@@ -7,7 +7,7 @@ import typer
 
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
+from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import RunError
 
 HELP = """Print the paper's tables from what is on disk.
@@ -48,25 +48,26 @@ def report_command(
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
+    grader: GraderOption = None,
     unsafe_code: Annotated[
         bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
-    from c4.analysis import REPLAYED, Evidence, TableFormat, make_report, render_tables
+    from c4.analysis import REPLAYED, Library, TableFormat, make_report, render_tables
 
     with status("looking for recordings") as note:
-        evidence = Evidence(
+        library = Library(
             runs,
             tasks=task,
             model=model,
             gates=REPLAYED,
             calibrations=calibration,
-            reading=choose_reading(reading, ending),
+            reading=choose_reading(reading, ending, grader),
             unsafe_code=unsafe_code,
             note=note,
         )
-        if not evidence.runs and not evidence.live:
+        if not library.runs:
             raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
-        tables = make_report(names or ["all"], evidence, paper=against == "paper")
+        tables = make_report(names or ["all"], library, paper=against == "paper")
     typer.echo(render_tables(tables, TableFormat("json" if as_json else form)))

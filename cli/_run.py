@@ -5,47 +5,35 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from c4.cli._decode import (
-    BlockOption,
     CalibrationOption,
-    DecodedModelOption,
-    DeviceOption,
-    DtypeOption,
-    GradedOption,
+    DecodeOptions,
     JsonOption,
     LabelOption,
-    LengthOption,
     MethodOption,
-    ResumeOption,
-    RevisionOption,
-    SeedOption,
     SettingsOption,
-    SkipOption,
-    SourceOption,
-    StepsOption,
     TasksOption,
-    UnsafeOption,
     choose_methods,
+    takes_decode_options,
 )
 from c4.cli._progress import progress, status
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
-    from c4.record import LiveSummary, Plan
+    from c4.record.plan import Plan
+    from c4.store.summary import RunSummary
 
 log = logging.getLogger(__name__)
 
 HELP = """Decode live under any method, grade, and keep one row per example.
 
 All methods of a call share the model and the examples, so they can be compared pair by pair. The
-results go to OUT/live/model=MODEL/task=TASK/method=LABEL; what is there already is not decoded
+results go to OUT/model=MODEL/task=TASK/method=LABEL; what is there already is not decoded
 again. Parameters are the paper's for each task unless you set them. How a gate reads answers is
 one of its settings; a method without a gate is decoded once, and graded under any reading.
 
@@ -55,68 +43,28 @@ Examples:
 
     c4 run --method c4 --task math --set H=2 --set cvee.tau=0.8
 
-    c4 run --method wino --task gsm8k --record
+    c4 run --method wino --task gsm8k --cells
 """
 
 
+@takes_decode_options()
 def run_command(
     method: MethodOption,
     task: TasksOption,
-    model: DecodedModelOption = "tiny",
-    n: Annotated[int | None, typer.Option(min=1, help="Examples of each task.")] = None,
-    skip: SkipOption = None,
-    seed: SeedOption = 0,
-    source: SourceOption = None,
-    gen_length: LengthOption = None,
-    steps: StepsOption = None,
-    block_length: BlockOption = None,
+    decode: DecodeOptions,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = "auto",
-    revision: RevisionOption = None,
-    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("runs"),
-    record: Annotated[
-        bool, typer.Option("--record", help="Keep every step of the live decodes too.")
-    ] = False,
-    resume: ResumeOption = True,
-    graded: GradedOption = True,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    unsafe_code: UnsafeOption = False,
+    cells: Annotated[bool, typer.Option("--cells", help="Keep every step too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record import RecordConfig
-    from c4.replay import plan_methods
+    from c4.record.choices import plan_methods
 
     choice = choose_methods(method, settings, config, label)
     plans = [
         plan
         for name in dict.fromkeys(task)
-        for plan in plan_methods(
-            RecordConfig(
-                task=name,
-                model=model,
-                revision=revision,
-                source=source,
-                n=n,
-                skip=skip,
-                seed=seed,
-                length=gen_length,
-                steps=steps,
-                block=block_length,
-                device=device,
-                dtype=dtype,
-                out=out,
-                fresh=not resume,
-                graded=graded,
-                unsafe_code=unsafe_code,
-                reading=choose_reading(reading, ending, config),
-            ),
-            choice,
-            recorded=record,
-        )
+        for plan in plan_methods(decode.config(name, config), choice, cells=cells)
     ]
     decode_plans(plans)
     print_summaries(plans, as_json=as_json)
@@ -124,7 +72,8 @@ def run_command(
 
 def decode_plans(plans: "Sequence[Plan]") -> None:
     """Decode what every plan lacks, with one loaded model."""
-    from c4.record import load_planned, start_recording
+    from c4.record.plan import load_planned
+    from c4.record.recorder import start_recording
 
     with status(f"loading {plans[0].checkpoint.name}"):
         loaded = load_planned(plans[0])
@@ -135,15 +84,15 @@ def decode_plans(plans: "Sequence[Plan]") -> None:
             title = f"{plan.task.name} {plan.folder.name}"
             advance = stack.enter_context(progress(title, len(recording)))
             for row in recording:
-                advance(f"{row.forward_passes} steps")
+                advance(f"{row.steps} steps")
 
 
 def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
     """How the methods did on the examples that were asked for, and no others on disk."""
-    from c4.record import summarise_live
+    from c4.store.summary import summarise
 
     summaries = [
-        summarise_live(
+        summarise(
             plan.folder,
             {sample.index for sample in plan.sample_set.samples},
             plan.config.reading,
@@ -151,12 +100,12 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
         for plan in plans
     ]
     if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries]))
+        typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
         show(render(summaries))
 
 
-def render(summaries: "list[LiveSummary]") -> Table:
+def render(summaries: "list[RunSummary]") -> Table:
     """One line a method, beside the baseline where there is one."""
     columns = ("task", "method", "n", "accuracy", "Δ", "steps", "saving", "exits")
     table = new_table(*columns, "identical", "tokens/forward")

@@ -1,6 +1,7 @@
 """`c4 runs`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,28 +11,28 @@ from rich.table import Table
 
 from c4.cli._progress import progress
 from c4.cli._tables import new_table, show
-from c4.errors import RunError
+from c4.errors import C4Error, RunError
 
 if TYPE_CHECKING:
-    from c4.record import RunSummary
+    from c4.store.summary import RunSummary
 
 
 def runs_command(
-    root: Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")] = Path("runs"),
+    root: Annotated[Path, typer.Option("--runs", help="Folder of all runs.")] = Path("runs"),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the recordings below a folder; with --check, verify every byte of them."""
-    from c4.record import find_runs, summarise
+    """List the runs below a folder; with --check, verify every byte that a number comes from."""
+    from c4.store.runs import find_runs
+    from c4.store.summary import summarise
 
     folders = find_runs(root)
     if not folders and not as_json:
-        raise RunError(f"no recordings below {root}; make one with: c4 record --task math")
-    summaries, errors = [], []
+        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
+    errors = check_files(root, folders) if check else []
+    summaries = []
     for folder in folders:
         try:
-            if check:
-                check_run(folder)
             summaries.append(summarise(folder))
         except RunError as error:
             errors.append(str(error))
@@ -39,28 +40,44 @@ def runs_command(
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
         show(render(summaries))
-        if check:
-            typer.echo(f"every file of {len(summaries)} of {len(folders)} recordings is sound")
+        if check and not errors:
+            typer.echo(f"every file of {len(folders)} runs is sound")
     if errors:
-        raise RunError("\n".join(errors))
+        raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def check_run(folder: Path) -> None:
-    """Read everything; the first damaged file is an error that names it."""
-    from c4.record import open_run
+def check_files(root: Path, folders: Sequence[Path]) -> list[str]:
+    """What is wrong with runs, timings and calibrations, by name."""
+    from c4.replay.calibration import check_calibrations
+    from c4.store.check import check_run, check_timings, run_files
 
-    run = open_run(folder)
-    run.text([])
-    with progress(f"checking {run.model} {run.task}", total=len(run)) as advance:
-        for _ in run:
-            advance()
+    found: list[str] = []
+    total = sum(len(run_files(folder)) for folder in folders)
+    with progress(f"checking {root}", total=total) as advance:
+        for folder in folders:
+            for problem in check_run(folder):
+                found += [str(problem)] if problem else []
+                advance()
+    others: list[C4Error | None] = [*check_timings(root), *check_calibrations(root)]
+    return found + [str(problem) for problem in others if problem]
 
 
 def render(summaries: "list[RunSummary]") -> Table:
-    columns = ("model", "task", "source", "n", "graded", "accuracy", "steps", "bytes", "folder")
+    columns = (
+        "model",
+        "task",
+        "method",
+        "source",
+        "n",
+        "graded",
+        "accuracy",
+        "steps",
+        "bytes",
+        "folder",
+    )
     table = new_table(*columns)
     for s in summaries:
         accuracy = "–" if s.accuracy is None else f"{s.accuracy:.1%}"
-        counts = (str(s.trajectories), str(s.graded), accuracy, f"{s.steps:g}", f"{s.bytes:,}")
-        table.add_row(s.model, s.task, s.source, *counts, str(s.folder))
+        counts = (str(s.n), str(s.graded), accuracy, f"{s.steps:g}", f"{s.bytes:,}")
+        table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table

@@ -8,17 +8,9 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._decode import (
-    DecodedModelOption,
-    DeviceOption,
-    DtypeOption,
-    JsonOption,
-    SourceOption,
-    UnsafeOption,
-)
+from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
 from c4.cli._gates import GateOption, SetOption, choose_gates
 from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, ReadingOption, choose_reading
 from c4.errors import C4Error
 
 HELP = """Prove on this machine that replay and live decoding agree.
@@ -34,22 +26,18 @@ Examples:
 """
 
 
+@takes_decode_options("n", "out", "resume", "grade")
 def verify_command(
-    task: Annotated[str, typer.Option(help="One of `c4 tasks`.")],
-    model: DecodedModelOption = "tiny",
+    task: TaskOption,
+    decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Examples.")] = 8,
-    source: SourceOption = None,
     gate: GateOption = None,
     settings: SetOption = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = "auto",
-    unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record import RecordConfig, open_run, plan_recording, start_recording
-    from c4.replay import GATES, can_run_live, require_live, verify
+    from c4.gates.kinds import GATES, can_run_live, require_live
+    from c4.record.plan import plan_recording
+    from c4.store.runs import open_run
     from c4.tasks import check_can_grade, get_task
 
     names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
@@ -57,27 +45,20 @@ def verify_command(
     for chosen in gates.values():
         require_live(chosen)
     # The recording is not graded, but every exit is.
+    unsafe_code = decode.config(task).unsafe_code
     check_can_grade(get_task(task), unsafe_code=unsafe_code)
+    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
+    from c4.record.verify import verify
+
     checks = []
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
-        plan = plan_recording(
-            RecordConfig(
-                task=task,
-                model=model,
-                source=source,
-                n=n,
-                device=device,
-                dtype=dtype,
-                out=Path(scratch),
-                graded=False,
-                unsafe_code=unsafe_code,
-            )
-        )
+        asked = decode.config(task, n=n, out=Path(scratch), graded=False)
+        plan = plan_recording(asked)
         with start_recording(plan) as recording:
             with progress(f"recording {task}", total=n) as advance:
                 for _ in recording:
                     advance()
-            run = open_run(plan.folder, choose_reading(reading, ending))
+            run = open_run(plan.folder, asked.reading)
             with progress("decoding live", total=n * len(gates)) as advance:
                 for check in verify(run, gates, recording.decode_again, unsafe_code=unsafe_code):
                     checks.append(check)
@@ -87,8 +68,9 @@ def verify_command(
         typer.echo(json.dumps([asdict(check) | {"agrees": check.agrees} for check in checks]))
     else:
         typer.echo(
-            f"{task} on {model}: {len(checks) - len(wrong)} of {len(checks)} live decodes "
-            f"({n} examples x {', '.join(gates)}) equal their replay in exit step, tokens and grade"
+            f"{task} on {plan.checkpoint.name}: {len(checks) - len(wrong)} of {len(checks)} live "
+            f"decodes ({n} examples x {', '.join(gates)}) equal their replay in exit step, "
+            "tokens and grade"
         )
     if wrong:
         raise C4Error("\n".join(f"differs: {check}" for check in wrong))

@@ -1,20 +1,20 @@
 """Figures: one function for each, data frame in, Matplotlib figure out, as wide as is asked.
 
-`EXHIBITS` knows them by name, with the data each is drawn from; `hang` draws one and writes it,
-`hang_all` several.
+`FIGURES` knows them by name, with the data each is drawn from; `draw_figure` draws one and writes
+it, `draw_figures` several.
 """
 
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gallery import (
-    EXHIBITS,
-    Exhibit,
+    FIGURES,
+    Drawing,
+    FigureKind,
     Format,
-    Hung,
-    choose_exhibits,
+    choose_figures,
     choose_formats,
-    hang,
-    hang_all,
+    draw_figure,
+    draw_figures,
     save_figure,
 )
 from c4.figures._gates import gates_figure
@@ -26,19 +26,19 @@ from c4.figures._text import terminal_texts, text_figure
 from c4.figures._trace import trace_figure
 
 __all__ = [
-    "EXHIBITS",
-    "Exhibit",
+    "FIGURES",
+    "Drawing",
+    "FigureKind",
     "Format",
-    "Hung",
     "Width",
     "blocks_figure",
-    "choose_exhibits",
+    "choose_figures",
     "choose_formats",
+    "draw_figure",
+    "draw_figures",
     "frontier_figure",
     "gates_figure",
     "h_sweep_figure",
-    "hang",
-    "hang_all",
     "phase_diagram",
     "save_figure",
     "stabilization_figure",

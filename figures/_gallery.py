@@ -9,7 +9,7 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
 
-from c4.analysis import Evidence
+from c4.analysis import Library
 from c4.errors import unknown_name
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
@@ -32,11 +32,11 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class FigureKind:
     """A figure that can be drawn from what is on disk."""
 
     name: str
-    data: Callable[[Evidence], pl.DataFrame]
+    data: Callable[[Library], pl.DataFrame]
     """The flat frame that is drawn, and written beside the figure. Empty: nothing to draw."""
     draw: Callable[[pl.DataFrame, Width | None], Figure]
     see: str
@@ -45,80 +45,80 @@ class Exhibit:
     """The commands that make its data."""
 
 
-EXHIBITS = {
-    exhibit.name: exhibit
-    for exhibit in (
-        Exhibit(
+FIGURES = {
+    figure_kind.name: figure_kind
+    for figure_kind in (
+        FigureKind(
             "stabilization",
-            lambda evidence: evidence.settling,
+            lambda library: library.settling,
             stabilization_figure,
             "How soon the curves of short answers, long reasoning and code rise, and how far the "
             "first showing of an answer (tick) lies before it stays.",
             "c4 record --task math",
         ),
-        Exhibit(
+        FigureKind(
             "phase-diagram",
-            lambda evidence: evidence.phases,
+            lambda library: library.phases,
             phase_diagram,
             "Marks in the shaded half stopped before the answer had settled. Hollow marks never "
             "stopped: a gate that hardly stops is not thereby a safe one, so compare its premature "
             "exits with how often it stopped at all.",
             "c4 record --task math",
         ),
-        Exhibit(
+        FigureKind(
             "gates",
-            lambda evidence: evidence.gate_signals,
+            lambda library: library.gate_signals,
             gates_figure,
             "What stands where the answer is due when each gate stops, and whether that is left or "
             "right of where answers settle (ticks).",
             "c4 record --task math",
         ),
-        Exhibit(
+        FigureKind(
             "trace",
-            lambda evidence: evidence.trace,
+            lambda library: library.trace,
             trace_figure,
             "One trajectory: which answer is read at each step, and what each gate waits for.",
             "c4 record --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "text",
-            lambda evidence: evidence.texts,
+            lambda library: library.texts,
             text_figure,
             "The same trajectory as each gate would have handed it over; grey was filled by force.",
             "c4 record --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "blocks",
-            lambda evidence: evidence.blocks,
+            lambda library: library.blocks,
             blocks_figure,
             "Where a method saves: in the last blocks, which a gate can cut off, or in every one, "
             "which a sampler can thin; above 100% it spends more than was planned.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "totals",
-            lambda evidence: evidence.blocks,
+            lambda library: library.blocks,
             totals_figure,
             "Steps spent against accuracy kept; a loss past two points is red.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "time-share",
-            lambda evidence: evidence.time_shares,
+            lambda library: library.time_shares,
             time_share_figure,
             "Which blocks the seconds go to, measured block by block.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "h-sweep",
-            lambda evidence: evidence.h_sweep,
+            lambda library: library.h_sweep,
             h_sweep_figure,
             "What more tolerated holes do to steps, and whether accuracy pays for it.",
             "c4 run --method c4 --task gsm8k; c4 run --method c4 --set H=0 --task gsm8k",
         ),
-        Exhibit(
+        FigureKind(
             "frontier",
-            lambda evidence: evidence.main_totals,
+            lambda library: library.main_totals,
             frontier_figure,
             "Up and to the left is better; the band is two points below full decoding.",
             "c4 run --method baseline --method c4 --task gsm8k",
@@ -127,12 +127,12 @@ EXHIBITS = {
 }
 
 
-def choose_exhibits(names: Sequence[str]) -> list[Exhibit]:
+def choose_figures(names: Sequence[str]) -> list[FigureKind]:
     """Figures by name, in their own order; `all` is every one."""
     for name in names:
-        if name not in EXHIBITS and name != "all":
-            raise unknown_name("figure", name, [*EXHIBITS, "all"])
-    return [x for name, x in EXHIBITS.items() if name in names or "all" in names]
+        if name not in FIGURES and name != "all":
+            raise unknown_name("figure", name, [*FIGURES, "all"])
+    return [x for name, x in FIGURES.items() if name in names or "all" in names]
 
 
 def choose_formats(names: Sequence[str]) -> list[Format]:
@@ -144,54 +144,54 @@ def choose_formats(names: Sequence[str]) -> list[Format]:
 
 
 @dataclass(frozen=True)
-class Hung:
+class Drawing:
     """A figure that has been drawn and written."""
 
-    exhibit: Exhibit
+    figure_kind: FigureKind
     frame: pl.DataFrame
     files: list[Path]
     data: Path
 
 
-def hang(
-    exhibit: Exhibit,
-    evidence: Evidence,
+def draw_figure(
+    figure_kind: FigureKind,
+    library: Library,
     folder: Path,
     formats: list[Format],
     width: Width | None = None,
-) -> Hung | None:
+) -> Drawing | None:
     """Draw a figure and write it with its data; None where there is nothing to draw."""
-    frame = exhibit.data(evidence)
+    frame = figure_kind.data(library)
     if frame.is_empty():
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    figure = exhibit.draw(frame, width)
-    files = [folder / f"{exhibit.name}.{kind}" for kind in formats]
+    figure = figure_kind.draw(frame, width)
+    files = [folder / f"{figure_kind.name}.{kind}" for kind in formats]
     for file in files:
         save_figure(figure, file)
-    data = folder / f"{exhibit.name}.csv"
+    data = folder / f"{figure_kind.name}.csv"
     frame.write_csv(data)
-    return Hung(exhibit, frame, files, data)
+    return Drawing(figure_kind, frame, files, data)
 
 
-def hang_all(
-    exhibits: Sequence[Exhibit],
-    evidence: Evidence,
+def draw_figures(
+    figure_kinds: Sequence[FigureKind],
+    library: Library,
     folder: Path,
     formats: list[Format],
     note: Callable[[str], None] = lambda text: None,
     width: Width | None = None,
-) -> list[Hung]:
+) -> list[Drawing]:
     """Draw and write those figures for which there is data.
 
     Args:
         note: told what is being drawn, for people who wait.
     """
-    hung = []
-    for exhibit in exhibits:
-        note(f"drawing {exhibit.name}")
-        hung.append(hang(exhibit, evidence, folder, formats, width))
-    return [one for one in hung if one is not None]
+    drawings = []
+    for figure_kind in figure_kinds:
+        note(f"drawing {figure_kind.name}")
+        drawings.append(draw_figure(figure_kind, library, folder, formats, width))
+    return [one for one in drawings if one is not None]
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from c4.analysis import ReportTable, show_cell
-from c4.figures._gallery import EXHIBITS, Format, Hung
+from c4.figures._gallery import FIGURES, Drawing, Format
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -18,7 +18,7 @@ th:first-child, td:first-child { text-align: left; } .past { color: #b2182b; fon
 
 
 def write_page(
-    path: Path, title: str, intro: str, hung: Sequence[Hung], tables: Sequence[ReportTable]
+    path: Path, title: str, intro: str, drawings: Sequence[Drawing], tables: Sequence[ReportTable]
 ) -> None:
     """Write an HTML page beside its figures; links are relative, and nothing is loaded or run.
 
@@ -32,36 +32,38 @@ def write_page(
     body = SubElement(page, "body")
     SubElement(body, "h1").text = title
     SubElement(body, "p").text = intro
-    for one in hung:
+    for one in drawings:
         _add_figure(body, one, path.parent)
-    _add_missing(body, hung)
+    _add_missing(body, drawings)
     for table in tables:
         _add_table(body, table)
     html = tostring(page, encoding="unicode", method="html")
     path.write_text(f"<!doctype html>\n{html}\n", encoding="utf-8")
 
 
-def _add_figure(body: Element, hung: Hung, folder: Path) -> None:
-    figure = SubElement(body, "figure", id=hung.exhibit.name)
-    SubElement(figure, "h2").text = hung.exhibit.name
-    SubElement(figure, "p").text = hung.exhibit.see
-    shown = next((f for f in hung.files if f.suffix != f".{Format.PDF}"), None)
+def _add_figure(body: Element, drawing: Drawing, folder: Path) -> None:
+    figure = SubElement(body, "figure", id=drawing.figure_kind.name)
+    SubElement(figure, "h2").text = drawing.figure_kind.name
+    SubElement(figure, "p").text = drawing.figure_kind.see
+    shown = next((f for f in drawing.files if f.suffix != f".{Format.PDF}"), None)
     if shown is not None:
         source = shown.relative_to(folder).as_posix()
-        SubElement(figure, "img", src=source, alt=hung.exhibit.see)
+        SubElement(figure, "img", src=source, alt=drawing.figure_kind.see)
     links = SubElement(figure, "p", {"class": "note"})
-    for file in (*hung.files, hung.data):
+    for file in (*drawing.files, drawing.data):
         link = SubElement(links, "a", href=file.relative_to(folder).as_posix())
         link.text = file.name
         link.tail = " "
 
 
-def _add_missing(body: Element, hung: Sequence[Hung]) -> None:
-    drawn = {one.exhibit.name for one in hung}
-    for exhibit in EXHIBITS.values():
-        if exhibit.name not in drawn:
+def _add_missing(body: Element, drawings: Sequence[Drawing]) -> None:
+    drawn = {one.figure_kind.name for one in drawings}
+    for figure_kind in FIGURES.values():
+        if figure_kind.name not in drawn:
             line = SubElement(body, "p", {"class": "note"})
-            line.text = f"No {exhibit.name}: there is no data for it; make it with: {exhibit.needs}"
+            line.text = (
+                f"No {figure_kind.name}: there is no data for it; make it with: {figure_kind.needs}"
+            )
 
 
 def _add_table(body: Element, table: ReportTable) -> None:

@@ -195,6 +195,18 @@ def llada_to_llama(name: str) -> str:
     raise ModelError(f"unknown tensor {name!r} in a LLaDA checkpoint")
 
 
+def llama_to_llada(name: str) -> str:
+    """The name under which LLaDA stores a tensor of Llama's; the inverse of `llada_to_llama`."""
+    parts = re.fullmatch(r"(?:model\.layers\.(\d+)\.)?(.+)\.weight", name)
+    layer, inner = parts.groups() if parts else (None, "")
+    names = LLADA_NAMES if layer is None else LLADA_BLOCK_NAMES
+    stored = next((llada for llada, llama in names.items() if llama == inner), None)
+    if stored is None:
+        raise ModelError(f"unknown tensor {name!r} in a Llama model")
+    block = "" if layer is None else f"blocks.{layer}."
+    return f"model.transformer.{block}{stored}.weight"
+
+
 DREAM_REQUIRED = {"use_sliding_window": False, "partial_rotary_factor": 1}
 """What makes a Dream checkpoint a Qwen2 one; any other value would load and be wrong."""
 

@@ -23,6 +23,9 @@ SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PLAIN_NAME = re.compile(r"[^/\\\x00]+\.safetensors")
+SHIFTED = frozenset({"Dream"})
+"""Model types whose outputs predict the position behind them."""
+SHAPE_KEYS = ("length", "budget", "block_length")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -42,9 +45,19 @@ class Checkpoint:
     def model_type(self) -> str:
         return str(self.config.get("model_type", ""))
 
+    @property
+    def shift(self) -> bool:
+        """Whether output i-1 predicts position i, as in Dream."""
+        return self.model_type in SHIFTED
+
     def shape_for(self, family: str) -> Mapping[str, int] | None:
         """The decode shape this model was made for, if it brings its own."""
         shape = section(section(self.config, "c4_shapes"), family)
+        for key in shape.keys() - set(SHAPE_KEYS):
+            raise ModelError(
+                f"config.json: c4_shapes: {family} has {shown(key)}; a shape's keys are "
+                f"{', '.join(SHAPE_KEYS)}"
+            )
         return {key: whole(shape, key, most=2**20) for key in shape} or None
 
 

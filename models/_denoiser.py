@@ -10,10 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from c4.errors import ModelError
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float32]
-BoolArray = npt.NDArray[np.bool_]
+from c4.models._reading import BoolArray, IntArray, Reading
 
 ROWS_AT_A_TIME = 64
 """Positions whose full softmax exists at one time; bounds memory at 100,000 tokens and more."""
@@ -22,24 +19,7 @@ LOWEST = -1e30
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One forward pass, at every generated position, masked or not. Arrays are (L,)."""
-
-    token: IntArray
-    """The arg-max token; never the mask."""
-    odds: FloatArray
-    """Odds against it: the probability of all other tokens over its own. Rules rank by them:
-    float32 tells odds near 0 apart long after it can no longer tell confidences near 1 apart."""
-    confidence: FloatArray
-    """Its softmax probability at temperature 1."""
-    gap: FloatArray
-    """Top-1 minus top-2 logit."""
-    entropy: FloatArray
-    """Of the full softmax, in nats."""
-
-
-@dataclass(frozen=True)
-class Memory:
+class KeyValues:
     """Keys and values that a full pass left at every position but some."""
 
     cache: DynamicCache
@@ -104,7 +84,10 @@ class Denoiser:
         attention: BoolArray | None = None,
     ) -> Reading:
         """What the model predicts at positions `start` and up; arguments as of `logits`."""
-        logits = self.logits(ids, start, positions=positions, attention=attention)
+        return self.interpret(self.logits(ids, start, positions=positions, attention=attention))
+
+    def interpret(self, logits: Tensor) -> Reading:
+        """What logits say. logits: (L, V), overwritten."""
         return read_logits(logits, self.mask_id)
 
     @torch.inference_mode()
@@ -116,7 +99,7 @@ class Denoiser:
         *,
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
-    ) -> tuple[Tensor, Memory]:
+    ) -> tuple[Tensor, KeyValues]:
         """The logits of a full pass, and the keys and values it leaves outside some positions.
 
         Args:
@@ -133,13 +116,13 @@ class Denoiser:
         for layer in cast(list[Any], cache.layers):
             layer.keys = layer.keys[..., kept, :]
             layer.values = layer.values[..., kept, :]
-        return logits, Memory(cache, outside, rows)
+        return logits, KeyValues(cache, outside, rows)
 
     @torch.inference_mode()
     def recall(
         self,
         ids: IntArray,
-        memory: Memory,
+        memory: KeyValues,
         *,
         positions: IntArray | None = None,
         attention: BoolArray | None = None,

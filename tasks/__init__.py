@@ -6,17 +6,19 @@ and grading are the same code for all three. Knows nothing of models or tokens: 
 and character spans out.
 """
 
-from c4.tasks._grade import Grade, Grader, check_can_grade, grade
-from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, Sample, SampleSet, load_samples
+from c4.tasks._grade import Grade, Verdict, check_can_grade, grade
+from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, load_samples
 from c4.tasks._registry import TASKS, get_task
 from c4.tasks._sandbox import Isolation, isolation
 from c4.tasks._task import (
     AnswerReading,
     Candidate,
+    Choices,
     Ending,
     Example,
     Extractor,
     Family,
+    Grader,
     ReadingStyle,
     SearchMode,
     Shape,
@@ -26,9 +28,11 @@ from c4.tasks._task import (
 __all__ = [
     "EMBEDDED_SOURCE",
     "HUB_SOURCE",
+    "ORDER",
     "TASKS",
     "AnswerReading",
     "Candidate",
+    "Choices",
     "Ending",
     "Example",
     "Extractor",
@@ -42,6 +46,7 @@ __all__ = [
     "SearchMode",
     "Shape",
     "Task",
+    "Verdict",
     "check_can_grade",
     "get_task",
     "grade",

@@ -7,38 +7,63 @@ from c4.errors import ConfigError
 from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import is_equivalent, libraries
 from c4.tasks._plain_programs import program_in
-from c4.tasks._sandbox import Verdict, require_isolation, run_program
-from c4.tasks._task import AnswerReading, Example, Family, ReadingStyle, Task
+from c4.tasks._sandbox import RunEnd, require_isolation, run_program
+from c4.tasks._task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
+
+
+class Verdict(StrEnum):
+    """What an answer is worth."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    NO_ANSWER = "no answer"  # the text holds none
+    TIMED_OUT = "timed out"  # the program took too long
+    CRASHED = "crashed"  # the program ran into a limit of the sandbox, or was killed
+    NOT_GRADABLE = "not gradable"  # the machine failed, and not the program
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is right; None where nobody can tell."""
+        return None if self is Verdict.NOT_GRADABLE else self is Verdict.RIGHT
+
+
+PROGRAM_VERDICTS = {
+    RunEnd.PASSED: Verdict.RIGHT,
+    RunEnd.FAILED: Verdict.WRONG,
+    RunEnd.TIMEOUT: Verdict.TIMED_OUT,
+    RunEnd.LIMIT: Verdict.CRASHED,
+    RunEnd.KILLED: Verdict.CRASHED,
+}
+"""What a program is worth, by how its run ended."""
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What was answered, and whether it is right."""
+    """What was answered, and what it is worth."""
 
     answer: str | None
     """In normal form; None where the text holds none."""
-    correct: bool
+    verdict: Verdict
 
-
-class Grader(StrEnum):
-    """Who compares an answer with the gold one."""
-
-    EXACT = "exact"  # equal normal forms
-    MATH_VERIFY = "math-verify"  # equal to a computer algebra system, where the forms differ
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is right; None where nobody can tell."""
+        return self.verdict.correct
 
 
 def check_can_grade(
-    task: Task, *, unsafe_code: bool = False, grader: Grader = Grader.EXACT
+    task: Task, reading: AnswerReading | None = None, *, unsafe_code: bool = False
 ) -> None:
     """Refuse now, rather than after the decode, if this machine cannot grade the task."""
-    if grader is Grader.MATH_VERIFY:
+    algebra = reading is not None and reading.grader is Grader.MATH_VERIFY
+    if algebra:
         if task.family is not Family.LONG_REASONING:
             raise ConfigError(
                 f"math-verify compares numbers and formulas, which {task.name} does not answer "
                 "with; leave --grader out"
             )
         libraries()
-    runs_code = task.family is Family.CODE or grader is Grader.MATH_VERIFY
+    runs_code = task.family is Family.CODE or algebra
     if runs_code and not unsafe_code:
         require_isolation()
 
@@ -47,28 +72,31 @@ def grade(
     task: Task,
     example: Example,
     text: str,
+    reading: AnswerReading | None = None,
     *,
-    style: ReadingStyle = AnswerReading.style,
-    grader: Grader = Grader.EXACT,
     unsafe_code: bool = False,
 ) -> Grade:
     """Exact match after the task's normalisation; for code, its tests, run in the sandbox.
 
+    Where the normal forms differ, the reading's grader is asked. It runs in the sandbox too, as
+    it evaluates what the model wrote.
+
     Args:
-        grader: Asked where the normal forms differ; it runs in the sandbox, as it evaluates
-            what the model wrote.
+        text: what the tokens say under the reading's ending.
     """
+    reading = reading or AnswerReading()
+    style = reading.style
     found = task.extractor(style)(text, example.choices)
     if found is None:
-        return Grade(None, correct=False)
+        return Grade(None, Verdict.NO_ANSWER)
     if task.family is not Family.CODE:
         correct = found.value == task.gold(example, style)
-        if not correct and grader is Grader.MATH_VERIFY:
+        if not correct and reading.grader is Grader.MATH_VERIFY:
             correct = is_equivalent(example.target, text, unsafe=unsafe_code)
-        return Grade(found.value, correct=correct)
+        return Grade(found.value, Verdict.RIGHT if correct else Verdict.WRONG)
     program = answer_program(task, example, text, style)
     outcome = run_program(example.preamble, program or "", example.tests, unsafe=unsafe_code)
-    return Grade(found.value, correct=outcome.verdict is Verdict.PASSED)
+    return Grade(found.value, PROGRAM_VERDICTS[outcome.verdict])
 
 
 def answer_program(task: Task, example: Example, text: str, style: ReadingStyle) -> str | None:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from c4.errors import ConfigError
-from c4.tasks._sandbox import Limits, Verdict, run_program
+from c4.tasks._sandbox import Limits, RunEnd, run_program
 
 PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4")
 NEEDS_ITS_VERSION = "antlr4-python3-runtime"
@@ -31,7 +31,7 @@ def is_equivalent(gold: str, text: str, *, unsafe: bool = False) -> bool:
     """Whether math-verify finds an answer in the text that equals the gold one."""
     tests = f"assert agree({f'${gold}$'!r}, {text[-LONGEST:]!r}) is True"
     outcome = run_program("", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries())
-    return outcome.verdict is Verdict.PASSED
+    return outcome.verdict is RunEnd.PASSED
 
 
 @cache

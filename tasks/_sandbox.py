@@ -46,7 +46,7 @@ from c4.errors import ConfigError, SandboxError
 _CHILD = Path(__file__).with_name("_sandbox_child.py")
 
 
-class Verdict(StrEnum):
+class RunEnd(StrEnum):
     """How a run ended. Only `PASSED` is a pass."""
 
     PASSED = "passed"
@@ -65,7 +65,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    verdict: Verdict
+    verdict: RunEnd
     detail: str = ""
     """One printable line for a human; never parse it."""
 
@@ -142,7 +142,7 @@ def _what_is_missing() -> str:
         outcome = _run(["", "ok = True"], "assert ok", Limits(wall_seconds=30), isolated=True)
     except SandboxError as error:
         return str(error)
-    return "" if outcome.verdict is Verdict.PASSED else f"the trial run {outcome.verdict}"
+    return "" if outcome.verdict is RunEnd.PASSED else f"the trial run {outcome.verdict}"
 
 
 def _run(
@@ -205,18 +205,18 @@ def _watch(process: subprocess.Popen[bytes], report: int, limits: Limits) -> Out
                 elif not chunk:
                     selector.unregister(key.fileobj)
                 elif (printed := printed + len(chunk)) > limits.output_bytes:
-                    return Outcome(Verdict.LIMIT, f"more than {limits.output_bytes} bytes printed")
-    return Outcome(Verdict.TIMEOUT, f"not done after {limits.wall_seconds:g} s")
+                    return Outcome(RunEnd.LIMIT, f"more than {limits.output_bytes} bytes printed")
+    return Outcome(RunEnd.TIMEOUT, f"not done after {limits.wall_seconds:g} s")
 
 
 def _read_report(heard: bytes) -> Outcome:
     if not heard:
-        return Outcome(Verdict.KILLED, "ended without a verdict")
+        return Outcome(RunEnd.KILLED, "ended without a verdict")
     verdict, detail = json.loads(heard)
     detail = " ".join("".join(c if c.isprintable() else " " for c in detail).split())[:200]
     if verdict == "no isolation":
         raise SandboxError(detail)
-    return Outcome(Verdict(verdict), detail)
+    return Outcome(RunEnd(verdict), detail)
 
 
 def _stop(process: subprocess.Popen[bytes], isolated: bool) -> None:

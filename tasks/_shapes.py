@@ -2,6 +2,6 @@
 
 from c4.tasks._task import Shape
 
-LETTERS_SHAPE = Shape(length=64, steps=64, block=16)
-LONG_REASONING_SHAPE = Shape(length=256, steps=256, block=32)
-CODE_SHAPE = Shape(length=384, steps=384, block=32)
+LETTERS_SHAPE = Shape(length=64, budget=64, block_length=16)
+LONG_REASONING_SHAPE = Shape(length=256, budget=256, block_length=32)
+CODE_SHAPE = Shape(length=384, budget=384, block_length=32)

@@ -33,44 +33,45 @@ class Shape:
 
     length: int
     """Generated positions, L."""
-    steps: int
-    """Denoising steps, T; a multiple of the block count."""
-    block: int
+    budget: int
+    """Denoising steps that a decode may spend, T; a multiple of the block count."""
+    block_length: int
     """Positions per block, B; divides L."""
 
     def __post_init__(self) -> None:
-        for name in ("length", "steps", "block"):
+        for name in ("length", "budget", "block_length"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.length % self.block:
+        if self.length % self.block_length:
             raise ConfigError(
-                f"generation length {self.length} is not a multiple of block length {self.block}; "
-                f"the nearest that is: {_nearest_multiple(self.length, self.block)}"
+                f"generation length {self.length} is not a multiple of block length "
+                f"{self.block_length}; the nearest that is: "
+                f"{_nearest_multiple(self.length, self.block_length)}"
             )
-        if self.steps % self.blocks:
+        if self.budget % self.blocks:
             raise ConfigError(
-                f"{self.steps} steps cannot be shared evenly by {self.blocks} blocks "
-                f"({self.length}/{self.block}); the nearest that can: "
-                f"{_nearest_multiple(self.steps, self.blocks)}"
+                f"{self.budget} steps cannot be shared evenly by {self.blocks} blocks "
+                f"({self.length}/{self.block_length}); the nearest that can: "
+                f"{_nearest_multiple(self.budget, self.blocks)}"
             )
-        if self.steps > self.length:
+        if self.budget > self.length:
             raise ConfigError(
-                f"{self.steps} steps for {self.length} positions: a step must have a position "
+                f"{self.budget} steps for {self.length} positions: a step must have a position "
                 f"to commit; use at most {self.length} steps"
             )
 
     @property
     def blocks(self) -> int:
         """Number of blocks, N = L/B."""
-        return self.length // self.block
+        return self.length // self.block_length
 
     @property
     def steps_per_block(self) -> int:
         """Steps every block may spend, S = T/N."""
-        return self.steps // self.blocks
+        return self.budget // self.blocks
 
     def __str__(self) -> str:
-        return f"{self.length}/{self.steps}/{self.block}"
+        return f"{self.length}/{self.budget}/{self.block_length}"
 
 
 def _nearest_multiple(value: int, base: int) -> int:
@@ -116,20 +117,42 @@ class Ending(StrEnum):
     SKIP = "skip"  # special tokens vanish and the rest counts, as in the authors' release
 
 
+class Grader(StrEnum):
+    """Who compares an answer with the gold one."""
+
+    EXACT = "exact"  # equal normal forms
+    MATH_VERIFY = "math-verify"  # equal to a computer algebra system, where the forms differ
+
+
 @dataclass(frozen=True)
 class AnswerReading:
-    """How answers are read off tokens. Signals and grades depend on it, recordings never do."""
+    """How answers are read off tokens and compared. Recordings never depend on it.
+
+    Signals and gates depend on style and ending, grades on all of it.
+    """
 
     style: ReadingStyle = ReadingStyle.CAREFUL
     ending: Ending = Ending.CUT
+    grader: Grader = Grader.EXACT
 
     @classmethod
-    def parse(cls, style: str, ending: str) -> "AnswerReading":
+    def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
         """A reading from what a file says about it."""
-        return cls(ReadingStyle(style), Ending(ending))
+        return cls(ReadingStyle(style), Ending(ending), Grader(grader))
+
+    @property
+    def of_signals(self) -> dict[str, str]:
+        """The part of it that signals and gates depend on."""
+        return {"style": self.style.value, "ending": self.ending.value}
 
     def __str__(self) -> str:
         return f"{self.style}/{self.ending}"
+
+
+Choices = tuple[str, ...]
+"""The texts of what an example offers, in the order of their letters; empty where answers are
+free.
+"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +167,7 @@ class Example:
     """Code only: what stands before the program when it is run."""
     tests: str = ""
     """Code only: what stands behind it."""
-    choices: tuple[str, ...] = ()
+    choices: Choices = ()
     """Letter tasks only: the texts of the choices, in the order of their letters."""
 
 

@@ -86,9 +86,9 @@ LLADA = {
     "max_sequence_length": 1024,
     "weight_tying": False,
     "c4_shapes": {
-        "letters": {"length": 16, "steps": 16, "block": 4},
-        "long_reasoning": {"length": 24, "steps": 24, "block": 3},
-        "code": {"length": 16, "steps": 8, "block": 4},
+        "letters": {"length": 16, "budget": 16, "block_length": 4},
+        "long_reasoning": {"length": 24, "budget": 24, "block_length": 3},
+        "code": {"length": 16, "budget": 8, "block_length": 4},
     },
 }
 

@@ -1,5 +1,6 @@
 """Documents are test inputs."""
 
+import importlib.util
 import json
 import re
 import shlex
@@ -10,7 +11,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from c4.cli._app import app
-from c4.record import BENCH, CELLS, LIVE, METHODS, TRAJECTORIES, Origin
+from c4.record.methods import METHODS
+from c4.store.origins import Origin
+from c4.store.schema import BENCH, CELLS, GRADES, ROWS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -25,7 +28,7 @@ def test_every_command_is_explained_and_in_the_readme(name):
     assert f"c4 {name}" in README
 
 
-@pytest.mark.parametrize("column", [*CELLS.names, *TRAJECTORIES.names, *LIVE.names, *BENCH.names])
+@pytest.mark.parametrize("column", [*CELLS.names, *ROWS.names, *GRADES.names, *BENCH.names])
 def test_every_column_is_documented(column):
     assert f"`{column}`" in FORMAT
 
@@ -45,6 +48,7 @@ NOT_RUN = {
     "make demo": "sets up an environment of its own; tests/cli/test_demo.py runs `c4 demo`",
     "make test": "would run this test",
     "pip install .": "installs",
+    "pip install . && c4 record --task math && c4 calibrate --gamma 2 && c4 figures": "installs",
     "pip install 'c4-dlm[math]'": "installs",
     "c4 demo": "tests/cli/test_demo.py runs it",
     "python benchmarks/bench_authors.py": "tests/replay/test_authors.py runs a part of it",
@@ -109,6 +113,37 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
             args += [option, value]
     result = c4(command, *args)
     assert result.exit_code == 0, result.output
+
+
+PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+SCRIPTS = re.findall(r"^```python\n(.*?)^```", README + PYTHON_PAGE, re.M | re.DOTALL)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_documented_python_runs(script, workspace, monkeypatch, capsys):
+    monkeypatch.chdir(workspace)
+    exec(compile(script, "a document", "exec"), {})
+    assert capsys.readouterr().out
+
+
+def load_reference():
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    return reference
+
+
+@pytest.mark.parametrize("page", ["cli.md", "api.md"])
+def test_references_are_what_the_code_says(page):
+    made = load_reference().PAGES[page]()
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == made
+
+
+def test_files_that_the_architecture_names_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([a-z_]+/[a-z_./]*)`", text)
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_what_is_not_run_is_still_documented():

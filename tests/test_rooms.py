@@ -1,74 +1,168 @@
 """The house plan, written down once: who may import whom. Data walks one way."""
 
 import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from c4.analysis import REPORTS
 from c4.cli import _figures, _report
-from c4.figures import EXHIBITS
+from c4.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
 
+BELOW_RECORD = {"errors", "tasks", "models", "store", "gates", "decode"}
 MAY_IMPORT = {
     "errors": set(),
     "tasks": {"errors"},
     "models": {"errors"},
-    "record": {"errors", "tasks", "models"},
-    "replay": {"errors", "tasks", "record"},
-    "analysis": {"errors", "tasks", "record", "replay"},
+    "store": {"errors", "tasks"},
+    "gates": {"errors", "tasks", "store"},
+    "decode": {"errors", "tasks", "models", "store"},
+    "record": {*BELOW_RECORD, "replay"},
+    "replay": {"errors", "tasks", "store", "gates"},
+    "analysis": {"errors", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
-    "cli": {"errors", "tasks", "models", "record", "replay", "analysis", "figures"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
 }
-READERS = {
-    *("IntArray", "TokenArray", "Trajectory", "Origin"),
-    *("LiveRun", "find_live", "open_live"),
-    *("Run", "find_runs", "open_run"),
-    *("conditions", "read_timings"),
-    *("label_under", "reading_words"),
-}
-"""What analysis may take from record: it reads what is on disk, and decodes nothing."""
+METHOD_TABLE = {"c4.record.methods", "c4.record.choices"}
+"""What analysis may take from record: which methods there are, and nothing that decodes."""
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}
 REGISTRY |= {"AnswerReading"}
 """What it may take from tasks: their names, shapes, readings and graders, and no examples."""
+WITHOUT_TORCH = [
+    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
+    *("c4.record.choices", "c4.models", "c4.cli._app"),
+]
+"""What answers questions about names and files, and so must not load what decodes."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name that a module takes from another."""
+
+    where: str
+    """The module that imports."""
+    module: str
+    name: str | None
+    """None where the module itself is imported."""
+
+    @property
+    def target(self):
+        """The module that is meant: `from c4.gates import signals` means `c4.gates.signals`."""
+        whole = f"{self.module}.{self.name}"
+        return whole if whole in sources() else self.module
+
+    def __str__(self):
+        return f"{self.where} imports {self.name or ''} from {self.module}"
+
+
+@cache
+def sources():
+    """Every module of every room, parsed. The scripts that made the embedded model are no room."""
+    found = {}
+    for room in MAY_IMPORT:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if parts[:2] != ("models", "tiny"):
+                name = ".".join(("c4", *parts)).removesuffix(".__init__")
+                found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def room_of(module):
+    """The room that a module stands in; None if it is not of c4."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "c4" else None
+
+
+def imports_in(where, nodes):
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (Import(where, alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{where} imports from a relative place"
+            yield from (Import(where, node.module, alias.name) for alias in node.names)
 
 
 def imports(room):
-    """Every import in a room's modules: file, module and name."""
-    for path in sorted((ROOT / room).glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from ((path.name, alias.name, None) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                yield from ((path.name, node.module, alias.name) for alias in node.names)
+    """Every import in a room's modules, wherever it stands."""
+    for where, tree in sources().items():
+        if room_of(where) == room:
+            yield from imports_in(where, ast.walk(tree))
+
+
+def at_import_time(node):
+    """The statements that run when a module is imported; not functions, nor what types need."""
+    for child in ast.iter_child_nodes(node):
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+        if not is_function and not for_types:
+            yield child
+            yield from at_import_time(child)
+
+
+def loaded_by(where):
+    """The modules that importing a module imports; of another room its front door too."""
+    for taken in imports_in(where, at_import_time(sources()[where])):
+        if taken.target in sources():
+            yield taken.target
+            if room_of(taken.target) != room_of(where):
+                yield f"c4.{room_of(taken.target)}"
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_rooms_import_only_what_the_plan_allows(room):
-    for file, module, name in imports(room):
-        package, _, rest = module.partition(".")
-        if package == "c4":
-            other = (rest or name).partition(".")[0]
-            assert other in {room, *MAY_IMPORT[room]}, f"{room}/{file} imports {module}"
+    for taken in imports(room):
+        other = room_of(taken.target)
+        assert other in {None, room, *MAY_IMPORT[room]}, str(taken)
 
 
 def test_every_room_is_in_the_plan():
-    assert {path.parent.name for path in ROOT.glob("*/py.typed")} <= MAY_IMPORT.keys()
+    assert {path.parent.name for path in ROOT.glob("*/py.typed")} == MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_no_room_looks_into_the_drawers_of_another(room):
+    for taken in imports(room):
+        private = any(part.startswith("_") for part in taken.target.split("."))
+        of_another = room_of(taken.target) not in (None, room)
+        assert not (private and of_another), str(taken)
+
+
+def test_no_module_needs_itself_to_be_imported():
+    try:
+        TopologicalSorter({where: set(loaded_by(where)) for where in sources()}).prepare()
+    except CycleError as error:
+        pytest.fail(" needs ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("module", WITHOUT_TORCH)
+def test_what_decodes_nothing_loads_no_torch(module):
+    code = f"import sys, {module}; print(*{{'torch', 'transformers'}} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
 
 def test_analysis_reads_what_is_on_disk_and_decodes_nothing():
-    taken = {"c4.record": READERS, "c4.tasks": REGISTRY}
-    for file, module, name in imports("analysis"):
-        assert module not in taken or name in taken[module], f"analysis/{file} takes {name}"
+    for taken in imports("analysis"):
+        if room_of(taken.target) == "record":
+            assert taken.target in METHOD_TABLE, str(taken)
+        if taken.target == "c4.tasks":
+            assert taken.name in REGISTRY, str(taken)
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_nothing_draws_through_pyplot(room):
-    assert not [m for _, m, name in imports(room) if "pyplot" in (m or "") or name == "pyplot"]
+    assert not [str(taken) for taken in imports(room) if "pyplot" in f"{taken.module}.{taken.name}"]
 
 
-@pytest.mark.parametrize(("text", "known"), [(_figures.HELP, EXHIBITS), (_report.HELP, REPORTS)])
+@pytest.mark.parametrize(("text", "known"), [(_figures.HELP, FIGURES), (_report.HELP, REPORTS)])
 def test_help_lists_every_name_there_is(text, known):
     listed = text.partition("Names: ")[2].partition(";")[0]
     assert [name.strip() for name in listed.split(",")] == list(known)

@@ -9,11 +9,11 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from c4.analysis import COMPARED_GATES, Evidence, cohort_table, make_report
+from c4.analysis import COMPARED_GATES, Library, cohort_table, make_report
 from c4.cli._app import app
 from c4.errors import ConfigError, RunError
-from c4.figures import EXHIBITS
-from c4.record import find_live, find_runs, open_live, open_run
+from c4.figures import FIGURES
+from c4.store.runs import find_runs, open_run
 
 COMMANDS = get_command(app).commands
 ONCE = ["--n", 1, "--passes", 1, "--warmups", 0]
@@ -41,26 +41,26 @@ def root(random_llada, tmp_path_factory):
 
 
 @pytest.fixture
-def evidence(root):
-    return Evidence(root)
+def library(root):
+    return Library(root)
 
 
-def test_one_shape_of_a_task_is_shown_and_it_is_the_model_s_own(evidence):
-    main = evidence.cohorts.filter("main").select("task", "length", "steps", "block")
+def test_one_shape_of_a_task_is_shown_and_it_is_the_model_s_own(library):
+    main = library.cohorts.filter("main").select("task", "length", "budget", "block_length")
     assert main.rows() == [("gsm8k", 24, 24, 3), ("math", 24, 24, 3)]
-    alone = Evidence(evidence.root, tasks=["gsm8k"])
+    alone = Library(library.root, tasks=["gsm8k"])
     assert alone.cohorts.filter("main")["length"].to_list() == [24]
-    for frame in (evidence.settling, evidence.phases, evidence.gate_signals):
+    for frame in (library.settling, library.phases, library.gate_signals):
         assert frame.filter(pl.col("task") == "gsm8k")["cohort"].n_unique() == 1
-    settling = evidence.settling.filter(pl.col("task") == "gsm8k")
+    settling = library.settling.filter(pl.col("task") == "gsm8k")
     assert settling["trajectory"].to_list() == [40, 41]
-    steps = evidence.gate_signals.filter((pl.col("task") == "gsm8k") & (pl.col("kind") == "course"))
+    steps = library.gate_signals.filter((pl.col("task") == "gsm8k") & (pl.col("kind") == "course"))
     assert steps.group_by("signal").len()["len"].to_list() == [24] * 3
-    assert evidence.blocks.filter(pl.col("task") == "gsm8k")["budget"].unique().to_list() == [24]
+    assert library.blocks.filter(pl.col("task") == "gsm8k")["budget"].unique().to_list() == [24]
 
 
-def test_the_rest_is_named(evidence):
-    (table,) = make_report(["paired"], evidence, paper=False)
+def test_the_rest_is_named(library):
+    (table,) = make_report(["paired"], library, paper=False)
     (note,) = [note for note in table.missing if "shown is" in note]
     assert "shown is L=24 T=24 B=3; not shown: L=12 T=12 B=3" in note
 
@@ -68,28 +68,29 @@ def test_the_rest_is_named(evidence):
 def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):
     runs = [open_run(folder) for folder in find_runs(root)]
     runs = [run for run in runs if run.task == "gsm8k"]
-    live = [open_live(folder) for folder in find_live(root)]
-    assert cohort_table(runs, live, ["cvee"]).filter("main")["length"].to_list() == [12]
-    (methods,) = cohort_table([], live).select("methods").to_series()
-    assert methods == 2  # `c4,H=2` is no method of its own
+    assert cohort_table(runs, ["cvee"]).filter("main")["length"].to_list() == [12]
+    sampled = [run for run in runs if not run.is_baseline]
+    assert {run.method for run in sampled} == {"c4,H=2", "wino"}
+    (methods,) = cohort_table(sampled).select("methods").to_series()
+    assert methods == 1  # `c4,H=2` is no method of its own
 
 
-def test_a_difference_is_not_stored_as_an_accuracy(evidence):
-    (table,) = make_report(["paired"], evidence, paper=False)
+def test_a_difference_is_not_stored_as_an_accuracy(library):
+    (table,) = make_report(["paired"], library, paper=False)
     assert table.marked == "difference"
     assert "accuracy" not in table.rows.columns
 
 
-def test_timings_stand_only_beside_the_shape_they_are_of(evidence):
+def test_timings_stand_only_beside_the_shape_they_are_of(library):
     assert (
-        evidence.bench["cohort"].to_list() == evidence.cohorts.filter(length=12)["cohort"].to_list()
+        library.bench["cohort"].to_list() == library.cohorts.filter(length=12)["cohort"].to_list()
     )
-    (table,) = make_report(["main"], evidence, paper=False)
+    (table,) = make_report(["main"], library, paper=False)
     assert table.rows["tps"].null_count() == table.rows.height
 
 
-def test_tables_say_what_part_the_pool_plays(evidence):
-    for table in make_report(["main", "paired", "stabilization"], evidence, paper=False):
+def test_tables_say_what_part_the_pool_plays(library):
+    for table in make_report(["main", "paired", "stabilization"], library, paper=False):
         assert "only examples that calibration may have seen: math" in table.caption
         assert "left out because calibration may have seen them: 2 of gsm8k" in table.caption
         pools = dict(table.rows.select("task", "pool").unique().iter_rows())
@@ -100,51 +101,60 @@ def test_two_folders_of_one_cohort_count_as_one(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded"]
     c4("record", "--skip", 40, "--n", 2, *common, "--out", tmp_path / "a")
     c4("record", "--skip", 41, "--n", 2, *common, "--out", tmp_path / "b")
-    evidence = Evidence(tmp_path, gates=["cvee"])
-    assert evidence.settling["trajectory"].to_list() == [40, 41, 42]
-    assert evidence.phases["trajectory"].to_list() == [40, 41, 42]
-    assert evidence.outcomes.group_by("method").len()["len"].to_list() == [3, 3]
-    courses = evidence.gate_signals.filter(pl.col("kind") == "course")
+    library = Library(tmp_path, gates=["cvee"])
+    assert library.settling["trajectory"].to_list() == [40, 41, 42]
+    assert library.phases["trajectory"].to_list() == [40, 41, 42]
+    assert library.outcomes.group_by("method").len()["len"].to_list() == [3, 3]
+    courses = library.gate_signals.filter(pl.col("kind") == "course")
     assert courses.height == 3 * 16
-    assert Evidence(tmp_path, trajectory=42).trace["trajectory"].unique().to_list() == [42]
+    assert Library(tmp_path, trajectory=42).trace["trajectory"].unique().to_list() == [42]
 
 
-def test_live_seconds_count_though_the_recording_has_more_examples(root):
-    shares = Evidence(root / "short").time_shares
-    assert set(shares["method"]) == {"baseline", "wino"}
-    assert shares["n"].unique().to_list() == [2]
+def test_seconds_are_those_of_every_decode(root):
+    shares = Library(root / "short").time_shares
+    assert dict(shares.select("method", "n").unique().iter_rows()) == {"baseline": 5, "wino": 2}
 
 
-def test_a_recording_of_a_live_run_does_not_pass_for_full_decodes(random_llada, tmp_path):
+def test_seconds_of_decodes_count_though_the_replay_has_more_examples(random_llada, tmp_path):
+    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
+    c4("record", "--n", 3, *common)
+    c4("run", "--method", "cvee", "--n", 2, *common)
+    library = Library(tmp_path, gates=["cvee"])
+    (totals,) = library.totals.filter(method="cvee").to_dicts()
+    assert (totals["how"], totals["n"]) == ("replayed", 3)
+    assert library.time_shares.filter(method="cvee")["n"].unique().to_list() == [2]
+
+
+def test_the_steps_of_a_sampler_do_not_pass_for_full_decodes(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--record", *common)
-    (folder,) = find_live(tmp_path)
+    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--cells", *common)
+    (folder,) = find_runs(tmp_path)
     for root in (tmp_path, folder, folder.parent):
-        evidence = Evidence(root)
-        assert evidence.outcomes.select("method", "how").rows() == [("wino", "live")]
-        assert evidence.settling.is_empty()
+        library = Library(root)
+        assert library.outcomes.select("method", "how").rows() == [("wino", "decoded")]
+        assert library.settling.is_empty()
 
 
 def test_a_trajectory_needs_a_task_where_several_have_it(root):
     with pytest.raises(ConfigError, match="--model random-llada --task gsm8k, --model"):
-        Evidence(root, trajectory=40).trace  # noqa: B018
-    assert Evidence(root, trajectory=38, tasks=["gsm8k"]).trace["trajectory"][0] == 38
+        Library(root, trajectory=40).trace  # noqa: B018
+    assert Library(root, trajectory=38, tasks=["gsm8k"]).trace["trajectory"][0] == 38
     with pytest.raises(RunError, match="no trajectory 7; there are 38 to 41"):
-        Evidence(root, trajectory=7, tasks=["gsm8k"]).trace  # noqa: B018
+        Library(root, trajectory=7, tasks=["gsm8k"]).trace  # noqa: B018
 
 
-def hints(evidence):
+def hints(library):
     """Every command that tables and figures advise."""
-    for table in make_report(["all"], evidence, paper=False):
+    for table in make_report(["all"], library, paper=False):
         for note in table.missing:
             yield from re.findall(r"\((c4 [^()]*)\)", note)
-    for exhibit in EXHIBITS.values():
-        yield from exhibit.needs.split("; ")
+    for figure_kind in FIGURES.values():
+        yield from figure_kind.needs.split("; ")
 
 
 @pytest.mark.parametrize("folder", ["", "short", "nothing"])
 def test_every_hint_can_be_typed(root, folder):
-    advised = set(hints(Evidence(root / folder, gates=COMPARED_GATES)))
+    advised = set(hints(Library(root / folder, gates=COMPARED_GATES)))
     assert len(advised) > 6
     for hint in advised:
         program, command, *arguments = shlex.split(hint)
@@ -154,10 +164,10 @@ def test_every_hint_can_be_typed(root, folder):
 
 def test_a_hint_fills_the_gap_it_stands_beside(root, random_llada, monkeypatch):
     monkeypatch.chdir(random_llada.parent)
-    (table,) = make_report(["main"], Evidence(root / "short"), paper=False)
+    (table,) = make_report(["main"], Library(root / "short"), paper=False)
     (hint,) = [h for note in table.missing for h in re.findall(r"\((c4 run [^()]*)\)", note)]
     c4(*shlex.split(hint)[1:])
-    (table,) = make_report(["main"], Evidence(root / "short"), paper=False)
+    (table,) = make_report(["main"], Library(root / "short"), paper=False)
     assert table.rows["steps"].null_count() == 0
     result = c4("report", "main", "--runs", root / "short", "--json")
     (again,) = json.loads(result.stdout)
@@ -175,7 +185,7 @@ def calibrated(random_llada, tmp_path_factory):
     c4("calibrate", "--runs", root, *grid, "--out", frozen)
     c4("run", "--method", "c4", "--config", frozen, "--n", 3, *common)
     c4("run", "--method", "c4", "--set", "H=0", "--n", 3, *common)
-    c4("run", "--method", "wino", "--n", 3, *common, "--record")
+    c4("run", "--method", "wino", "--n", 3, *common, "--cells")
     return root
 
 
@@ -184,7 +194,7 @@ CALIBRATED = "c4,cvee.tau=0.05,gamma=0,p_min=1"
 
 @pytest.mark.parametrize("report", ["main", "ablation", "paired"])
 def test_what_was_calibrated_and_run_is_in_the_report(calibrated, report):
-    (table,) = make_report([report], Evidence(calibrated), paper=False)
+    (table,) = make_report([report], Library(calibrated), paper=False)
     (row,) = table.rows.filter(method=CALIBRATED).to_dicts()
     assert row["n"] == 3
     assert row["method_label"] == "C4, cvee.tau=0.05, gamma=0, p_min=1"
@@ -192,14 +202,14 @@ def test_what_was_calibrated_and_run_is_in_the_report(calibrated, report):
 
 def test_figures_of_methods_show_it_too(calibrated):
     for name in ("frontier", "blocks", "totals", "time-share"):
-        frame = EXHIBITS[name].data(Evidence(calibrated))
+        frame = FIGURES[name].data(Library(calibrated))
         assert CALIBRATED in frame["method"].to_list(), name
         assert "c4,H=0" not in frame["method"].to_list(), name
 
 
 @pytest.mark.parametrize("report", ["main", "ablation", "paired"])
 def test_points_of_a_sweep_are_named_where_they_are_left_out(calibrated, report):
-    (table,) = make_report([report], Evidence(calibrated), paper=False)
+    (table,) = make_report([report], Library(calibrated), paper=False)
     assert "c4,H=0" not in table.rows["method"].to_list()
     (note,) = [note for note in table.missing if "sweep" in note]
     assert "c4,H=0 (c4 figures h-sweep)" in note
@@ -207,14 +217,14 @@ def test_points_of_a_sweep_are_named_where_they_are_left_out(calibrated, report)
 
 
 def test_a_variant_is_timed_by_a_command_of_its_own(calibrated):
-    (table,) = make_report(["main"], Evidence(calibrated), paper=False)
+    (table,) = make_report(["main"], Library(calibrated), paper=False)
     (hint,) = [note for note in table.missing if f"timings of {CALIBRATED}" in note]
     settings = "--set c4.cvee.tau=0.05 --set c4.gamma=0 --set c4.p_min=1"
     assert f"c4 bench --method baseline --method c4 {settings} --model" in hint
 
 
-def timings(evidence, **chosen):
-    (row,) = evidence.bench.filter(**chosen).to_dicts()
+def timings(library, **chosen):
+    (row,) = library.bench.filter(**chosen).to_dicts()
     return row
 
 
@@ -222,33 +232,33 @@ def test_the_better_timing_counts_and_not_the_newest(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
     c4("bench", "--method", "c4", "--n", 3, "--passes", 2, "--warmups", 0, *common)
     c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
-    row = timings(Evidence(tmp_path), method="c4")
+    row = timings(Library(tmp_path), method="c4")
     assert (row["timed"], row["cv"]) == ("1×1", None)
     assert row["speedup"] is not None
     c4("bench", "--method", "baseline", "--method", "c4", *ONCE, "--passes", 2, *common)
     c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
-    row = timings(Evidence(tmp_path), method="c4")
+    row = timings(Library(tmp_path), method="c4")
     assert (row["timed"], row["cv"] >= 0) == ("1×2", True)
 
 
 def test_speeds_stand_with_how_they_were_measured(root, random_llada):
-    evidence = Evidence(root)
+    library = Library(root)
     for report, keys in {"main": (), "scaling": ("budget", "blocks")}.items():
-        table = make_report([report], evidence, paper=False)[0]
+        table = make_report([report], library, paper=False)[0]
         shown = {column.key for column in table.columns}
         assert {"tps", "speedup", "timed", "cv", *keys} <= shown
-    timed = make_report(["scaling"], evidence, paper=False)[0].rows.filter(length=12)
+    timed = make_report(["scaling"], library, paper=False)[0].rows.filter(length=12)
     assert timed.filter(method="baseline")["timed"].to_list() == ["1×1"]
 
 
 def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path, "--n", 2]
     c4("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
-    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[0]
+    table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     (hint,) = [note for note in table.missing if "DualCache" in note]
     (command,) = re.findall(r"\((c4 run [^()]*)\)", hint)
     c4(*shlex.split(command)[1:], *common)
-    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[0]
+    table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     assert not table.missing
     assert table.rows["method_label"].to_list() == [
         "Baseline",
@@ -259,7 +269,7 @@ def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_l
 
 
 def test_cvee_is_swept_over_recorded_steps_of_wino(calibrated):
-    table = make_report(["scaling"], Evidence(calibrated), paper=False)[1]
+    table = make_report(["scaling"], Library(calibrated), paper=False)[1]
     (row,) = table.rows.to_dicts()
     assert row["settings"] == 45
     assert row["deployed_steps"] <= row["wino_steps"]
@@ -272,7 +282,7 @@ def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_p
     out = ["--n", 3, "--out", tmp_path]
     c4("run", "--method", "wino", "--method", "wino+cvee", *common, *out)
     c4("run", "--method", "wino+cvee", *settings, *common, *out)
-    live, replayed = Evidence(tmp_path), Evidence(calibrated)
+    live, replayed = Library(tmp_path), Library(calibrated)
     numbers = ["method", "n", "accuracy", "steps", "fired"]
     swept = replayed.wino_totals.filter(pl.col("method").is_in(live.totals["method"].implode()))
     assert swept.select(numbers).equals(live.totals.select(numbers))
@@ -284,10 +294,10 @@ def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_pa
     monkeypatch.chdir(random_llada.parent)
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
     c4("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
-    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[1]
+    table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.is_empty
     ((hint,),) = [re.findall(r"\((c4 run [^()]*)\)", note) for note in table.missing]
     c4(*shlex.split(hint)[1:])
-    table = make_report(["scaling"], Evidence(tmp_path), paper=False)[1]
+    table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.rows["settings"].to_list() == [45]
     assert not table.missing

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from c4.analysis import Evidence, make_report
+from c4.analysis import Library, make_report
 from c4.cli._app import app
 
 
@@ -43,12 +43,12 @@ def examples(frame, **chosen):
 
 
 def test_they_are_left_out_for_recorded_replayed_and_live_methods_alike(root, frozen):
-    evidence = Evidence(root / "model=random-llada", gates=["progress"])
-    assert evidence.runs
-    for frame in (evidence.settling, evidence.phases, evidence.gate_signals):
+    library = Library(root / "model=random-llada", gates=["progress"])
+    assert library.runs
+    for frame in (library.settling, library.phases, library.gate_signals):
         assert examples(frame) == list(range(43, 49))
         assert not frame["pool"].any()
-    whole = Evidence(root, gates=["progress"])
+    whole = Library(root, gates=["progress"])
     (long,) = whole.cohorts.filter(length=16, methods=3)["cohort"]
     assert examples(whole.outcomes, cohort=long, method="baseline") == list(range(43, 49))
     assert examples(whole.outcomes, cohort=long, method="progress") == list(range(43, 49))
@@ -56,9 +56,9 @@ def test_they_are_left_out_for_recorded_replayed_and_live_methods_alike(root, fr
 
 
 def test_they_are_left_out_in_other_shapes_but_not_in_another_order(root, frozen):
-    evidence = Evidence(root, gates=["progress"])
-    assert examples(evidence.outcomes, length=8) == [43]
-    other = Evidence(root / "seed", gates=["progress"])
+    library = Library(root, gates=["progress"])
+    assert examples(library.outcomes, length=8) == [43]
+    other = Library(root / "seed", gates=["progress"])
     assert examples(other.outcomes) == [40, 41, 42, 43]
     assert other.cohorts["pooled"].to_list() == [0]
 
@@ -66,7 +66,7 @@ def test_they_are_left_out_in_other_shapes_but_not_in_another_order(root, frozen
 def test_tables_and_figures_say_how_many(root, frozen):
     runs = root / "model=random-llada"
     note = "examples left out because calibration may have seen them: 3 of mmlu"
-    for table in make_report(["stabilization"], Evidence(runs), paper=False):
+    for table in make_report(["stabilization"], Library(runs), paper=False):
         assert note in table.caption
     assert note in c4("figures", "phase-diagram", "--runs", runs, "--format", "png")
 
@@ -75,25 +75,25 @@ def test_a_file_elsewhere_counts_once_it_is_named(root, frozen, tmp_path, monkey
     (tmp_path / "away").mkdir()
     monkeypatch.chdir(tmp_path / "away")
     runs = root / "model=random-llada"
-    assert examples(Evidence(runs).settling) == list(range(40, 49))
-    assert examples(Evidence(runs, calibrations=[frozen]).settling) == list(range(43, 49))
+    assert examples(Library(runs).settling) == list(range(40, 49))
+    assert examples(Library(runs, calibrations=[frozen]).settling) == list(range(43, 49))
     args = ["figures", "stabilization", "--runs", runs, "--format", "png", "--calibration", frozen]
     assert "3 of mmlu" in c4(*args)
 
 
 def test_naming_one_file_does_not_hide_those_that_are_found(root, frozen):
-    evidence = Evidence(root / "model=random-llada", calibrations=[])
-    assert examples(evidence.settling) == list(range(43, 49))
-    assert evidence.calibrations.is_empty()
+    library = Library(root / "model=random-llada", calibrations=[])
+    assert examples(library.settling) == list(range(43, 49))
+    assert library.calibrations.is_empty()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"gate": 1}', '{"gate": "', "\udcff", ""])
 def test_other_files_in_the_folder_do_no_harm(root, frozen, text):
     frozen.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert examples(Evidence(root / "model=random-llada").settling) == list(range(40, 49))
+    assert examples(Library(root / "model=random-llada").settling) == list(range(40, 49))
 
 
 @pytest.mark.parametrize("pool", [3, ["mmlu"], [{"identity": {}}], [{"identity": 1}], None])
 def test_a_calibration_with_another_pool_is_none(root, frozen, pool):
     frozen.write_text(json.dumps(json.loads(frozen.read_text()) | {"pool": pool}))
-    assert examples(Evidence(root / "model=random-llada").settling) == list(range(40, 49))
+    assert examples(Library(root / "model=random-llada").settling) == list(range(40, 49))

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.analysis import (
-    Evidence,
+    Library,
     evaluate_run,
     gate_signals,
     phase_table,
@@ -19,17 +19,13 @@ from c4.analysis import (
 )
 from c4.cli._app import app
 from c4.errors import ConfigError, RunError
-from c4.record import RecordConfig, open_run, plan_recording, start_recording
-from c4.replay import (
-    CVEE,
-    FixedProgress,
-    MethodChoice,
-    Oracle,
-    Prophet,
-    filled_predictions,
-    plan_methods,
-    replay,
-)
+from c4.gates.candidates import filled_predictions
+from c4.gates.kinds import CVEE, FixedProgress, Oracle, Prophet
+from c4.record.choices import MethodChoice, plan_methods
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.replay.decisions import replay
+from c4.store.runs import find_runs, open_run
 from c4.tasks import TASKS
 
 
@@ -38,7 +34,7 @@ def runs(random_llada, tmp_path_factory):
     """Recordings of two families by a random model, some of them of the pool."""
     root = tmp_path_factory.mktemp("runs")
     for task in ("gsm8k", "mmlu"):
-        config = RecordConfig(
+        config = RunConfig(
             task=task, model=str(random_llada), source="embedded", n=5, skip=38, out=root
         )
         with start_recording(plan_recording(config)) as recording:
@@ -48,13 +44,13 @@ def runs(random_llada, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sampled(random_llada, tmp_path_factory):
-    """A live run with every step kept: its trajectories have unequal numbers of them."""
+    """A run of a sampler with every step kept: its trajectories have unequal numbers of them."""
     root = tmp_path_factory.mktemp("sampled")
-    config = RecordConfig(
+    config = RunConfig(
         task="gsm8k", model=str(random_llada), source="embedded", n=5, skip=38, out=root
     )
     choice = MethodChoice(["fast-dllm"], ["tau=0.1"])
-    (plan,) = plan_methods(config, choice, recorded=True)
+    (plan,) = plan_methods(config, choice, cells=True)
     with start_recording(plan) as recording:
         list(recording)
     return plan.folder
@@ -62,7 +58,7 @@ def sampled(random_llada, tmp_path_factory):
 
 @pytest.fixture
 def run(runs):
-    return open_run(runs / "model=random-llada" / "task=gsm8k")
+    return open_run(runs / "model=random-llada" / "task=gsm8k" / "method=baseline")
 
 
 @pytest.fixture(params=["full", "sampled"])
@@ -71,7 +67,7 @@ def any_run(request, run):
 
 
 def test_the_sampled_trajectories_are_of_unequal_length(sampled):
-    steps = {row.forward_passes for row in open_run(sampled).rows()}
+    steps = {row.steps for row in open_run(sampled).rows()}
     assert len(steps) > 1
     assert max(steps) < 24
 
@@ -95,7 +91,7 @@ def candidates_of(run, trajectory):
 
 def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(any_run):
     run = any_run
-    budget = run.shape.steps
+    budget = run.shape.budget
     frame = stabilization(run)
     for trajectory in run:
         row = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).row(0, named=True)
@@ -138,8 +134,8 @@ def test_gates_are_asked_about_no_step_that_a_trajectory_lacks(sampled):
     assert "end" not in frame["gate"].drop_nulls().to_list()
     decisions = pl.concat(replay(run, {"end": FixedProgress(1.0)}))
     assert not decisions["fired"].any()
-    assert decisions["steps"].to_list() == [row.forward_passes for row in run.rows()]
-    longest = max(run.rows(), key=lambda row: row.forward_passes)
+    assert decisions["steps"].to_list() == [row.steps for row in run.rows()]
+    longest = max(run.rows(), key=lambda row: row.steps)
     trace = trace_table(run, longest.trajectory, {})
     assert trace["block"].to_list() == sorted(trace["block"].to_list())
     assert trace["block"].max() == run.shape.blocks - 1
@@ -160,10 +156,10 @@ def test_gate_signals_are_means_over_the_task_s_region(run):
     assert triggers["trajectory"].to_list() == [40, 41, 42]
     for trajectory in list(run)[2:]:
         value = triggers.filter(pl.col("trajectory") == trajectory.row.trajectory)["value"].item()
-        step = run.shape.steps // 2
+        step = run.shape.budget // 2
         assert value == pytest.approx(trajectory.cells.entropy[step - 1, tail:].mean(), rel=1e-5)
     courses = frame.filter(pl.col("kind") == "course")
-    assert courses.height == 3 * run.shape.steps
+    assert courses.height == 3 * run.shape.budget
     assert (courses["low"] <= courses["value"]).all()
 
 
@@ -171,10 +167,10 @@ def test_a_trace_shows_every_step_and_where_gates_stop(run):
     gates = {"half": FixedProgress(0.5), "prophet": Prophet(high=99, mid=99, low=99)}
     index = run.indices[1]
     trace = trace_table(run, index, gates)
-    assert trace["step"].to_list() == list(range(1, run.shape.steps + 1))
+    assert trace["step"].to_list() == list(range(1, run.shape.budget + 1))
     assert trace["candidate"].to_list() == candidates_of(run, run.trajectory(index))
     stops = dict(trace.filter(pl.col("exits") != "").select("step", "exits").iter_rows())
-    assert stops == {run.shape.steps // 2: "half"}
+    assert stops == {run.shape.budget // 2: "half"}
     with pytest.raises(RunError, match="no trajectory 999"):
         trace_table(run, 999, gates)
 
@@ -187,7 +183,7 @@ def test_texts_are_the_buffers_that_replay_fills(run):
     assert "".join(half["piece"]) == decision["text"]
     assert half["answer"][0] == decision["answer"]
     cells = run.trajectory(run.indices[0]).cells
-    masked = cells.masked[run.shape.steps // 2 - 1][: half.height]
+    masked = cells.masked[run.shape.budget // 2 - 1][: half.height]
     assert half["filled"].to_list() == masked.tolist()
     full = texts.filter(pl.col("method") == "baseline")
     assert not full["filled"].any()
@@ -195,20 +191,20 @@ def test_texts_are_the_buffers_that_replay_fills(run):
 
 def test_evidence_leaves_out_the_pool_and_reads_each_run_once(runs):
     notes = []
-    evidence = Evidence(runs, gates=["progress"], note=notes.append)
-    assert evidence.phases["trajectory"].min() == 40
-    assert evidence.settling["trajectory"].min() == 40
-    moments = evidence.gate_signals.filter(pl.col("kind") != "course")
+    library = Library(runs, gates=["progress"], note=notes.append)
+    assert library.phases["trajectory"].min() == 40
+    assert library.settling["trajectory"].min() == 40
+    moments = library.gate_signals.filter(pl.col("kind") != "course")
     assert moments["trajectory"].min() >= 40
-    assert evidence.outcomes.group_by("task", "method").len()["len"].to_list() == [3] * 4
+    assert library.outcomes.group_by("task", "method").len()["len"].to_list() == [3] * 4
     count = len(notes)
-    assert evidence.phases is evidence.phases
+    assert library.phases is library.phases
     assert len(notes) == count
 
 
 def test_some_tasks_or_models_can_be_asked_for(runs):
-    assert {r.task for r in Evidence(runs, tasks=["mmlu"]).runs} == {"mmlu"}
-    assert Evidence(runs, model="llada").runs == []
+    assert {r.task for r in Library(runs, tasks=["mmlu"]).runs} == {"mmlu"}
+    assert Library(runs, model="llada").runs == []
 
 
 def test_figures_are_written_with_their_data(runs, tmp_path):
@@ -224,10 +220,10 @@ def test_figures_are_written_with_their_data(runs, tmp_path):
 
 
 def test_a_figure_without_data_says_what_makes_it(runs, tmp_path):
-    result = c4("figures", "time-share", "stabilization", "--runs", runs, "--out", tmp_path)
+    result = c4("figures", "h-sweep", "stabilization", "--runs", runs, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "time-share: skipped, there is no data for it; make it with: c4 run" in result.stderr
-    assert not (tmp_path / "time-share.png").exists()
+    assert "h-sweep: skipped, there is no data for it; make it with: c4 run" in result.stderr
+    assert not (tmp_path / "h-sweep.png").exists()
 
 
 def test_equal_figures_are_equal_files(runs, tmp_path):
@@ -308,7 +304,7 @@ def test_every_report_can_be_made_of_recordings_alone(runs):
 def test_only_graded_answers_are_counted_as_right_or_wrong(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
     assert c4("record", "--n", 3, *common, "--no-grade").exit_code == 0
-    (folder,) = tmp_path.glob("model=*/task=*")
+    (folder,) = find_runs(tmp_path)
     blank = evaluate_run(open_run(folder))
     assert (blank.n, blank.graded, blank.accuracy, blank.interval) == (3, 0, None, None)
     assert c4("record", "--n", 5, *common).exit_code == 0

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from c4.analysis import (
     Column,
-    Evidence,
+    Library,
     ReportTable,
     TableFormat,
     calibration_table,
@@ -19,10 +19,10 @@ from c4.analysis import (
     published,
     render_tables,
 )
-from c4.analysis._names import method_name
 from c4.analysis._published import beside, unlike_paper
 from c4.cli._app import app
-from c4.record import METHODS
+from c4.record.methods import METHODS
+from c4.store.labels import method_name
 from c4.tasks import TASKS
 
 TABLES = ("main", "ablation", "paired", "scaling", "wino_cvee", "stabilization")
@@ -36,7 +36,9 @@ def test_published_tables_speak_of_tasks_and_methods_that_exist(name):
     if "method" in table.columns:
         assert {method_name(method) for method in table["method"]} <= set(METHODS)
         keys = [
-            key for key in ("model", "task", "length", "block", "method") if key in table.columns
+            key
+            for key in ("model", "task", "length", "block_length", "method")
+            if key in table.columns
         ]
         assert table.select(keys).is_unique().all()
 
@@ -44,7 +46,7 @@ def test_published_tables_speak_of_tasks_and_methods_that_exist(name):
 def test_the_paper_s_own_numbers_hold_together():
     main = published("main").drop_nulls()
     assert main.height > 150
-    budget = pl.col("task").replace_strict({name: TASKS[name].shape.steps for name in TASKS})
+    budget = pl.col("task").replace_strict({name: TASKS[name].shape.budget for name in TASKS})
     saving = 100 * (1 - pl.col("steps") / budget)
     assert (main.select((saving - pl.col("saving")).abs()).to_series() < 0.3).all()
 
@@ -61,8 +63,8 @@ COHORT = {
     "task": "mmlu",
     "source": "hub",
     "length": 64,
-    "steps": 64,
-    "block": 16,
+    "budget": 64,
+    "block_length": 16,
 }
 
 
@@ -73,9 +75,9 @@ COHORT = {
         ({"source": "file"}, False, None),
         ({"model": "tiny"}, False, "no model of the paper's"),
         ({"source": "embedded"}, False, "problems that c4 generates"),
-        ({"length": 32, "steps": 32}, False, "another shape, L=32 T=32 B=16"),
-        ({"length": 32, "steps": 32}, True, None),
-        ({"steps": 32}, True, "another shape, L=64 T=32 B=16"),
+        ({"length": 32, "budget": 32}, False, "another shape, L=32 T=32 B=16"),
+        ({"length": 32, "budget": 32}, True, None),
+        ({"budget": 32}, True, "another shape, L=64 T=32 B=16"),
         ({"source": "embedded"}, True, "problems that c4 generates"),
     ],
 )
@@ -101,7 +103,7 @@ def namesake(tmp_path_factory):
 
 @pytest.mark.parametrize(("report", "number"), [("main", "accuracy"), ("ablation", "steps")])
 def test_generated_problems_never_stand_beside_the_paper_s(namesake, report, number):
-    (table,) = make_report([report], Evidence(namesake), paper=True)
+    (table,) = make_report([report], Library(namesake), paper=True)
     published_for = table.rows.filter(pl.col(f"paper_{number}").is_not_null())["task"]
     assert set(published_for) == {"mmlu"}
     assert "piqa on LLaDA-8B-Instruct (problems that c4 generates)" in table.caption
@@ -142,7 +144,7 @@ def test_json_names_what_it_stores(table):
 
 
 def test_calibration_files_become_rows(tmp_path):
-    shape = {"length": 64, "steps": 64, "block": 16}
+    shape = {"length": 64, "budget": 64, "block_length": 16}
     identity = {"model": "tiny", "task": "math", "source": "embedded", "shape": shape}
     cohort = {"identity": identity, "trajectories": [0, 1, 2]}
     tried = [
@@ -162,7 +164,7 @@ def test_calibration_files_become_rows(tmp_path):
     paths = find_calibrations(tmp_path)
     assert [path.name for path in paths] == ["frozen.json"]
     pool = [
-        recorded(cohort["identity"], passes=8, seconds=0.5, indices=[0, 1, 2, 3])
+        recorded(cohort["identity"], steps=8, seconds=0.5, indices=[0, 1, 2, 3])
         for cohort in frozen["pool"]
     ]
     row = calibration_table(paths, pool).row(0, named=True)
@@ -176,9 +178,7 @@ def test_calibration_files_become_rows(tmp_path):
     assert gone["forward_passes"] is gone["decode_seconds"] is None
 
 
-def recorded(identity, *, passes, seconds, indices):
+def recorded(identity, *, steps, seconds, indices):
     """As much of a recording as a calibration's cost is counted from."""
-    rows = [
-        SimpleNamespace(trajectory=i, forward_passes=passes, wall_seconds=seconds) for i in indices
-    ]
+    rows = [SimpleNamespace(trajectory=i, steps=steps, wall_seconds=seconds) for i in indices]
     return SimpleNamespace(manifest=SimpleNamespace(identity=identity), rows=lambda: iter(rows))

@@ -7,9 +7,11 @@ import pytest
 from conftest import made_reading
 
 from c4.analysis import gate_signals, phase_summary, phase_table, stabilization, trace_table
+from c4.gates.kinds import FixedProgress
 from c4.models import Denoiser
-from c4.record import RecordConfig, load_planned, open_run, plan_recording, start_recording
-from c4.replay import FixedProgress
+from c4.record.plan import RunConfig, load_planned, plan_recording
+from c4.record.recorder import start_recording
+from c4.store.runs import open_run
 
 STEPS = 24
 TAIL = 16
@@ -41,7 +43,7 @@ class Spoken(Denoiser):
 
 @pytest.fixture(scope="module")
 def run(random_llada, tmp_path_factory):
-    config = RecordConfig(
+    config = RunConfig(
         task="gsm8k",
         model=str(random_llada),
         source="embedded",

@@ -27,9 +27,9 @@ from c4.analysis import (
     wino_table,
 )
 from c4.analysis._cohorts import cohort_key
-from c4.analysis._outcomes import scheduled_passes
+from c4.analysis._outcomes import scheduled_steps
 from c4.analysis._sweeps import in_sweep
-from c4.replay import pool_size
+from c4.replay.pools import pool_size
 from c4.tasks import Shape
 
 
@@ -41,17 +41,17 @@ def outcome(method="c4", trajectory=40, correct=True, **changes):
         "family": "long_reasoning",
         "cohort": "x",
         "method": method,
-        "how": "live",
+        "how": "decoded",
         "trajectory": trajectory,
         "pool": False,
         "length": 32,
         "budget": 32,
-        "block": 8,
+        "block_length": 8,
         "steps": 16,
         "fired": False,
         "answer": "1" if correct else "2",
         "correct": correct,
-        "block_passes": [8, 8, 0, 0],
+        "block_steps": [8, 8, 0, 0],
         "block_seconds": [0.3, 0.1, 0.0, 0.0],
         "confirmed": 0.25,
         "settings": "{}",
@@ -132,16 +132,16 @@ def test_files_of_users_own_have_no_pool():
 
 
 def test_one_source_stands_for_a_method_and_the_fuller_one_wins():
-    live = [outcome("cvee", 40)]
+    decoded = [outcome("cvee", 40)]
     replayed = [outcome("cvee", i, how="replayed") for i in (40, 41)]
-    assert best_source(frame(*live, *replayed))["how"].unique().to_list() == ["replayed"]
-    assert best_source(frame(*live, *replayed[:1]))["how"].to_list() == ["live"]
+    assert best_source(frame(*decoded, *replayed))["how"].unique().to_list() == ["replayed"]
+    assert best_source(frame(*decoded, *replayed[:1]))["how"].to_list() == ["decoded"]
 
 
 @given(steps=st.integers(1, 32))
 def test_a_schedule_spends_its_blocks_in_order(steps):
     spent = pl.DataFrame({"steps": [steps]}).select(
-        scheduled_passes(Shape(length=32, steps=32, block=8))
+        scheduled_steps(Shape(length=32, budget=32, block_length=8))
     )
     passes = spent.item().to_list()
     assert sum(passes) == steps
@@ -150,7 +150,7 @@ def test_a_schedule_spends_its_blocks_in_order(steps):
 
 
 def test_blocks_hold_passes_and_their_share_of_the_budget():
-    outcomes = frame(outcome("c4", 40), outcome("c4", 41, block_passes=[4, 0, 0, 0], steps=4))
+    outcomes = frame(outcome("c4", 40), outcome("c4", 41, block_steps=[4, 0, 0, 0], steps=4))
     blocks = block_usage(outcomes, method_totals(outcomes))
     assert blocks["passes"].to_list() == [6, 4, 0, 0]
     assert blocks["share"].to_list() == [0.75, 0.5, 0, 0]

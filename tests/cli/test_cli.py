@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.cli._app import app
-from c4.record import find_runs, open_run
-from c4.record._cells import SIGNALS
+from c4.store.cells import SIGNALS
+from c4.store.runs import find_runs, open_run
 
 
 def c4(*args):
@@ -27,7 +27,7 @@ def record_args(random_llada, tmp_path):
 
 def test_recording_prints_one_line_and_leaves_a_run(record_args, tmp_path):
     result = c4(*record_args, "--skip", 0)
-    folder = tmp_path / "runs" / "model=random-llada" / "task=svamp"
+    folder = tmp_path / "runs" / "model=random-llada" / "task=svamp" / "method=baseline"
     assert result.exit_code == 0, result.output
     assert result.stdout.count("\n") == 1
     assert "svamp on random-llada (source=embedded): 3 trajectories, accuracy 0.0%" in result.stdout
@@ -38,7 +38,7 @@ def test_recording_prints_one_line_and_leaves_a_run(record_args, tmp_path):
 
 def test_machines_get_json_on_stdout_and_nothing_else(record_args):
     summary = json.loads(c4(*record_args, "--json").stdout)
-    assert summary["trajectories"] == 3
+    assert summary["n"] == 3
     correct = [row.correct for row in open_run(summary["folder"]).rows()]
     assert summary["accuracy"] == sum(correct) / 3
     assert summary["steps"] == 24
@@ -83,12 +83,12 @@ def test_another_identity_names_what_differs_and_keeps_the_old_run(record_args, 
     assert open_run(find_runs(tmp_path / "runs")[0]).manifest.identity["seed"] == 1
 
 
-def test_runs_lists_and_checks_every_recording(record_args, tmp_path):
+def test_runs_lists_and_checks_every_run(record_args, tmp_path):
     c4(*record_args)
     listed = json.loads(c4("runs", "--runs", tmp_path / "runs", "--json").stdout)
-    assert [(run["task"], run["trajectories"]) for run in listed] == [("svamp", 3)]
+    assert [(run["task"], run["method"], run["n"]) for run in listed] == [("svamp", "baseline", 3)]
     sound = c4("runs", "--runs", tmp_path / "runs", "--check")
-    assert "every file of 1 of 1 recordings is sound" in sound.stdout
+    assert "every file of 1 runs is sound" in sound.stdout
     damaged = next((tmp_path / "runs").rglob("cells/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
     result = c4("runs", "--runs", tmp_path / "runs", "--check")

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.cli._demo import demo_commands
-from c4.figures import EXHIBITS
+from c4.figures import FIGURES
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def test_the_page_shows_every_figure_and_runs_nothing(demo):
     out, _ = demo
     page = (out / "index.html").read_text(encoding="utf-8")
     images = re.findall(r'<img src="([^"]+)"', page)
-    assert images == [f"figures/{name}.png" for name in EXHIBITS]
+    assert images == [f"figures/{name}.png" for name in FIGURES]
     assert "there is no data for it" not in page
     for target in images + re.findall(r'href="([^"]+)"', page):
         assert (out / target).is_file(), target

@@ -5,18 +5,18 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import c4.record
 from c4.cli._app import app
+from c4.record import plan as planning
 
 
 @pytest.fixture
 def loads(monkeypatch):
     """How often a model is loaded."""
     seen = []
-    load = c4.record.load_planned
+    load = planning.load_planned
     counted = lambda plan: seen.append(plan.task.name) or load(plan)  # noqa: E731
-    monkeypatch.setattr("c4.record.load_planned", counted)
-    monkeypatch.setattr("c4.record._record.load_planned", counted)
+    monkeypatch.setattr(planning, "load_planned", counted)
+    monkeypatch.setattr("c4.record.recorder.load_planned", counted)
     return seen
 
 

@@ -2,11 +2,14 @@ import json
 import random
 import re
 import time
+from dataclasses import asdict
 
 import pytest
 from test_cli import c4, start
 
-from c4.record import METHODS, find_live, open_live, open_run, read_timings
+from c4.record.methods import METHODS
+from c4.store.runs import find_runs, open_run
+from c4.store.timings import read_timings
 
 
 @pytest.fixture
@@ -24,8 +27,8 @@ def test_methods_and_tasks_of_one_call_share_their_examples(run_args, tmp_path):
     assert pairs == [(t, m) for t in ("svamp", "mmlu") for m in ("baseline", "c4")]
     assert [s["saving"] for s in summaries[::2]] == [0, 0]
     assert all(s["n"] == 3 and s["drop"] is not None for s in summaries)
-    runs = [open_live(folder) for folder in find_live(tmp_path / "runs")]
-    prompts = {(r.task, r.method): r.table()["prompt"].to_pylist() for r in runs}
+    runs = [open_run(folder) for folder in find_runs(tmp_path / "runs")]
+    prompts = {(r.task, r.method): [row.prompt for row in r.rows()] for r in runs}
     for task in ("svamp", "mmlu"):
         assert prompts[task, "baseline"] == prompts[task, "c4"]
 
@@ -43,9 +46,43 @@ def test_the_baseline_on_disk_is_compared_with(run_args):
     assert summary["drop"] == 0
 
 
-def test_a_recorded_run_can_be_replayed(run_args, tmp_path):
-    assert c4(*run_args, "--method", "wino", "--record").exit_code == 0
-    (folder,) = find_live(tmp_path / "runs")
+def test_a_recording_is_the_baseline(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recorded = c4("record", "--task", "math", "--n", 2, "--json")
+    assert recorded.exit_code == 0, recorded.output
+    baseline = json.loads(recorded.stdout)
+    assert (baseline["method"], baseline["drop"], baseline["identical"]) == ("baseline", 0, 1)
+    result = c4("run", "--method", "c4", "--task", "math", "--n", 2, "--json")
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)
+    assert summary["drop"] == 100 * (baseline["accuracy"] - summary["accuracy"])
+    rows = [open_run(s["folder"]).rows() for s in (baseline, summary)]
+    same = [full.answer == own.answer for full, own in zip(*rows, strict=True)]
+    assert summary["identical"] == sum(same) / 2
+
+
+def test_a_recording_is_not_decoded_again_as_a_baseline(run_args, tmp_path):
+    assert c4("record", *run_args[1:]).exit_code == 0
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
+    (summary,) = json.loads(c4(*run_args, "--method", "baseline", "--json").stdout)
+    assert summary["n"] == 3
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")} == before
+    assert c4(*run_args, "--method", "baseline", "--n", 4).exit_code == 0
+    (folder,) = find_runs(tmp_path / "runs")
+    assert len(list(open_run(folder).cells())) == 4  # it goes on keeping every step
+
+
+def test_results_are_not_taken_for_a_recording(run_args):
+    assert c4(*run_args, "--method", "baseline").exit_code == 0
+    refused = c4("record", *run_args[1:])
+    assert refused.exit_code == 2
+    assert "cells: False there, True here" in refused.stderr
+    assert c4("record", *run_args[1:], "--fresh").exit_code == 0
+
+
+def test_a_run_with_its_cells_can_be_replayed(run_args, tmp_path):
+    assert c4(*run_args, "--method", "wino", "--cells").exit_code == 0
+    (folder,) = find_runs(tmp_path / "runs")
     assert len(open_run(folder)) == 3
     result = c4("replay", "--runs", folder, "--gate", "cvee", "--json")
     assert result.exit_code == 0, result.output
@@ -59,7 +96,7 @@ def test_a_recorded_run_can_be_replayed(run_args, tmp_path):
 
 def test_results_made_without_grades_can_be_graded(run_args, tmp_path):
     assert c4(*run_args, "--method", "c4", "--no-grade").exit_code == 0
-    (folder,) = find_live(tmp_path / "runs")
+    (folder,) = find_runs(tmp_path / "runs")
     result = c4("grade", folder, "--json")
     assert result.exit_code == 0, result.output
     graded = json.loads(result.stdout)
@@ -70,10 +107,10 @@ def test_results_made_without_grades_can_be_graded(run_args, tmp_path):
 
 def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
     c4(*run_args, "--method", "c4")
-    (folder,) = find_live(tmp_path / "runs")
+    (folder,) = find_runs(tmp_path / "runs")
     result = c4("replay", "--runs", folder, "--gate", "cvee")
     assert result.exit_code == 2
-    assert "run it with --record" in " ".join(result.stderr.split())
+    assert "c4 run --cells --task svamp --method NAME --fresh" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -110,8 +147,8 @@ def wait_for_results(root, count, process):
 
 
 def contents(root):
-    (folder,) = find_live(root)
-    rows = open_live(folder).table().to_pylist()
+    (folder,) = find_runs(root)
+    rows = map(asdict, open_run(folder).rows())
     return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
 
 

@@ -63,7 +63,7 @@ def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
                         spent = [8] * (blocks - 1) + [0]
                     shape = (8 * blocks, 8 * blocks, 8)
                     where = (model, task, family_of(task), model + task)
-                    key = (*where, method, "live", trajectory, False)
+                    key = (*where, method, "decoded", trajectory, False)
                     answer = "a" if method == "baseline" else str(rng.choice(["a", "b"]))
                     result = (sum(spent), method == "cvee", answer, bool(rng.random() < 0.6))
                     rest = (spent, [0.01 * s for s in spent], 0.1, settings_of(method))

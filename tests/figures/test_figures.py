@@ -22,7 +22,7 @@ from c4.analysis import (
     time_shares,
 )
 from c4.figures import (
-    EXHIBITS,
+    FIGURES,
     Width,
     blocks_figure,
     frontier_figure,
@@ -34,8 +34,8 @@ from c4.figures import (
 )
 from c4.figures._phase import NEVER
 from c4.figures._style import FAMILY_COLOURS, MARKS, mark_of
-from c4.record import METHODS
-from c4.replay import GATES
+from c4.gates.kinds import GATES
+from c4.record.methods import METHODS
 
 NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps": pl.Float64})
 
@@ -73,7 +73,7 @@ def test_figures_of_many_panels_are_sound_at_every_width(name, case, width):
     phases = make_phases(**case, gates=("prophet", "sched", "cvee"))
     outcomes = make_outcomes(**case, methods=("baseline", "cvee", "c4", VARIANT))
     frame = DRAWN[name](phases, outcomes)
-    check_width(EXHIBITS[name].draw(frame, width), width)
+    check_width(FIGURES[name].draw(frame, width), width)
 
 
 def test_the_sweep_of_several_models_is_sound_at_every_width(width):
@@ -282,9 +282,9 @@ def test_the_frontier_has_a_point_for_every_method(outcomes):
 def test_methods_past_their_budget_are_drawn_whole():
     outcomes = make_outcomes(["tiny"], ["gsm8k"], 2, ("baseline", "wino")).with_columns(
         steps=pl.when(method="wino").then(2 * pl.col("steps")).otherwise("steps"),
-        block_passes=pl.when(method="wino")
-        .then(pl.col("block_passes").list.eval(2 * pl.element()))
-        .otherwise("block_passes"),
+        block_steps=pl.when(method="wino")
+        .then(pl.col("block_steps").list.eval(2 * pl.element()))
+        .otherwise("block_steps"),
     )
     totals = method_totals(outcomes)
     (ax,) = frontier_figure(totals).axes

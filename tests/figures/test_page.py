@@ -6,8 +6,16 @@ import polars as pl
 import pytest
 from frames import make_phases
 
-from c4.analysis import Column, Evidence, ReportTable
-from c4.figures import EXHIBITS, Exhibit, Format, choose_exhibits, hang, phase_diagram, write_page
+from c4.analysis import Column, Library, ReportTable
+from c4.figures import (
+    FIGURES,
+    FigureKind,
+    Format,
+    choose_figures,
+    draw_figure,
+    phase_diagram,
+    write_page,
+)
 
 NASTY = "<script>alert('x')</script> & \"more\""
 
@@ -28,17 +36,21 @@ class Tags(HTMLParser):
 
 
 @pytest.fixture
-def hung(tmp_path):
+def drawings(tmp_path):
     phases = make_phases(["tiny"], ["math"], 3)
-    exhibit = Exhibit("phase-diagram", lambda evidence: phases, phase_diagram, NASTY, "c4 record")
-    return hang(exhibit, Evidence(tmp_path), tmp_path / "figures", [Format.PDF, Format.PNG])
+    figure_kind = FigureKind(
+        "phase-diagram", lambda library: phases, phase_diagram, NASTY, "c4 record"
+    )
+    return draw_figure(
+        figure_kind, Library(tmp_path), tmp_path / "figures", [Format.PDF, Format.PNG]
+    )
 
 
-def test_text_never_becomes_markup(hung, tmp_path):
+def test_text_never_becomes_markup(drawings, tmp_path):
     rows = pl.DataFrame({"task": [NASTY], "accuracy": [None], "past": [False]})
     columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
     table = ReportTable("t", NASTY, columns, rows, [NASTY], "accuracy")
-    write_page(tmp_path / "index.html", NASTY, NASTY, [hung], [table])
+    write_page(tmp_path / "index.html", NASTY, NASTY, [drawings], [table])
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
     assert "script" not in {tag for tag, _ in page.tags}
@@ -63,30 +75,34 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     assert [tag for tag, _ in page.tags].count("table") == 1
 
 
-def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(hung, tmp_path):
-    write_page(tmp_path / "index.html", "t", "i", [hung], [])
+def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(drawings, tmp_path):
+    write_page(tmp_path / "index.html", "t", "i", [drawings], [])
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
-    for name, exhibit in EXHIBITS.items():
-        listed = f"No {name}: there is no data for it; make it with: {exhibit.needs}" in page.text
+    for name, figure_kind in FIGURES.items():
+        listed = (
+            f"No {name}: there is no data for it; make it with: {figure_kind.needs}" in page.text
+        )
         assert listed == (name != "phase-diagram")
 
 
-def test_a_figure_comes_with_the_data_it_was_drawn_from(hung):
-    data = pl.read_csv(hung.data)
-    assert data.height == hung.frame.height
-    assert data.columns == hung.frame.columns
+def test_a_figure_comes_with_the_data_it_was_drawn_from(drawings):
+    data = pl.read_csv(drawings.data)
+    assert data.height == drawings.frame.height
+    assert data.columns == drawings.frame.columns
 
 
 def test_nothing_is_written_where_there_is_nothing_to_draw(tmp_path):
-    evidence = Evidence(tmp_path / "nowhere")
-    for exhibit in EXHIBITS.values():
-        assert hang(exhibit, evidence, tmp_path / "out", [Format.PNG]) is None, exhibit.name
+    library = Library(tmp_path / "nowhere")
+    for figure_kind in FIGURES.values():
+        assert draw_figure(figure_kind, library, tmp_path / "out", [Format.PNG]) is None, (
+            figure_kind.name
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_every_figure_says_what_to_see_and_what_makes_its_data():
-    assert [x.name for x in choose_exhibits(["all"])] == list(EXHIBITS)
-    for exhibit in EXHIBITS.values():
-        assert exhibit.see.endswith(".")
-        assert exhibit.needs.startswith("c4 ")
+    assert [x.name for x in choose_figures(["all"])] == list(FIGURES)
+    for figure_kind in FIGURES.values():
+        assert figure_kind.see.endswith(".")
+        assert figure_kind.needs.startswith("c4 ")

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertForMaskedLM
 
+from c4.decode.rules.wino import shadow_layout
 from c4.errors import ModelError
 from c4.models import Denoiser, find_checkpoint, load_model, read_logits
-from c4.record._wino import shadow_layout
 
 
 @pytest.fixture(scope="module")

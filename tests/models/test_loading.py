@@ -172,7 +172,7 @@ def test_a_sharded_checkpoint_is_the_same_model(random_llada, tmp_path):
 def test_what_is_special_is_read_from_the_checkpoint(random_llada):
     loaded = load_model(find_checkpoint(str(random_llada)))
     assert (loaded.denoiser.mask_id, loaded.end_ids, loaded.denoiser.shift) == (257, (256,), False)
-    assert loaded.checkpoint.shape_for("code") == {"length": 16, "steps": 8, "block": 4}
+    assert loaded.checkpoint.shape_for("code") == {"length": 16, "budget": 8, "block_length": 4}
     assert (loaded.device, loaded.dtype) == (resolve_device("auto"), "float32")
 
 
@@ -323,6 +323,13 @@ def test_shapes_that_are_none_are_refused(tmp_path, shapes):
     with pytest.raises(ModelError, match=r"config\.json: (c4_shapes|code|length) is"):
         checkpoint.shape_for("code")
     assert find_checkpoint(str(save_llada(tmp_path, c4_shapes=None))).shape_for("code") is None
+
+
+def test_a_shape_with_a_key_of_another_name_is_refused_in_words(tmp_path):
+    shapes = {"code": {"length": 16, "steps": 8, "block_length": 4}}
+    checkpoint = find_checkpoint(str(save_llada(tmp_path, c4_shapes=shapes)))
+    with pytest.raises(ModelError, match='has "steps"; a shape\'s keys are length, budget, block'):
+        checkpoint.shape_for("code")
 
 
 def test_the_hash_of_a_cached_weight_file_is_its_blob_s_name(tmp_path):

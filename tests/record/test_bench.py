@@ -8,24 +8,18 @@ import pytest
 from conftest import save_llada
 
 from c4.errors import ConfigError, RunError
-from c4.record import (
-    BENCH,
-    Bench,
-    RecordConfig,
-    TimingProtocol,
-    load_planned,
-    read_timings,
-    write_bench,
-)
-from c4.record._bench import Timing
-from c4.replay import MethodChoice, choose_live
+from c4.record.bench import Bench, Timing, TimingProtocol
+from c4.record.choices import MethodChoice, choose_methods
+from c4.record.plan import RunConfig, load_planned
+from c4.store.schema import BENCH
+from c4.store.timings import read_timings, write_timings
 
 PROTOCOL = TimingProtocol(n=3, warmups=2, passes=2)
 
 
 @pytest.fixture
 def config(random_llada, tmp_path):
-    return RecordConfig(
+    return RunConfig(
         task="mmlu",
         model=str(random_llada),
         source="embedded",
@@ -37,7 +31,7 @@ def config(random_llada, tmp_path):
 
 
 def make_bench(config, *methods):
-    plan, chosen = choose_live(config, MethodChoice(methods))
+    plan, chosen = choose_methods(config, MethodChoice(methods))
     return Bench(plan, chosen, load_planned(plan), PROTOCOL)
 
 
@@ -89,13 +83,13 @@ def test_a_table_holds_the_definitions(config, monkeypatch):
     assert base["cv"] == pytest.approx(100 * 2**0.5 / 3)
     assert base["tps"] == pytest.approx(16 / 3)
     assert base["tps_before_end"] == 2
-    assert (base["mean_passes"], base["tokens_per_forward"]) == (16, 1)
+    assert (base["mean_steps"], base["tokens_per_forward"]) == (16, 1)
     assert (base["speedup"], base["step_ratio"]) == (1, 1)
     assert (fast["mean_seconds"], fast["cv"]) == (1, 0)
     assert (fast["tps"], fast["tps_before_end"]) == (16, 6)
-    assert (fast["mean_passes"], fast["tokens_per_forward"]) == (4, 4)
+    assert (fast["mean_steps"], fast["tokens_per_forward"]) == (4, 4)
     assert (fast["speedup"], fast["step_ratio"]) == (3, 4)
-    assert (base["length"], base["steps"], base["block"]) == (16, 16, 4)
+    assert (base["length"], base["budget"], base["block_length"]) == (16, 16, 4)
 
 
 def test_no_baseline_no_speedup(config):
@@ -108,7 +102,7 @@ def test_no_baseline_no_speedup(config):
 
 
 def test_a_baseline_under_another_label_is_one(config):
-    plan, chosen = choose_live(config, MethodChoice(["baseline"], label="whole"))
+    plan, chosen = choose_methods(config, MethodChoice(["baseline"], label="whole"))
     bench = Bench(plan, chosen, load_planned(plan), PROTOCOL)
     list(bench)
     (row,) = bench.table().to_pylist()
@@ -119,7 +113,7 @@ def test_the_newest_timing_of_each_method_counts(config):
     for methods in (("baseline", "cvee"), ("cvee",)):
         bench = make_bench(config, *methods)
         list(bench)
-        path = write_bench(bench.plan, bench.table())
+        path = write_timings(config.out, "random-llada", "mmlu", bench.table())
         assert pq.ParquetFile(path).schema_arrow.equals(BENCH)
     table = read_timings(config.out)
     rows = {row["method"]: row for row in table.to_pylist()}
@@ -134,7 +128,7 @@ def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
     model = save_llada(tmp_path / "model")
     config = replace(config, model=str(model))
     keep(config)
-    keep(replace(config, length=8, block=4))
+    keep(replace(config, length=8, block_length=4))
     assert [row["length"] for row in read_timings(config.out).to_pylist()] == [16, 8]
     save_llada(model, seed=1)
     keep(config)
@@ -150,7 +144,7 @@ def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
 def keep(config):
     bench = make_bench(config, "baseline")
     list(bench)
-    return write_bench(bench.plan, bench.table())
+    return write_timings(config.out, "random-llada", "mmlu", bench.table())
 
 
 def test_a_damaged_file_is_reported_by_name(config):
@@ -161,14 +155,14 @@ def test_a_damaged_file_is_reported_by_name(config):
 
 
 def test_a_file_of_an_older_format_is_reported_by_name(config):
-    path = keep(config)
-    pq.write_table(pq.read_table(path).drop_columns(["identity"]), path)
+    table = pq.ParquetFile(keep(config)).read().drop_columns(["identity"])
+    path = write_timings(config.out, "random-llada", "mmlu", table)
     with pytest.raises(RunError, match=rf"{path.name}: columns of another c4; delete it"):
         read_timings(config.out)
 
 
 def test_examples_must_suffice_and_warm_ups_are_those_that_follow(config):
-    plan, chosen = choose_live(replace(config, n=9), MethodChoice(["baseline"]))
+    plan, chosen = choose_methods(replace(config, n=9), MethodChoice(["baseline"]))
     model = load_planned(plan)
     assert len(list(Bench(plan, chosen, model, PROTOCOL))) == 2 + 2 * 3
     with pytest.raises(ConfigError, match=r"9 examples of mmlu are planned, .* plan 10"):
@@ -181,7 +175,7 @@ def test_a_prompt_that_does_not_fit_is_refused_before_anything_is_timed(config, 
         make_bench(replace(config, model=str(short)), "baseline")
 
 
-def test_a_bench_leaves_the_live_runs_alone(config):
+def test_a_bench_leaves_the_runs_alone(config):
     bench = make_bench(replace(config, seed=3), "baseline")
     list(bench)
     assert not config.out.exists()

@@ -7,27 +7,23 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
+from c4.decode.loop import decode
 from c4.errors import ConfigError, RunError, SandboxError
 from c4.models import find_checkpoint, load_model
-from c4.record import (
-    RecordConfig,
-    decode,
-    find_runs,
-    open_run,
-    plan_recording,
-    regrade,
-    start_recording,
-    summarise,
-)
-from c4.record import _plan as plan_module
-from c4.record import _record as record_module
-from c4.record._cells import SIGNALS
+from c4.record import plan as plan_module
+from c4.record import recorder as record_module
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.record.regrade import regrade
+from c4.store.cells import SIGNALS
+from c4.store.runs import find_runs, open_run
+from c4.store.summary import summarise
 from c4.tasks import TASKS, Ending, Family, grade
 
 
 @pytest.fixture
 def config(random_llada, tmp_path):
-    return RecordConfig(
+    return RunConfig(
         task="gsm8k", model=str(random_llada), source="embedded", n=5, skip=0, out=tmp_path / "runs"
     )
 
@@ -38,10 +34,15 @@ def record_all(config):
         return plan, list(recording)
 
 
+def timeless(row):
+    """A row without what a clock decides."""
+    return replace(row, wall_seconds=0, block_seconds=[])
+
+
 def everything(folder):
     """Trajectories and cells, but for the time they took."""
     return [
-        (replace(t.row, wall_seconds=0), [getattr(t.cells, name).tolist() for name in SIGNALS])
+        (timeless(t.row), [getattr(t.cells, name).tolist() for name in SIGNALS])
         for t in open_run(folder)
     ]
 
@@ -57,7 +58,7 @@ def test_a_recording_is_the_decode_it_records(config):
         assert row.prompt == sample.example.prompt
         decoded = decode(model.denoiser, np.array(row.prompt_ids), plan.shape)
         assert row.final_ids == decoded.ids.tolist()
-        assert cells.shape == (row.forward_passes, row.length) == (24, 24)
+        assert cells.shape == (row.steps, row.length) == (24, 24)
         last_masked = cells.masked.sum(axis=0) - 1
         assert cells.token[last_masked, np.arange(24)].tolist() == row.final_ids
         given = grade(TASKS["gsm8k"], row.example, row.text)
@@ -70,13 +71,17 @@ def test_the_manifest_says_everything_that_made_the_run(config):
     manifest = json.loads((plan.folder / "manifest.json").read_text())
     identity = manifest["identity"]
     assert identity["source"] == "embedded"
-    assert identity["shape"] == {"length": 24, "steps": 24, "block": 3}
+    assert identity["shape"] == {"length": 24, "budget": 24, "block_length": 3}
     assert (identity["mask_id"], identity["end_ids"], identity["shift"]) == (257, [256], False)
     assert len(identity["weights_sha256"]) == len(identity["tokenizer_sha256"]) == 64
     assert identity["seed"] == 0
-    assert manifest["schema_version"] == 2
+    assert manifest["schema_version"] == 3
     assert identity["resolution"]["confidence"] == 2.0**-14
     assert identity["origin"].startswith("embedded:")
+    assert (identity["method"], identity["label"]) == ("baseline", "baseline")
+    assert (identity["rule"], identity["gate"]) == ({"name": "schedule"}, None)
+    assert (identity["cells"], identity["batch"]) == (True, 1)
+    assert plan.folder == config.out / "model=random-llada" / "task=gsm8k" / "method=baseline"
     assert {"torch", "pyarrow", "c4-dlm"} <= manifest["environment"]["libraries"].keys()
 
 
@@ -116,7 +121,7 @@ def test_a_decode_survives_a_kill_while_its_program_runs(config, monkeypatch):
 
 def test_sealing_decodes_cells_only_where_a_grade_is_missing(config, monkeypatch):
     read = []
-    monkeypatch.setattr(record_module, "read_pending", lambda part: read.append(part))
+    monkeypatch.setattr(record_module.RunWriter, "read_pending", lambda _, part: read.append(part))
     plan, _ = record_all(config)
     assert read == []
     assert list((plan.folder / "pending").iterdir()) == []
@@ -200,7 +205,7 @@ def test_a_full_disk_says_what_to_do_and_loses_nothing(config, monkeypatch):
     ("change", "named"),
     [
         ({"seed": 1}, "seed: 0 there, 1 here"),
-        ({"steps": 8}, "shape: "),
+        ({"budget": 8}, "shape: "),
         ({"source": "rows.jsonl"}, "there, 'file:rows.jsonl@"),
     ],
 )
@@ -210,7 +215,7 @@ def test_another_identity_is_refused_before_the_model_loads(config, change, name
     if "source" in change:
         change = {"source": str(rows)}
     record_all(config)
-    with pytest.raises(RunError, match="is another recording") as caught:
+    with pytest.raises(RunError, match="is another run") as caught:
         plan_recording(replace(config, **change))
     assert named in str(caught.value)
     plan, fresh = record_all(replace(config, **change, fresh=True))
@@ -250,9 +255,9 @@ def test_other_problems_under_the_same_numbers_are_refused(config):
 
 
 def test_a_shape_that_cannot_be_meant_is_refused_before_the_model_loads(config, monkeypatch):
-    monkeypatch.setattr(plan_module, "load_model", None)
+    monkeypatch.setattr("c4.models._load.load_model", None)
     with pytest.raises(ConfigError, match="30 is not a multiple of block length 8"):
-        plan_recording(replace(config, length=30, block=8))
+        plan_recording(replace(config, length=30, block_length=8))
 
 
 def test_the_user_s_numbers_come_before_the_model_s_and_those_before_the_paper_s(
@@ -320,17 +325,18 @@ def test_every_task_can_be_recorded_from_the_embedded_problems(config, task):
     assert find_runs(config.out) == [plan.folder]
 
 
-def test_plain_readers_see_the_cells_with_model_and_task(config):
+def test_plain_readers_see_the_cells_with_model_task_and_method(config):
     polars = pytest.importorskip("polars")
     duckdb = pytest.importorskip("duckdb")
     plan, _ = record_all(config)
-    pattern = str(config.out / "*" / "*" / "cells" / "*.parquet")
+    pattern = str(config.out / "*" / "*" / "*" / "cells" / "*.parquet")
     by_polars = polars.scan_parquet(pattern, hive_partitioning=True).collect()
     by_arrow = ds.dataset(
         sorted(map(str, config.out.rglob("cells/*.parquet"))), format="parquet"
     ).to_table()
     by_duckdb = duckdb.sql(
-        f"select count(*), any_value(model), any_value(task), sum(confidence::double) "
+        f"select count(*), any_value(model), any_value(task), any_value(method), "
+        f"sum(confidence::double) "
         f"from read_parquet('{pattern}', hive_partitioning=true)"
     ).fetchall()[0]
     cells = [t.cells for t in open_run(plan.folder)]
@@ -338,7 +344,8 @@ def test_plain_readers_see_the_cells_with_model_and_task(config):
     assert by_polars.height == by_arrow.num_rows == by_duckdb[0] == 5 * 24 * 24
     assert set(by_polars["model"]) == {by_duckdb[1]} == {"random-llada"}
     assert set(by_polars["task"]) == {by_duckdb[2]} == {"gsm8k"}
-    assert by_duckdb[3] == pytest.approx(total)
+    assert set(by_polars["method"]) == {by_duckdb[3]} == {"baseline"}
+    assert by_duckdb[4] == pytest.approx(total)
     third = by_polars.filter(polars.col("trajectory") == 2).sort("step", "position")
     np.testing.assert_array_equal(third["token"].to_numpy().reshape(24, 24), cells[2].token)
 
@@ -348,7 +355,7 @@ def test_the_hub_s_library_reads_the_cells(config, tmp_path):
     record_all(config)
     rows = datasets.load_dataset(
         "parquet",
-        data_files=str(config.out / "*" / "*" / "cells" / "*.parquet"),
+        data_files=str(config.out / "*" / "*" / "*" / "cells" / "*.parquet"),
         split="train",
         cache_dir=str(tmp_path / "cache"),
     )

@@ -6,23 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from c4.errors import ConfigError, NotReplayable
-from c4.replay import (
-    NONE,
-    Cohort,
-    Control,
-    Promise,
-    RunSignals,
-    Signals,
-    calibrate,
-    certify,
-    load_calibration,
-    make_grid,
-    trajectories_needed,
-)
-from c4.replay._calibrate import pareto_front
-from c4.replay._grid import DEFAULT_RANGES, at_exit, grid_exits, parse_values
-from c4.replay._pool import choose
+from c4.errors import ConfigError
+from c4.gates.run_signals import RunSignals
+from c4.gates.signals import NONE, Signals
+from c4.replay.calibration import Requirement, calibrate, load_calibration, pareto_front
+from c4.replay.certificates import Control, certify, trajectories_needed
+from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
+from c4.replay.pools import Cohort, choose
 from c4.tasks import AnswerReading, Example
 
 
@@ -78,16 +68,11 @@ def test_neighbours_differ_in_one_value_by_one_place():
 
 
 @pytest.mark.parametrize(
-    ("gate", "asked", "error"),
-    [
-        ("cvee", {"tau": "7"}, ConfigError),
-        ("cvee", {"tua": "0.7"}, ConfigError),
-        ("oracle", {}, ConfigError),
-        ("wino", {}, NotReplayable),
-    ],
+    ("gate", "asked"),
+    [("cvee", {"tau": "7"}), ("cvee", {"tua": "0.7"}), ("oracle", {}), ("wino", {})],
 )
-def test_a_grid_that_cannot_be_meant_is_refused(gate, asked, error):
-    with pytest.raises(error):
+def test_a_grid_that_cannot_be_meant_is_refused(gate, asked):
+    with pytest.raises(ConfigError):
         make_grid(gate, asked)
 
 
@@ -106,9 +91,9 @@ def test_the_front_holds_what_nothing_beats_in_both():
 
 def test_promises_that_cannot_be_kept_are_refused():
     with pytest.raises(ConfigError, match="risk lies between 0 and 1"):
-        Promise(risk=1.5)
+        Requirement(risk=1.5)
     with pytest.raises(ConfigError, match="tolerance is at least 0"):
-        Promise(tolerance=-1)
+        Requirement(tolerance=-1)
 
 
 def test_the_fixed_sequence_stops_at_the_first_that_fails():
@@ -181,19 +166,19 @@ def test_what_calibration_chooses_is_as_safe_as_it_says(control):
     grid = make_grid("progress", EXITS)
     lost = [~c.same_at(grid_exits(grid, c.signals.signals)) for c in everyone]
     true_risk = np.mean([loss.mean(axis=1) for loss in lost], axis=0)
-    promise = Promise(risk=0.05, delta=0.1, control=control)
-    assert (true_risk > promise.risk).tolist() == [True] * 5 + [False, True, True, False]
+    requirement = Requirement(risk=0.05, delta=0.1, control=control)
+    assert (true_risk > requirement.risk).tolist() == [True] * 5 + [False, True, True, False]
     repeats, violated, careless, chose = 400, 0, 0, 0
     for _ in range(repeats):
-        result = calibrate(grid, [drawn(c, 129, rng) for c in everyone], promise)
+        result = calibrate(grid, [drawn(c, 129, rng) for c in everyone], requirement)
         chose += result.chosen is not None
-        violated += result.chosen is not None and true_risk[result.chosen] > promise.risk
+        violated += result.chosen is not None and true_risk[result.chosen] > requirement.risk
         # Without a correction for trying many, the cheapest that looks safe is often not.
-        seeming = np.flatnonzero(result.table["p_value"].to_numpy() <= promise.delta)
-        careless += len(seeming) > 0 and true_risk[seeming[0]] > promise.risk
-    slack = 3 * np.sqrt(promise.delta * (1 - promise.delta) / repeats)
-    assert violated / repeats <= promise.delta + slack
-    assert careless / repeats > promise.delta + slack
+        seeming = np.flatnonzero(result.table["p_value"].to_numpy() <= requirement.delta)
+        careless += len(seeming) > 0 and true_risk[seeming[0]] > requirement.risk
+    slack = 3 * np.sqrt(requirement.delta * (1 - requirement.delta) / repeats)
+    assert violated / repeats <= requirement.delta + slack
+    assert careless / repeats > requirement.delta + slack
     assert chose / repeats > 0.3
 
 
@@ -235,12 +220,12 @@ def lossy(losses, n):
 def test_what_would_be_needed_is_said_for_the_setting_on_which_the_method_hangs():
     grid = make_grid("progress", EXITS)
     losses = [9, 9, 9, 0, 9, 9, 9, 9, 1]  # the most cautious setting is the last
-    sequence = calibrate(grid, [lossy(losses, 40)], Promise(risk=0.05, delta=0.1))
+    sequence = calibrate(grid, [lossy(losses, 40)], Requirement(risk=0.05, delta=0.1))
     assert sequence.chosen is None
     needed = fewest(1 / 40, 0.05, 0.1, beyond=40)
     assert sequence.statement.endswith(f"loses 2.5%, and at that rate {needed} would be needed")
     assert "the most cautious setting, which is tried first," in sequence.statement
-    every = Promise(risk=0.05, delta=0.1, control=Control.BONFERRONI)
+    every = Requirement(risk=0.05, delta=0.1, control=Control.BONFERRONI)
     at_once = calibrate(grid, [lossy(losses, 40)], every)
     assert at_once.chosen is None
     needed = fewest(0.0, 0.05, 0.1 / 9, beyond=40)
@@ -252,7 +237,7 @@ def test_what_would_be_needed_is_said_for_the_setting_on_which_the_method_hangs(
 def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
     losses = [0] * 8 + [9]
     pool = [lossy(losses, 40)]
-    statement = calibrate(make_grid("progress", EXITS), pool, Promise(risk=0.05)).statement
+    statement = calibrate(make_grid("progress", EXITS), pool, Requirement(risk=0.05)).statement
     assert statement.endswith("loses 22.5%, too much for more of them to help")
 
 

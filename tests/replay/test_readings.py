@@ -1,39 +1,29 @@
 """A recording is read in several ways, and none of them decodes anything anew."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from c4.analysis import Evidence, make_report
+from c4.analysis import Library, make_report
 from c4.cli._app import app
 from c4.errors import ConfigError
-from c4.record import (
-    RecordConfig,
-    label_under,
-    list_parts,
-    open_live,
-    open_run,
-    plan_recording,
-    regrade,
-    start_recording,
-    summarise,
-)
-from c4.replay import (
-    CVEE,
-    FixedProgress,
-    MethodChoice,
-    ReplayGrader,
-    load_signals,
-    plan_methods,
-    replay,
-    resolve_methods,
-    stack_signals,
-)
-from c4.replay import _cache as cache_module
-from c4.replay import _grader as grader_module
+from c4.gates import run_signals as cache_module
+from c4.gates.kinds import CVEE, FixedProgress
+from c4.gates.run_signals import load_signals, stack_signals
+from c4.record.choices import MethodChoice, plan_methods, resolve_methods
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.record.regrade import regrade
+from c4.replay import grader as grader_module
+from c4.replay.decisions import replay
+from c4.replay.grader import ReplayGrader
+from c4.store.labels import label_under
+from c4.store.parts import list_parts
+from c4.store.runs import open_run
+from c4.store.summary import summarise
 from c4.tasks import TASKS, AnswerReading, Candidate, Ending, ReadingStyle, grade
 
 USUAL = AnswerReading()
@@ -53,7 +43,7 @@ def said(result):
 
 @pytest.fixture
 def config(random_llada, tmp_path):
-    return RecordConfig(
+    return RunConfig(
         task="gsm8k",
         model=str(random_llada),
         source="embedded",
@@ -85,7 +75,7 @@ def test_a_row_says_under_which_reading_it_was_graded(config):
     folder = plan_recording(config).folder
     run = open_run(folder, OTHER)
     for row in run.rows():
-        given = grade(TASKS["gsm8k"], row.example, run.text(row.final_ids), style=OTHER.style)
+        given = grade(TASKS["gsm8k"], row.example, run.text(row.final_ids), OTHER)
         assert (row.answer, row.correct) == (given.answer, given.correct)
         assert row.text == run.vocabulary.text(row.final_ids, Ending.CUT)  # whatever the reading
 
@@ -133,7 +123,7 @@ def test_replay_reads_texts_answers_and_grades_in_one_way(folder, reading):
     rows = {row.trajectory: row for row in run.rows()}
     for decision in frame.iter_rows(named=True):
         example = rows[decision["trajectory"]].example
-        given = grade(TASKS["gsm8k"], example, decision["text"], style=reading.style)
+        given = grade(TASKS["gsm8k"], example, decision["text"], reading)
         assert (decision["answer"], decision["correct"]) == (given.answer, given.correct)
     never = frame.filter(pl.col("gate") == "never")
     assert never["text"].to_list() == [run.text(row.final_ids) for row in rows.values()]
@@ -143,7 +133,7 @@ def test_a_grade_of_another_reading_is_not_taken_for_this_one(folder, monkeypatc
     graded = []
     real = grader_module.grade
     monkeypatch.setattr(
-        grader_module, "grade", lambda *a, **k: graded.append(k["style"]) or real(*a, **k)
+        grader_module, "grade", lambda *a, **k: graded.append(a[3].style) or real(*a, **k)
     )
     run = open_run(folder, OTHER)
     grader = ReplayGrader(run, unsafe_code=False)
@@ -187,12 +177,12 @@ CVEE_ALONE = MethodChoice(["cvee"])
 def test_a_live_gate_exits_where_its_replay_does_under_every_reading(config, method):
     for reading in (CUT, SKIP, OTHER):
         asked = replace(config, reading=reading, graded=False)
-        (plan,) = plan_methods(asked, MethodChoice([method]), recorded=True)
+        (plan,) = plan_methods(asked, MethodChoice([method]), cells=True)
         carry_out(plan)
         run = open_run(plan.folder, reading)
         frame = pl.concat(replay(run, {"cvee": CVEE()}))
-        live = list(open_live(plan.folder, reading).rows())
-        assert frame["steps"].to_list() == [row.forward_passes for row in live]
+        live = list(run.rows())
+        assert frame["steps"].to_list() == [row.steps for row in live]
         assert frame["text"].to_list() == [run.text(row.final_ids) for row in live]
 
 
@@ -224,13 +214,13 @@ def test_a_report_compares_methods_that_read_alike(config):
         for plan in plan_methods(replace(config, reading=reading), methods):
             decoded = carry_out(plan)
             assert bool(decoded) == (reading == USUAL or plan.method.gate_name is not None)
-    assert len(list((config.out / "live").rglob("manifest.json"))) == 3
+    assert len(list(config.out.rglob("manifest.json"))) == 3
     names = {}
     for reading in (USUAL, OTHER):
-        evidence = Evidence(config.out, reading=reading)
-        names[reading] = set(evidence.outcomes["method"])
-        assert evidence.outcomes["correct"].null_count() == 0
-        (table,) = make_report(["main"], evidence, paper=False)
+        library = Library(config.out, reading=reading)
+        names[reading] = set(library.outcomes["method"])
+        assert library.outcomes["correct"].null_count() == 0
+        (table,) = make_report(["main"], library, paper=False)
         assert ("read under" in table.caption) == (reading != USUAL)
     assert names[USUAL] == {"baseline", "c4", f"c4,reading=plain,ending={OTHER_ENDING}"}
     assert names[OTHER] == {"baseline", "c4", f"c4,reading=careful,ending={USUAL.ending}"}
@@ -250,7 +240,7 @@ def test_a_calibration_brings_its_reading_along_and_refuses_another(config, fold
     frozen, runs = tmp_path / "cvee.json", ["--runs", config.out]
     result = c4("calibrate", *runs, "--gamma", "2", *OPTIONS, "--out", frozen)
     assert result.exit_code == 0, result.output
-    assert json.loads(frozen.read_text())["reading"] == {"style": "plain", "ending": OTHER_ENDING}
+    assert json.loads(frozen.read_text())["reading"] == asdict(OTHER)
     rows = json.loads(c4("replay", *runs, "--config", frozen, "--json").stdout)
     assert {(row["style"], row["ending"]) for row in rows} == {("plain", OTHER_ENDING)}
     refused = c4("replay", *runs, "--config", frozen, "--ending", USUAL.ending)

@@ -1,14 +1,11 @@
 """Replay over recordings on disk, and the commands on top of it."""
 
-import importlib
 import json
-import logging
-import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -18,25 +15,17 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors import SandboxError
-from c4.record import RecordConfig, list_parts, open_run, plan_recording, start_recording
-from c4.replay import (
-    CVEE,
-    DECISIONS,
-    GATES,
-    FixedProgress,
-    MethodChoice,
-    Oracle,
-    Signals,
-    filled_predictions,
-    load_signals,
-    plan_methods,
-    pool_size,
-    replay,
-    stack_signals,
-    summarise_decisions,
-)
-from c4.replay import _cache as cache_module
-from c4.tasks import TASKS, Candidate, SearchMode, grade
+from c4.gates.candidates import filled_predictions
+from c4.gates.kinds import CVEE, GATES, FixedProgress, Oracle
+from c4.gates.signals import Signals
+from c4.record.choices import MethodChoice, plan_methods
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.replay.decisions import DECISIONS, replay, summarise_decisions
+from c4.replay.pools import pool_size
+from c4.store.manifest import run_folder
+from c4.store.runs import open_run
+from c4.tasks import TASKS, grade
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +33,7 @@ def runs(random_llada, tmp_path_factory):
     """Recordings of three families by a random model."""
     root = tmp_path_factory.mktemp("runs")
     for task, n in (("gsm8k", 6), ("mmlu", 6), ("humaneval", 2)):
-        config = RecordConfig(
+        config = RunConfig(
             task=task,
             model=str(random_llada),
             source="embedded",
@@ -59,7 +48,7 @@ def runs(random_llada, tmp_path_factory):
 
 
 def run_of(runs, task):
-    return open_run(runs / "model=random-llada" / f"task={task}")
+    return open_run(run_folder(runs, "random-llada", task, "baseline"))
 
 
 def c4(*args):
@@ -111,8 +100,8 @@ def test_the_summary_puts_the_full_decode_beside_the_gate(runs):
 
 @pytest.fixture(scope="module")
 def sampled(random_llada, tmp_path_factory):
-    """A live run with every step kept: its trajectories have unequal numbers of them."""
-    config = RecordConfig(
+    """A sampler's run with every step kept: its trajectories have unequal numbers of them."""
+    config = RunConfig(
         task="gsm8k",
         model=str(random_llada),
         source="embedded",
@@ -120,7 +109,7 @@ def sampled(random_llada, tmp_path_factory):
         skip=0,
         out=tmp_path_factory.mktemp("sampled"),
     )
-    (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.12"]), recorded=True)
+    (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.12"]), cells=True)
     with start_recording(plan) as recording:
         list(recording)
     return plan.folder
@@ -129,7 +118,7 @@ def sampled(random_llada, tmp_path_factory):
 def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     args = ("replay", "--runs", sampled, "--gate", "progress", "--set", "fraction=0.25")
     (row,) = json.loads(c4(*args, "--json").stdout)
-    spent = [row.forward_passes for row in open_run(sampled).rows()]
+    spent = [row.steps for row in open_run(sampled).rows()]
     assert (row["steps"], row["budget"], row["saving"]) == (6, 24, 0.75)
     assert row["full_steps"] == np.mean(spent) < 24
     assert row["saving_recorded"] == pytest.approx(np.mean([1 - 6 / steps for steps in spent]))
@@ -139,127 +128,30 @@ def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     assert "of recorded" in table
 
 
-def test_live_methods_are_replayed_and_calibrated_on_apart(sampled, random_llada, tmp_path):
-    root = sampled.parents[3]
-    config = RecordConfig(
+def test_a_sampler_is_replayed_and_calibrated_on_only_where_its_run_is_named(
+    sampled, random_llada, tmp_path
+):
+    root = sampled.parents[2]
+    config = RunConfig(
         task="gsm8k", model=str(random_llada), source="embedded", n=4, skip=0, out=root
     )
-    for method, recorded in (("cctc", True), ("klass", False)):
-        (plan,) = plan_methods(config, MethodChoice([method]), recorded=recorded)
+    folders = {"fast-dllm,tau=0.12": sampled}
+    for method, cells in (("cctc", True), ("klass", False)):
+        (plan,) = plan_methods(config, MethodChoice([method]), cells=cells)
         with start_recording(plan) as recording:
             list(recording)
-    for inside in (root / "live", sampled.parent):
-        rows = json.loads(c4("replay", "--runs", inside, "--gate", "cvee", "--json").stdout)
-        assert [(row["method"], row["n"]) for row in rows] == [
-            ("cctc", 4), ("fast-dllm,tau=0.12", 4),
-        ]  # fmt: skip
+        folders[method] = plan.folder
     out = tmp_path / "cvee.json"
-    result = c4("calibrate", "--runs", root / "live", "--out", out, "--json")
-    pool = {"gsm8k (cctc)": 4, "gsm8k (fast-dllm,tau=0.12)": 4}
-    assert json.loads(result.stdout)["pool"] == pool
-    nothing = c4("replay", "--runs", root, "--gate", "cvee")
-    assert nothing.exit_code == 2
-    assert "c4 run --record" in " ".join(nothing.stderr.split())
-
-
-def equal(first, second):
-    return (
-        all(
-            np.array_equal(getattr(first.signals, f.name), getattr(second.signals, f.name), True)
-            for f in fields(Signals)
-        )
-        and first.candidates == second.candidates
-    )
-
-
-def test_signals_come_from_the_cache_the_second_time(runs, monkeypatch):
-    run = run_of(runs, "mmlu")
-    first = stack_signals(list(load_signals(run)))
-    monkeypatch.setattr(cache_module, "read_signals", None)  # would fail if anything were read
-    assert equal(stack_signals(list(load_signals(run))), first)
-
-
-@pytest.mark.parametrize("harm", ["damage", "stale code", "other tail"])
-def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
-    run = run_of(runs, "gsm8k")
-    first = stack_signals(list(load_signals(run)))
-    (cached,) = list_parts(run.folder / "signals")
-    if harm == "damage":
-        cached.path.write_bytes(cached.path.read_bytes()[:-9])
-    elif harm == "stale code":
-        monkeypatch.setattr(cache_module, "code_hash", lambda: "another version")
-    computed = []
-    real = cache_module.read_signals
-    monkeypatch.setattr(
-        cache_module, "read_signals", lambda *args: computed.append(1) or real(*args)
-    )
-    again = stack_signals(list(load_signals(run, 0.5 if harm == "other tail" else 0.3)))
-    assert len(computed) == 1  # one part
-    assert equal(again, first) == (harm != "other tail")
-    assert len(list_parts(run.folder / "signals")) == 1
-
-
-def always_x(text, choices=()):
-    return Candidate("x", 0, len(text))
-
-
-@pytest.mark.parametrize("change", [{"extract": always_x}, {"search": SearchMode.FIRST5}])
-def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkeypatch, change):
-    run = run_of(runs, "gsm8k")
-    first = stack_signals(list(load_signals(run)))
-    with monkeypatch.context() as changed:
-        changed.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], **change))
-        other = stack_signals(list(load_signals(run)))
-    assert not equal(other, first)
-    if "extract" in change:
-        assert all(values == ["x"] for values in other.candidates)
-    assert equal(stack_signals(list(load_signals(run))), first)
-
-
-def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
-    run = run_of(runs, "gsm8k")
-    source = "from c4.tasks import Candidate\ndef own(text, choices=()):\n"
-    source += "    return Candidate('{}', 0, len(text))\n"
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits within a second
-    for value in ("before", "after"):
-        (tmp_path / "own_extractor.py").write_text(source.format(value))
-        module = importlib.reload(importlib.import_module("own_extractor"))
-        monkeypatch.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], extract=module.own))
-        signals = stack_signals(list(load_signals(run)))
-        assert all(values == [value] for values in signals.candidates)
-
-
-def test_signals_that_cannot_be_kept_are_computed_each_time(runs, tmp_path, caplog):
-    shutil.copytree(runs, tmp_path / "runs")
-    run = run_of(tmp_path / "runs", "mmlu")
-    shutil.rmtree(run.folder / "signals", ignore_errors=True)
-    (run.folder / "signals").write_text("")  # no folder can be made here, be it by root
-    caplog.set_level(logging.INFO, "c4")
-    for _ in range(2):
-        expected = stack_signals(list(load_signals(run_of(runs, "mmlu"))))
-        caplog.clear()
-        assert equal(stack_signals(list(load_signals(run))), expected)
-        assert f"{run.folder}: signals are not kept" in caplog.text
-    assert c4("replay", "--runs", run.folder, "--gate", "cvee").exit_code == 0
-
-
-def test_two_commands_may_keep_the_same_signals_at_once(runs, tmp_path, monkeypatch):
-    shutil.copytree(runs, tmp_path / "runs")
-    run = run_of(tmp_path / "runs", "mmlu")
-    shutil.rmtree(run.folder / "signals", ignore_errors=True)
-    flush = os.fsync
-
-    def renamed_by_the_other(descriptor):
-        flush(descriptor)
-        for file in (run.folder / "signals").glob("*.tmp"):
-            file.rename(file.with_suffix(""))
-
-    with monkeypatch.context() as at_once:
-        at_once.setattr(os, "fsync", renamed_by_the_other)
-        first = stack_signals(list(load_signals(run)))
-    monkeypatch.setattr(cache_module, "read_signals", None)  # would fail if anything were read
-    assert equal(stack_signals(list(load_signals(run))), first)
+    for method in ("cctc", "fast-dllm,tau=0.12"):
+        named = ("--runs", folders[method])
+        rows = json.loads(c4("replay", *named, "--gate", "cvee", "--json").stdout)
+        assert [(row["method"], row["n"]) for row in rows] == [(method, 4)]
+        result = c4("calibrate", *named, "--out", out, "--json")
+        assert json.loads(result.stdout)["pool"] == {f"gsm8k ({method})": 4}
+    for nothing in (root, folders["klass"]):
+        refused = c4("replay", "--runs", nothing, "--gate", "cvee")
+        assert refused.exit_code == 2
+        assert "c4 run --cells" in " ".join(refused.stderr.split())
 
 
 def test_replay_prints_one_row_per_task_and_gate(runs, tmp_path):
@@ -360,6 +252,15 @@ def test_bad_replays_are_refused_in_words(runs, args, message):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["calibrate", "verify --task mmlu"])
+def test_a_sampler_is_refused_with_what_to_type(command):
+    result = c4(*command.split(), "--gate", "wino")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "wino changes which steps exist" in said
+    assert "c4 run --method wino --task" in said
 
 
 def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, tmp_path):
@@ -466,7 +367,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_decoded(monkeypat
         raise SandboxError("no isolation here; accept the risk with --unsafe-code")
 
     monkeypatch.setattr("c4.tasks._grade.require_isolation", refuse)
-    monkeypatch.setattr("c4.record.plan_recording", None)  # would fail if it came to that
+    monkeypatch.setattr("c4.record.plan.plan_recording", None)  # would fail if it came to that
     for args, message in (
         (["--task", "humaneval"], "accept the risk with --unsafe-code"),
         (["--task", "mmlu", "--gate", "cvee", "--gate", "oracle"], "Oracle needs to know"),
@@ -482,7 +383,7 @@ def test_a_gate_of_one_s_own_is_found_in_the_folder_where_c4_is_called(tmp_path)
         "class Never:\n    def fires(self, s):\n        return s.step < 0\n"
     )
     code = (
-        "from c4.replay import make_gate; print(type(make_gate('gates_found_here:Never')).__name__)"
+        "from c4.gates import make_gate; print(type(make_gate('gates_found_here:Never')).__name__)"
     )
     # As a console script does, and unlike python -c, without the folder on the path.
     command = [sys.executable, "-c", f"import sys; sys.path[:1] = []; {code}"]

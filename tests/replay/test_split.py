@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors import RunError
-from c4.replay import SET_ASIDE, Pools, load_calibration
-from c4.replay._pool import PoolShare
-from c4.replay._split import SplitRule, _choose_pool
+from c4.replay.calibration import load_calibration
+from c4.replay.pools import SET_ASIDE, Pools, PoolShare
+from c4.replay.splits import SplitRule, _choose_pool, split_runs
+from c4.store.manifest import run_folder
+from c4.store.runs import open_run
 from c4.tasks import Shape
 
 IDENTITY = {
@@ -23,7 +25,7 @@ IDENTITY = {
     "seed": 0,
     "order": "o",
     "model": "tiny",
-    "shape": {"length": 72, "steps": 72, "block": 8},
+    "shape": {"length": 72, "budget": 72, "block_length": 8},
 }
 numbers = st.sets(st.integers(0, 400), min_size=2, max_size=200).map(sorted)
 
@@ -129,14 +131,14 @@ def test_each_run_is_split_by_itself_and_the_file_says_how(mixed, tmp_path):
 
 
 def test_what_one_run_is_chosen_on_is_held_out_in_no_other(random_llada, tmp_path):
-    common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded", "--record"]
+    common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded", "--cells"]
+    runs = []
     for method, skip, n in (("wino", 38, 5), ("klass", 40, 3)):
         span = ["--skip", skip, "--n", n, "--out", tmp_path]
         result = c4("run", "--method", method, *span, *common)
         assert result.exit_code == 0, result.output
-    out = tmp_path / "x.json"
-    result = c4("calibrate", "--runs", tmp_path / "live", "--gamma", 2, "--out", out, "--json")
-    assert json.loads(result.stdout)["split"] == {
+        runs.append(open_run(run_folder(tmp_path, random_llada.name, "gsm8k", method)))
+    assert {split.name: split.summary for split in split_runs(runs)} == {
         "gsm8k (wino)": {"rule": "set-aside", "pool": 2, "held_out": 2},  # 40 is in the other pool
         "gsm8k (klass)": {"rule": "first-of-recording", "pool": 1, "held_out": 2},
     }

@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.tasks import TASKS, Example, Grader, Isolation, ReadingStyle, grade, isolation
+from c4.tasks import (
+    TASKS,
+    AnswerReading,
+    Example,
+    Grader,
+    Isolation,
+    ReadingStyle,
+    grade,
+    isolation,
+)
 from c4.tasks import _math_verify as math_verify_module
 from c4.tasks._careful_latex import last_box, normal_answer
 from c4.tasks._careful_letters import stated_letter
@@ -437,19 +446,19 @@ def test_the_plain_reading_can_be_graded_by():
     example = Example("", "C", choices=CITIES)
     text = "I think the answer is C."
     assert grade(TASKS["mmlu"], example, text).correct
-    assert grade(TASKS["mmlu"], example, text, style=ReadingStyle.PLAIN).answer == "I"
+    assert grade(TASKS["mmlu"], example, text, AnswerReading(ReadingStyle.PLAIN)).answer == "I"
 
 
 def test_math_verify_is_refused_where_it_has_nothing_to_compare():
     with pytest.raises(ConfigError, match="mmlu does not answer with"):
-        check_can_grade(TASKS["mmlu"], grader=Grader.MATH_VERIFY)
+        check_can_grade(TASKS["mmlu"], AnswerReading(grader=Grader.MATH_VERIFY))
 
 
 def test_math_verify_that_is_not_installed_says_what_to_type(monkeypatch):
     monkeypatch.setattr(math_verify_module, "PACKAGES", ("no_such_package",))
     math_verify_module.libraries.cache_clear()
     with pytest.raises(ConfigError, match=r"pip install 'c4-dlm\[math\]'"):
-        check_can_grade(TASKS["math"], grader=Grader.MATH_VERIFY)
+        check_can_grade(TASKS["math"], AnswerReading(grader=Grader.MATH_VERIFY))
     math_verify_module.libraries.cache_clear()
 
 
@@ -458,5 +467,5 @@ def test_math_verify_sees_through_algebra():
     pytest.importorskip("math_verify", reason="needs pip install 'c4-dlm[math]'")
     example = Example("", "2x+1")
     for text, correct in ((r"\boxed{1+2x}", True), (r"\boxed{1+3x}", False)):
-        given = grade(TASKS["math"], example, text, grader=Grader.MATH_VERIFY)
+        given = grade(TASKS["math"], example, text, AnswerReading(grader=Grader.MATH_VERIFY))
         assert given.correct is correct

@@ -151,15 +151,16 @@ def test_a_misspelt_task_is_met_with_the_nearest():
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ({"length": 100, "steps": 100, "block": 32}, "100 is not a multiple of block length 32"),
-        ({"length": 64, "steps": 30, "block": 16}, "30 steps cannot be shared evenly by 4 blocks"),
-        ({"length": 64, "steps": 128, "block": 16}, "use at most 64 steps"),
-        ({"length": 64, "steps": 0, "block": 16}, "steps must be at least 1"),
+        ((100, 100, 32), "100 is not a multiple of block length 32"),
+        ((64, 30, 16), "30 steps cannot be shared evenly by 4 blocks"),
+        ((64, 128, 16), "use at most 64 steps"),
+        ((64, 0, 16), "budget must be at least 1"),
     ],
 )
 def test_a_shape_that_cannot_be_meant_is_refused(shape, message):
+    length, budget, block_length = shape
     with pytest.raises(ConfigError, match=message):
-        Shape(**shape)
+        Shape(length=length, budget=budget, block_length=block_length)
 
 
 def test_other_generators_are_other_problems(tmp_path, monkeypatch):

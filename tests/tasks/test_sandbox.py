@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from c4.errors import ConfigError, SandboxError
 from c4.tasks import _sandbox
-from c4.tasks._sandbox import Isolation, Limits, Outcome, Verdict, isolation, run_program
+from c4.tasks._sandbox import Isolation, Limits, Outcome, RunEnd, isolation, run_program
 from c4.tasks._sandbox_child import pack, unpack
 
 TESTS = "assert double(2) == 4\nassert double(21) == 42\n"
@@ -68,7 +68,7 @@ def no_isolation(monkeypatch):
 
 @isolated
 def test_a_right_program_passes():
-    assert run(HONEST) == Outcome(Verdict.PASSED)
+    assert run(HONEST) == Outcome(RunEnd.PASSED)
 
 
 @isolated
@@ -90,7 +90,7 @@ def test_a_right_program_passes():
 )
 def test_a_wrong_program_fails_and_says_why(program, detail):
     outcome = run(program)
-    assert outcome.verdict is Verdict.FAILED
+    assert outcome.verdict is RunEnd.FAILED
     assert outcome.detail.startswith(detail)
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_program_fails_and_says_why(program, detail):
     }.values(),
 )
 def test_tests_see_what_the_program_answers(program, tests):
-    assert run(program, tests) == Outcome(Verdict.PASSED)
+    assert run(program, tests) == Outcome(RunEnd.PASSED)
 
 
 @isolated
@@ -171,8 +171,8 @@ def test_tests_see_what_the_program_answers(program, tests):
 )
 def test_helpers_of_the_preamble_and_builtins_cannot_be_redefined_for_the_tests(lie, tests):
     preamble = "import math\ndef error(a, b):\n    return a - b\n"
-    assert run("def f(n): return 2 * n", tests, preamble).verdict is Verdict.PASSED
-    assert run(f"def f(n): return n\n{lie}", tests, preamble).verdict is Verdict.FAILED
+    assert run("def f(n): return 2 * n", tests, preamble).verdict is RunEnd.PASSED
+    assert run(f"def f(n): return n\n{lie}", tests, preamble).verdict is RunEnd.FAILED
 
 
 plain = st.recursive(
@@ -197,7 +197,7 @@ def test_many_runs_at_once_from_threads_do_not_meet():
     programs = [HONEST, WRONG] * 4
     with ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(lambda p: run_program("", p, TESTS), programs))
-    assert [outcome.verdict for outcome in outcomes] == [Verdict.PASSED, Verdict.FAILED] * 4
+    assert [outcome.verdict for outcome in outcomes] == [RunEnd.PASSED, RunEnd.FAILED] * 4
 
 
 @isolated
@@ -309,13 +309,13 @@ FORGERIES = {
 @isolated
 @pytest.mark.parametrize("program", FORGERIES.values(), ids=FORGERIES)
 def test_a_pass_cannot_be_forged(program):
-    assert run(program).verdict in (Verdict.FAILED, Verdict.KILLED, Verdict.TIMEOUT, Verdict.LIMIT)
+    assert run(program).verdict in (RunEnd.FAILED, RunEnd.KILLED, RunEnd.TIMEOUT, RunEnd.LIMIT)
 
 
 @isolated
 def test_a_program_cannot_end_the_loops_of_the_tests():
     tests = "assert all(map(even, [1, 3]))\nassert list(map(even, [1])) == []\n"
-    assert run("def even(n): raise StopIteration", tests).verdict is Verdict.FAILED
+    assert run("def even(n): raise StopIteration", tests).verdict is RunEnd.FAILED
 
 
 THIEVES = {
@@ -376,7 +376,7 @@ LOOK = (
 @isolated
 @pytest.mark.parametrize("thief", THIEVES.values(), ids=THIEVES)
 def test_the_expected_answer_cannot_be_found_in_the_program_process(thief):
-    assert run(LOOK + thief, "assert answer() == 710293847561\n").verdict is not Verdict.PASSED
+    assert run(LOOK + thief, "assert answer() == 710293847561\n").verdict is not RunEnd.PASSED
 
 
 @pytest.mark.parametrize("name", THIEVES)
@@ -398,51 +398,51 @@ def test_the_same_thieves_find_a_secret_that_is_there(name):
 # -- Hostile programs: using everything up ---------------------------------------------------------
 
 BOMBS = {
-    "endless loop": ("while True: pass", {Verdict.TIMEOUT}),
-    "endless loop when called": ("def double(n):\n    while True: pass", {Verdict.TIMEOUT}),
-    "endless sleep": ("import time; time.sleep(1e6)", {Verdict.TIMEOUT}),
+    "endless loop": ("while True: pass", {RunEnd.TIMEOUT}),
+    "endless loop when called": ("def double(n):\n    while True: pass", {RunEnd.TIMEOUT}),
+    "endless sleep": ("import time; time.sleep(1e6)", {RunEnd.TIMEOUT}),
     "deaf to signals": (
         "import signal\n"
         "for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
         "    signal.signal(number, lambda *_: None)\n"
         "while True: pass",
-        {Verdict.TIMEOUT, Verdict.KILLED},
+        {RunEnd.TIMEOUT, RunEnd.KILLED},
     ),
     "swallows everything": (
         "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
-        {Verdict.TIMEOUT},
+        {RunEnd.TIMEOUT},
     ),
     "fork bomb": (
         "import os\n"
         "while True:\n"
         "    try: os.fork()\n"
         "    except OSError: pass",
-        {Verdict.TIMEOUT, Verdict.KILLED},
+        {RunEnd.TIMEOUT, RunEnd.KILLED},
     ),
     "thread bomb": (
         "import threading, time\n"
         "while True: threading.Thread(target=time.sleep, args=(60,)).start()",
-        {Verdict.FAILED, Verdict.LIMIT, Verdict.TIMEOUT},
+        {RunEnd.FAILED, RunEnd.LIMIT, RunEnd.TIMEOUT},
     ),
-    "memory bomb": ("x = [0]\nwhile True: x += x", {Verdict.LIMIT}),
-    "memory bomb when called": ("def double(n): return 'a' * 2**40", {Verdict.LIMIT}),
-    "memory bomb in the answer": ("def double(n): return 'a' * 2**27", {Verdict.LIMIT}),
-    "huge stdout": ("while True: print('a' * 1000)", {Verdict.LIMIT}),
-    "huge stderr": ("import os\nwhile True: os.write(2, b'a' * 10**5)", {Verdict.LIMIT}),
+    "memory bomb": ("x = [0]\nwhile True: x += x", {RunEnd.LIMIT}),
+    "memory bomb when called": ("def double(n): return 'a' * 2**40", {RunEnd.LIMIT}),
+    "memory bomb in the answer": ("def double(n): return 'a' * 2**27", {RunEnd.LIMIT}),
+    "huge stdout": ("while True: print('a' * 1000)", {RunEnd.LIMIT}),
+    "huge stderr": ("import os\nwhile True: os.write(2, b'a' * 10**5)", {RunEnd.LIMIT}),
     "huge file": (
         "with open('a', 'wb') as file:\n    while True: file.write(b'a' * 2**16)",
-        {Verdict.FAILED},
+        {RunEnd.FAILED},
     ),
     "many files": (
         "n = 0\nwhile True:\n"
         "    with open(f'{(n := n + 1)}', 'wb') as file: file.write(b'a' * 2**16)",
-        {Verdict.FAILED},
+        {RunEnd.FAILED},
     ),
     "zombies": (
         "import os\nwhile True:\n    if not os.fork(): os._exit(0)",
-        {Verdict.FAILED},
+        {RunEnd.FAILED},
     ),
-    "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", {Verdict.TIMEOUT}),
+    "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", {RunEnd.TIMEOUT}),
 }  # fmt: skip
 
 
@@ -595,7 +595,7 @@ def test_without_isolation_the_same_programs_do_get_out(name, tmp_path, no_isola
     with socket.create_server(("127.0.0.1", 0)) as server:
         values = {"secret": secret, "target": target, "tcp": server.getsockname()[1]}
         program = attempt(ESCAPES[name], values)
-        assert run_program("", program, TESTS, unsafe=True).verdict is Verdict.PASSED
+        assert run_program("", program, TESTS, unsafe=True).verdict is RunEnd.PASSED
 
 
 @isolated
@@ -611,7 +611,7 @@ def test_a_program_finds_no_descriptors_but_its_own():
     )
     with open(__file__) as file:  # something that could be inherited
         os.set_inheritable(file.fileno(), True)
-        assert run(program, "assert kinds() == [4, 5, b''], kinds()") == Outcome(Verdict.PASSED)
+        assert run(program, "assert kinds() == [4, 5, b''], kinds()") == Outcome(RunEnd.PASSED)
 
 
 @isolated
@@ -625,7 +625,7 @@ def test_a_program_has_no_more_processes_than_its_limit():
         "        except OSError: return count\n"
     )
     limits = Limits(**{**vars(SHORT), "processes": 5})
-    assert run(program, "assert 4 <= forks() <= 5", limits=limits) == Outcome(Verdict.PASSED)
+    assert run(program, "assert 4 <= forks() <= 5", limits=limits) == Outcome(RunEnd.PASSED)
 
 
 @isolated
@@ -639,7 +639,7 @@ def test_a_daemon_dies_with_the_run():
         "        time.sleep(60)\n"
         "    os._exit(0)\n"
     ) + HONEST
-    assert run(program).verdict is Verdict.PASSED  # run() looks for leftovers
+    assert run(program).verdict is RunEnd.PASSED  # run() looks for leftovers
 
 
 @isolated
@@ -692,17 +692,17 @@ def test_another_system_has_no_isolation(monkeypatch):
 @pytest.mark.parametrize(
     ("program", "verdict"),
     {
-        "right": (HONEST, Verdict.PASSED),
-        "wrong": (WRONG, Verdict.FAILED),
-        "early end": ("import os; os._exit(0)", Verdict.FAILED),
-        "endless": ("import time; time.sleep(60)", Verdict.TIMEOUT),
-        "CPU": ("while True: pass", Verdict.TIMEOUT),
-        "memory": ("x = [0]\nwhile True: x += x", Verdict.LIMIT),
-        "output": ("while True: print('a' * 1000)", Verdict.LIMIT),
-        "file": ("open('a', 'wb').write(b'a' * 2**21)", Verdict.FAILED),
+        "right": (HONEST, RunEnd.PASSED),
+        "wrong": (WRONG, RunEnd.FAILED),
+        "early end": ("import os; os._exit(0)", RunEnd.FAILED),
+        "endless": ("import time; time.sleep(60)", RunEnd.TIMEOUT),
+        "CPU": ("while True: pass", RunEnd.TIMEOUT),
+        "memory": ("x = [0]\nwhile True: x += x", RunEnd.LIMIT),
+        "output": ("while True: print('a' * 1000)", RunEnd.LIMIT),
+        "file": ("open('a', 'wb').write(b'a' * 2**21)", RunEnd.FAILED),
         "environment": (
             "import os\ndef double(n): return 2 * n if 'C4_TEST_SECRET' in os.environ else None",
-            Verdict.FAILED,
+            RunEnd.FAILED,
         ),
     }.values(),
 )

@@ -1,0 +1,313 @@
+"""Everything that lies below a folder, as frames that are computed once, when asked for."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from c4.analysis._blocks import block_usage, time_shares
+from c4.analysis._calibrations import calibration_table, find_calibrations, read_pools
+from c4.analysis._cohorts import cohort_key, cohort_table, held_out
+from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
+from c4.analysis._names import in_order
+from c4.analysis._outcomes import (
+    DECODED,
+    OUTCOMES,
+    best_source,
+    decoded_outcomes,
+    method_totals,
+    replayed_outcomes,
+)
+from c4.analysis._stabilization import SETTLING, stabilization
+from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
+from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
+from c4.errors import ConfigError
+from c4.gates.kinds import Gate
+from c4.gates.registry import make_gate
+from c4.replay.pools import Pools
+from c4.store.labels import label_under
+from c4.store.runs import Run, find_runs, open_run
+from c4.store.timings import read_timings
+from c4.tasks import AnswerReading, get_task
+
+COMPARED_GATES = ("prophet", "sched", "cvee")
+"""What figures compare, unless told otherwise."""
+
+
+class Library:
+    """Recordings, live results and timings below a folder, or a part of them.
+
+    One run is read at a time, and only what a number is made of is kept.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        tasks: Sequence[str] | None = None,
+        model: str | None = None,
+        gates: Sequence[str] = COMPARED_GATES,
+        trajectory: int | None = None,
+        calibrations: Sequence[Path] | None = None,
+        reading: AnswerReading | None = None,
+        unsafe_code: bool = False,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Look what there is.
+
+        Args:
+            gates: what to replay over the recordings.
+            trajectory: which to show alone; the most telling one if None.
+            calibrations: files of `c4 calibrate` to report on; those in this folder and the root
+                if None. What any of them was chosen on is pool, for every method.
+            reading: how answers are read; the default reading if None.
+            note: told what is being read, for people who wait.
+        """
+        self.root = root
+        self.tasks = [get_task(task).name for task in tasks or ()]
+        self.model = model
+        self.gate_names = gates
+        self.trajectory = trajectory
+        self._calibrations = calibrations
+        self.reading = reading or AnswerReading()
+        self.unsafe_code = unsafe_code
+        self.note = note
+
+    def wants(self, model: str, task: str) -> bool:
+        return (self.model in (None, model)) and (not self.tasks or task in self.tasks)
+
+    @cached_property
+    def all_runs(self) -> list[Run]:
+        """Every run that holds something, whatever is asked for."""
+        runs = (open_run(folder, self.reading) for folder in find_runs(self.root))
+        return [run for run in runs if len(run)]
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The runs of the models and tasks asked for."""
+        return [run for run in self.all_runs if self.wants(run.model, run.task)]
+
+    @cached_property
+    def full_decodes(self) -> list[Run]:
+        """The recordings of full decodes, which gates are replayed over."""
+        return [run for run in self.runs if run.is_baseline and run.has_cells]
+
+    @cached_property
+    def bench(self) -> pl.DataFrame:
+        """The best timing of every method, by its cohort.
+
+        One with a speedup before one without, then the one of most decodes, then the newest.
+        """
+        frame = pl.DataFrame(read_timings(self.root))
+        identities = [json.loads(identity) for identity in frame["identity"]]
+        methods = [label_under(identity, self.reading) for identity in identities]
+        frame = frame.with_columns(
+            cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
+            method=pl.Series(methods, dtype=pl.String()),
+            timed=pl.format("{}×{}", "n", "passes"),
+            cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
+        )
+        worth = [pl.col("speedup").is_not_null(), pl.col("n") * pl.col("passes")]
+        frame = frame.sort(worth, maintain_order=True)
+        return frame.unique(("cohort", "method"), keep="last", maintain_order=True)
+
+    @cached_property
+    def cohorts(self) -> pl.DataFrame:
+        """What is on disk, and which of it is shown, whatever is asked for. See `COHORTS`."""
+        frame = cohort_table(self.all_runs, self.gate_names, self.pools)
+        asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
+        return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
+
+    def recordings(self, cohort: str) -> list[Run]:
+        """The recordings of a cohort."""
+        return [r for r in self.full_decodes if cohort_key(r.manifest.identity) == cohort]
+
+    @cached_property
+    def main_runs(self) -> list[Run]:
+        """The recordings of the cohorts that are shown."""
+        main = self.cohorts.filter("main")["cohort"]
+        return [run for cohort in main for run in self.recordings(cohort)]
+
+    def gates(self, run: Run) -> dict[str, Gate]:
+        """The gates with the settings of the run's family."""
+        family = get_task(run.task).family
+        return {name: make_gate(name, family) for name in self.gate_names}
+
+    @cached_property
+    def settling(self) -> pl.DataFrame:
+        """When held-out answers settle, in the main cohorts. See `SETTLING`."""
+        frame = self._per_run(
+            self.main_runs, SETTLING, "reading", lambda run: stabilization(run, self.pools)
+        )
+        return _shown(frame, "cohort", "trajectory")
+
+    @cached_property
+    def phases(self) -> pl.DataFrame:
+        """Their exits against stabilization. See `PHASES`."""
+        frame = self._per_run(
+            self.main_runs,
+            PHASES,
+            "replaying",
+            lambda run: phase_table(run, self.gates(run), self.pools),
+        )
+        return _shown(frame, "cohort", "gate", "trajectory")
+
+    @cached_property
+    def gate_signals(self) -> pl.DataFrame:
+        """What gates saw of them. See `GATE_SIGNALS`."""
+        frames = [GATE_SIGNALS.to_frame()]
+        for cohort in self.cohorts.filter("main")["cohort"]:
+            if runs := self.recordings(cohort):
+                self.note(f"reading cells of {runs[0].model} {runs[0].task}")
+                frames.append(gate_signals(runs, self.gates(runs[0]), self.pools))
+        return in_order(pl.concat(frames))
+
+    @cached_property
+    def _sources(self) -> pl.DataFrame:
+        """Every method on every held-out example, from every source. See `OUTCOMES`."""
+        decoded = self._per_run(self.runs, OUTCOMES, "reading", self._decoded)
+        replayed = self._per_run(
+            self.full_decodes,
+            OUTCOMES,
+            "replaying and grading",
+            lambda run: self._replayed(run, self.gates(run)),
+        )
+        frame = pl.concat([decoded, replayed])
+        return _shown(frame, "cohort", "method", "how", "trajectory")
+
+    @cached_property
+    def outcomes(self) -> pl.DataFrame:
+        """Every method on every held-out example, from the best source. See `OUTCOMES`."""
+        return best_source(self._sources)
+
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        """Every method and every shape in numbers."""
+        return method_totals(self.outcomes)
+
+    @cached_property
+    def main_outcomes(self) -> pl.DataFrame:
+        """The outcomes in each task's main cohort, points of sweeps aside."""
+        outcomes = self._of_main(self.outcomes)
+        return outcomes.filter(~of_sweeps(outcomes))
+
+    @cached_property
+    def main_totals(self) -> pl.DataFrame:
+        """The same in numbers."""
+        return method_totals(self.main_outcomes)
+
+    @cached_property
+    def swept(self) -> pl.DataFrame:
+        """Model, task and label of the points of sweeps in the main cohorts."""
+        outcomes = self._of_main(self.outcomes)
+        points = outcomes.filter(of_sweeps(outcomes)).select("model", "task", "method")
+        return in_order(points.unique())
+
+    @cached_property
+    def blocks(self) -> pl.DataFrame:
+        """Passes per block. See `BLOCKS`."""
+        return block_usage(self.main_outcomes, self.main_totals)
+
+    @cached_property
+    def time_shares(self) -> pl.DataFrame:
+        """Seconds per block, of live decodes: a replay has none. See `TIME_SHARES`."""
+        live = self._of_main(self._sources.filter(pl.col("how") == DECODED))
+        return time_shares(live.filter(~of_sweeps(live)), self.bench)
+
+    @cached_property
+    def h_sweep(self) -> pl.DataFrame:
+        """C⁴ under several H. See `H_SWEEP`."""
+        outcomes = self._of_main(self.outcomes)
+        return h_sweep(outcomes, method_totals(outcomes))
+
+    @cached_property
+    def wino_totals(self) -> pl.DataFrame:
+        """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
+        recorded = [run for run in self.runs if run.method == "wino" and run.has_cells]
+        swept = self._per_run(
+            recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
+        )
+        frame = _shown(pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory")
+        return method_totals(self._of_main(best_source(frame)))
+
+    @cached_property
+    def calibrations(self) -> pl.DataFrame:
+        """What calibrations cost. See `CALIBRATIONS`."""
+        paths = self._found if self._calibrations is None else self._calibrations
+        return calibration_table(paths, self.runs)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Which examples calibration may have seen, as far as the files given and found tell."""
+        return read_pools([*self._found, *(self._calibrations or ())])
+
+    @cached_property
+    def _found(self) -> list[Path]:
+        """The calibration files in this folder and the root."""
+        folders = {Path.cwd(), self.root.resolve()}
+        return [path for folder in sorted(folders) for path in find_calibrations(folder)]
+
+    @cached_property
+    def trace(self) -> pl.DataFrame:
+        """The telling trajectory, step by step; empty where there is no recording."""
+        chosen = self._telling
+        return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
+
+    @cached_property
+    def texts(self) -> pl.DataFrame:
+        """Its buffer at every gate's exit; empty where there is no recording."""
+        chosen = self._telling
+        if chosen is None:
+            return TEXTS.to_frame()
+        gates = self.gates(chosen[0])
+        return text_table(*chosen, gates, unsafe_code=self.unsafe_code)
+
+    @cached_property
+    def _telling(self) -> tuple[Run, int] | None:
+        """The trajectory asked for, or the one on which gates disagree most."""
+        if self.trajectory is not None:
+            return self._asked(self.trajectory)
+        chosen = telling_trajectory(self.phases)
+        if chosen is None:
+            return None
+        cohort, index = chosen
+        return next(run for run in self.recordings(cohort) if index in run.indices), index
+
+    def _asked(self, index: int) -> tuple[Run, int] | None:
+        """The run that has a trajectory, if there can be no doubt which is meant."""
+        kinds = sorted({(run.model, run.task) for run in self.main_runs})
+        if len(kinds) > 1:
+            names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
+            raise ConfigError(f"--trajectory {index}: of which recording? Give one of {names}")
+        have = [run for run in self.main_runs if index in run.indices] or self.main_runs
+        return (have[0], index) if have else None
+
+    def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
+
+    def _decoded(self, run: Run) -> pl.DataFrame:
+        return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
+
+    def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+        return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
+
+    def _per_run(
+        self,
+        runs: Sequence[Run],
+        schema: pl.Schema,
+        doing: str,
+        read: Callable[[Run], pl.DataFrame],
+    ) -> pl.DataFrame:
+        frames = [schema.to_frame()]
+        for run in runs:
+            self.note(f"{doing} {run.model} {run.task}")
+            frames.append(read(run))
+        return pl.concat(frames)
+
+
+def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
+    """Held-out rows in order; what lies in two folders counts once."""
+    once = frame.unique(key, keep="first", maintain_order=True)
+    return in_order(held_out(once), *key[-1:])

@@ -1,0 +1,33 @@
+"""Decode: one forward pass a step, a rule that commits, a gate that may end it.
+
+`decode` is the loop, in `c4.decode.loop`, which loads torch; the commit rules stand in
+`c4.decode.rules`, one file each, and load none.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
+from c4.decode.forward import Cache, Forward
+
+if TYPE_CHECKING:
+    from c4.decode.loop import Decoded, decode
+
+__all__ = [
+    "Block",
+    "Cache",
+    "Choice",
+    "Decoded",
+    "Forward",
+    "Predictor",
+    "Rule",
+    "RuleState",
+    "decode",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Decoded", "decode"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from c4.decode import loop
+
+    return getattr(loop, name)

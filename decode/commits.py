@@ -1,0 +1,147 @@
+"""Commit rules: which masked positions a step writes, and which it takes back.
+
+A rule holds parameters only. `start` puts it to work on one decode and returns the state it
+keeps until the decode ends, so that one rule can serve many decodes.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from c4.models import Reading
+from c4.store.arrays import BoolArray, IntArray
+from c4.store.origins import Origin, OriginArray
+from c4.store.parameters import Checked
+from c4.tasks import Shape
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NOWHERE: IntArray = np.empty(0, dtype=np.int64)
+
+
+class Predictor(Protocol):
+    """The part of a denoiser that rules need. Most only ever `read`."""
+
+    mask_id: int
+    shift: bool
+
+    def read(self, ids: IntArray, start: int) -> Reading: ...
+
+    def logits(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,
+        attention: BoolArray | None = None,
+    ) -> "Tensor": ...
+
+    def interpret(self, logits: "Tensor") -> Reading: ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a decode: positions start to stop, and the steps it may spend."""
+
+    index: int
+    count: int
+    """Blocks in the decode, N."""
+    start: int
+    stop: int
+    steps: int
+    """S, by which the schedule fills the block."""
+
+    def open_positions(self, masked: BoolArray) -> IntArray:
+        """The block's masked positions, in order."""
+        return self.start + np.flatnonzero(masked[self.start : self.stop])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a step writes, on whose account, and what it takes back."""
+
+    positions: IntArray
+    """Masked positions of the block that take their prediction; at least one."""
+    origin: Origin | OriginArray
+    """Of all of them, or of each."""
+    revoked: IntArray = field(default_factory=lambda: NOWHERE)
+    """Committed positions of the block that are masked again."""
+
+
+class RuleState(ABC):
+    """A rule at work in one decode."""
+
+    block: Block
+    """The one being decoded."""
+
+    def enter(self, block: Block) -> None:
+        """Begin a block; the one before is full."""
+        self.block = block
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        """The step's forward pass. A rule that needs more than a reading asks for it here.
+
+        Args:
+            ids: prompt and generation. (P+L,)
+            start: where the generation begins, P.
+        """
+        return predictor.read(ids, start)
+
+    @abstractmethod
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        """What to commit now.
+
+        Args:
+            step: counted from 1 at the block's start.
+            reading: unrounded, so that rounding cannot make ties.
+            masked: which positions of the generation still hold the mask. (L,)
+        """
+
+
+class CommitRule(Protocol):
+    """Decides which positions a step commits, and nothing else."""
+
+    def start(self) -> RuleState:
+        """Go to work on one decode."""
+
+
+class Rule(Checked):
+    """A commit rule with parameters, as methods have one."""
+
+    @abstractmethod
+    def start(self) -> RuleState:
+        """Go to work on one decode."""
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        """Refuse what the rule cannot decode, before a model is loaded; most can do anything.
+
+        Args:
+            shift: whether the model predicts a position from the one before.
+        """
+
+
+def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
+    """A reading of which a window is newer than the rest: the first that `fresh` holds."""
+    merged = {spec.name: getattr(reading, spec.name).copy() for spec in fields(Reading)}
+    for name, values in merged.items():
+        values[window] = getattr(fresh, name)[: window.stop - window.start]
+    return Reading(**merged)
+
+
+def accept(sure: IntArray, open_positions: IntArray, reading: Reading, *, least: int = 1) -> Choice:
+    """Commit what is sure if there are `least` of it, else the most confident position alone."""
+    if len(sure) >= least:
+        return Choice(sure, Origin.ACCEPTED)
+    return Choice(most_confident(open_positions, reading, 1), Origin.SCHEDULE)
+
+
+def most_confident(positions: IntArray, reading: Reading, count: int) -> IntArray:
+    """The `count` most confident of some positions; ties go to the lower one.
+
+    By the odds: confidences near 1 are equal in float32 long before the probabilities are.
+    """
+    order = np.argsort(reading.odds[positions], kind="stable")
+    return positions[order[:count]]

@@ -1,0 +1,150 @@
+"""The decode loop: one forward pass a step, a rule that commits, a gate that may end it.
+
+The loop knows no method. What a step reads and commits is the rule's affair, and whatever wants
+to see every step, a recorder or an exit gate, sees the same `StepView`.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from c4.decode.commits import Block, Choice, CommitRule, Predictor
+from c4.decode.forward import Forward, make_passes
+from c4.decode.rules.schedule import Schedule
+from c4.errors import ConfigError
+from c4.models import Reading
+from c4.store.arrays import BoolArray, IntArray, TokenArray
+from c4.store.origins import Origin, OriginArray
+from c4.store.views import ExitGate, Observer, StepView, fixed_point
+from c4.tasks import Shape
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A finished decode. Arrays of positions are (L,), of blocks (N,)."""
+
+    ids: IntArray
+    """The generated tokens."""
+    steps: int
+    """Forward passes spent, the firing one included."""
+    exited: bool
+    """Whether a gate fired; then every position still masked took its prediction."""
+    origin: OriginArray
+    """Who committed each position: codes of `Origin`."""
+    commit_step: TokenArray
+    """The step whose commit stands."""
+    revoked: int
+    """RuleState that were taken back."""
+    block_steps: TokenArray
+    """Forward passes spent in each block; 0 where it was never reached."""
+    block_seconds: npt.NDArray[np.float64]
+    """Wall clock spent in each block."""
+
+
+class Buffer:
+    """The sequence while it is decoded: what stands where, since when, and who wrote it."""
+
+    def __init__(self, prompt: IntArray, length: int, mask_id: int) -> None:
+        self.mask_id = mask_id
+        self.start = len(prompt)
+        self.ids = np.concatenate([prompt, np.full(length, mask_id, dtype=np.int64)])
+        self.generated = self.ids[self.start :]  # a view: writing here writes the model's input
+        self.masked = np.ones(length, dtype=np.bool_)
+        self.origin = np.full(length, Origin.FILL, dtype=np.uint8)
+        self.commit_step = np.zeros(length, dtype=np.int32)
+        self.revoked = 0
+
+    def commit(self, choice: Choice, reading: Reading, step: int) -> None:
+        """Write what a step chose; what it takes back holds the mask again."""
+        chosen = choice.positions
+        self.generated[chosen] = reading.token[chosen]
+        self.masked[chosen] = False
+        self.origin[chosen] = choice.origin
+        self.commit_step[chosen] = step
+        if len(choice.revoked):
+            self.generated[choice.revoked] = self.mask_id
+            self.masked[choice.revoked] = True
+            self.revoked += len(choice.revoked)
+
+
+@torch.inference_mode()
+def decode(
+    predictor: Predictor,
+    prompt: IntArray,
+    shape: Shape,
+    *,
+    rule: CommitRule | None = None,
+    gate: ExitGate | None = None,
+    observer: Observer | None = None,
+    forward: Forward | None = None,
+) -> Decoded:
+    """Fill `shape.length` masked positions behind the prompt, block by block.
+
+    A block is left as soon as it is full; the schedule fills it in the steps it may spend, and
+    a rule that runs on its own account may take more.
+    """
+    buffer = Buffer(prompt, shape.length, predictor.mask_id)
+    passes = np.zeros(shape.blocks, dtype=np.int32)
+    seconds = np.zeros(shape.blocks)
+    commits = (rule or Schedule()).start()
+    forward_passes = make_passes(forward or Forward(), predictor, shape.length)
+    step, exited = 0, False
+    for block in blocks_of(shape):
+        began = time.perf_counter()
+        commits.enter(block)
+        model = forward_passes.enter(block)
+        while not exited and buffer.masked[block.start : block.stop].any():
+            step += 1
+            passes[block.index] += 1
+            reading = commits.read(model, buffer.ids, buffer.start)
+            if observer is not None or gate is not None:
+                view = view_step(step, block.index, reading, buffer.masked)
+                if observer is not None:
+                    observer.observe(view)
+                exited = gate is not None and gate.fires(view)
+            if exited:
+                choice = Choice(np.flatnonzero(buffer.masked), Origin.FILL)
+            elif forward_passes.fills_first:
+                choice = Choice(np.array([block.start]), Origin.SCHEDULE)
+            else:
+                choice = commits.choose(int(passes[block.index]), reading, buffer.masked)
+            if not len(choice.positions):
+                raise ConfigError(f"{rule} commits nothing at step {step}, so it would never end")
+            buffer.commit(choice, reading, step)
+        seconds[block.index] = time.perf_counter() - began
+        if exited:
+            break
+    return Decoded(
+        ids=buffer.generated.copy(),
+        steps=step,
+        exited=exited,
+        origin=buffer.origin,
+        commit_step=buffer.commit_step,
+        revoked=buffer.revoked,
+        block_steps=passes,
+        block_seconds=seconds,
+    )
+
+
+def blocks_of(shape: Shape) -> Iterator[Block]:
+    """The blocks of a decode, from left to right."""
+    for index in range(shape.blocks):
+        start = index * shape.block_length
+        yield Block(index, shape.blocks, start, start + shape.block_length, shape.steps_per_block)
+
+
+def view_step(step: int, block: int, reading: Reading, masked: BoolArray) -> StepView:
+    """A reading as the rest of the system may see it: signals rounded, nothing aliased."""
+    return StepView(
+        step=step,
+        block=block,
+        token=reading.token.astype(np.int32),
+        confidence=fixed_point("confidence", reading.confidence),
+        gap=fixed_point("gap", reading.gap),
+        entropy=fixed_point("entropy", reading.entropy),
+        masked=masked.copy(),
+    )

@@ -1,0 +1,1 @@
+"""The commit rules, one file each."""

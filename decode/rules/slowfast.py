@@ -1,0 +1,117 @@
+"""SlowFast Sampling: explore how far the model sees, then fill that far quickly."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, renew
+from c4.errors import ConfigError
+from c4.models import Reading
+from c4.store.arrays import BoolArray, IntArray
+from c4.store.origins import Origin
+from c4.store.parameters import parameter
+from c4.tasks import Shape
+
+ENOUGH = 2
+"""Confident positions that commit together; a single one is no more than the best."""
+
+
+@dataclass(frozen=True)
+class SlowFast(Rule):
+    """A block is decoded in cycles of a slow, exploring phase and a fast, filling one."""
+
+    explore: float = parameter(6, low=1, whole=True, meaning="passes of the slow phase")
+    tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
+    tau: float = parameter(0.9, high=1.0, meaning="confidence that commits positions together")
+    window: float = parameter(
+        2, low=1, whole=True, meaning="estimates that must agree for a span to settle"
+    )
+    spread: float = parameter(1.0, meaning="deviation of these below which a span settles")
+    cycles: float = parameter(
+        256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
+    )
+    truncate: bool = True
+    """Whether the fast phase hides what lies behind its span, from its second pass on."""
+
+    def start(self) -> "SlowFastState":
+        return SlowFastState(self)
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        if shift:
+            raise ConfigError(
+                "slowfast cannot run on a model that predicts a position from the one before, as "
+                "Dream does: its release has another algorithm there (no blocks, other thresholds, "
+                "other estimates), which c4 does not have; choose another --method"
+            )
+
+
+class SlowFastState(RuleState):
+    """Where the present cycle began, and how far it reaches once that has settled."""
+
+    def __init__(self, rule: SlowFast) -> None:
+        self.rule = rule
+        self._reading: Reading
+
+    def enter(self, block: Block) -> None:
+        super().enter(block)
+        self._cycle = 0
+        self._begin_cycle(block.start)
+
+    def _begin_cycle(self, start: int) -> None:
+        self._cycle += 1
+        self._start = start
+        self._passes = 0
+        self._ends: list[int] = []
+        self._settled = False
+        self._end = start
+
+    @property
+    def _fast_passes(self) -> int:
+        """Passes of the fast phase so far; below 0 in the slow one."""
+        return self._passes - int(self.rule.explore)
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        if self.rule.truncate and self._fast_passes >= 1:
+            fresh = predictor.read(ids[: start + self._end], start)
+            self._reading = renew(self._reading, fresh, slice(0, self._end))
+        else:
+            self._reading = predictor.read(ids, start)
+        return self._reading
+
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        fast = self._fast_passes >= 0
+        self._passes += 1
+        if not fast:
+            self._explore(reading, masked)
+        reach = self._end if fast else self.block.stop
+        open_positions = self._start + np.flatnonzero(masked[self._start : reach])
+        sure = open_positions[reading.confidence[open_positions] >= self.rule.tau]
+        choice = accept(sure, open_positions, reading, least=ENOUGH)
+        return self._end_cycle(choice, masked)
+
+    def _end_cycle(self, choice: Choice, masked: BoolArray) -> Choice:
+        """Begin the next cycle if this step fills the span; behind the last, fill the block."""
+        left = masked.copy()
+        left[choice.positions] = False
+        if self._fast_passes < 0 or left[self._start : self._end].any():
+            return choice
+        if self._cycle >= self.rule.cycles:
+            return Choice(self.block.open_positions(masked), Origin.FILL)
+        self._begin_cycle(self._end)
+        return choice
+
+    def _explore(self, reading: Reading, masked: BoolArray) -> None:
+        """Estimate where the cycle ends, unless the latest estimates agreed already."""
+        if self._settled:
+            return
+        self._ends.append(self._estimate(reading, masked))
+        window = int(self.rule.window)
+        latest = self._ends[-window:]
+        self._settled = len(latest) == window and bool(np.std(latest) < self.rule.spread)
+        self._end = latest[-1] if self._settled else int(np.mean(latest))
+
+    def _estimate(self, reading: Reading, masked: BoolArray) -> int:
+        """One past the farthest masked position that is at all confident; one position at least."""
+        scope = slice(self._start, self.block.stop)
+        seen = masked[scope] & (reading.confidence[scope] >= self.rule.tau_span)
+        return self._start + (int(np.flatnonzero(seen)[-1]) + 1 if seen.any() else 1)

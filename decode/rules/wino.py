@@ -1,0 +1,93 @@
+"""WINO: accept widely, then take back what a second look does not bear out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, most_confident
+from c4.errors import ConfigError
+from c4.models import Reading
+from c4.store.arrays import BoolArray, FloatArray, IntArray
+from c4.store.parameters import parameter
+from c4.tasks import Shape
+
+ACCEPT_SHARE, ACCEPT_LEAST, ACCEPT_MOST = 0.7, 5, 20
+"""At most this share of the masked positions is accepted at a step, within these bounds."""
+
+
+@dataclass(frozen=True)
+class WINO(Rule):
+    """A masked shadow of the block, which sees all but its own twins, judges what was accepted."""
+
+    tau: float = parameter(0.6, high=1.0, meaning="confidence a position must exceed")
+    tau_back: float = parameter(0.9, high=1.0, meaning="shadow probability a token must keep")
+
+    def start(self) -> "WINOState":
+        return WINOState(self)
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        refuse_shift(shift)
+
+
+class WINOState(RuleState):
+    """How many it accepted last, and what the shadow thinks of the committed tokens.
+
+    At most as many are taken back as were accepted the time before, less one, so every step
+    gains a position in the long run and a block of B takes at most B.
+    """
+
+    def __init__(self, rule: WINO) -> None:
+        self.rule = rule
+
+    def enter(self, block: Block) -> None:
+        super().enter(block)
+        self._accepted = 0
+        self._shadow: FloatArray = np.empty(0, dtype=np.float32)
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        refuse_shift(predictor.shift)
+        size, length = self.block.stop - self.block.start, len(ids) - start
+        twins = np.arange(start + self.block.start, start + self.block.stop)
+        positions, attention = shadow_layout(len(ids), twins)
+        shadowed = np.concatenate([ids, np.full(size, predictor.mask_id, dtype=np.int64)])
+        logits = predictor.logits(shadowed, start, positions=positions, attention=attention)
+        shadow = logits[length:].softmax(-1)  # (B, V)
+        self._shadow = shadow[list(range(size)), ids[twins].tolist()].cpu().numpy()  # (B,)
+        return predictor.interpret(logits[:length])
+
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        open_positions = self.block.open_positions(masked)
+        most = min(max(int(ACCEPT_SHARE * len(open_positions)), ACCEPT_LEAST), ACCEPT_MOST)
+        sure = open_positions[reading.confidence[open_positions] > self.rule.tau]
+        choice = accept(np.sort(most_confident(sure, reading, most)), open_positions, reading)
+        last, self._accepted = self._accepted, len(choice.positions)
+        if self._accepted == 1:
+            return choice
+        return Choice(choice.positions, choice.origin, self._disputed(masked)[: max(0, last - 1)])
+
+    def _disputed(self, masked: BoolArray) -> IntArray:
+        """Committed positions that the shadow does not bear out, the least likely first."""
+        doubtful = ~masked[self.block.start : self.block.stop] & (self._shadow < self.rule.tau_back)
+        found = np.flatnonzero(doubtful)
+        return self.block.start + found[np.argsort(self._shadow[found], kind="stable")]
+
+
+def refuse_shift(shift: bool) -> None:
+    if shift:
+        raise ConfigError(
+            "wino cannot run on a model that predicts a position from the one before, as Dream "
+            "does: a shadow has no output of its own there; choose another --method"
+        )
+
+
+def shadow_layout(length: int, twins: IntArray) -> tuple[IntArray, BoolArray]:
+    """Positions and attention of a sequence with a shadow of some of its positions behind it.
+
+    Nobody in the sequence sees the shadow. The shadow sees everything, itself included, but each
+    of its rows not the position it stands for.
+    """
+    size = length + len(twins)
+    attention = np.ones((size, size), dtype=np.bool_)
+    attention[:length, length:] = False
+    attention[np.arange(length, size), twins] = False
+    return np.concatenate([np.arange(length), twins]), attention

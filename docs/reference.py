@@ -1,0 +1,108 @@
+"""Make docs/cli.md and docs/api.md from the code.
+
+    python docs/reference.py            # write both pages
+    python docs/reference.py --check    # exit code 1 if they are not what the code says
+
+A test holds the pages to what this makes.
+"""
+
+import argparse
+import inspect
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from typer.main import get_command
+
+from c4.cli._app import app
+
+DOCS = Path(__file__).parent
+ROOMS = ("tasks", "models", "store", "gates", "decode", "record", "replay", "analysis", "figures")
+NOTE = "<!-- Made by `python docs/reference.py`; edit the code instead. -->"
+
+
+def cli_page() -> str:
+    """Every command with its help and its options."""
+    lines = [NOTE, "", "# Commands", "", "`c4 COMMAND --help` says the same in the terminal."]
+    for name, command in commands(get_command(app)):
+        lines += ["", f"## `c4 {name}`", "", help_text(command), "", *option_table(command)]
+    return "\n".join(lines) + "\n"
+
+
+def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The commands of a group and of the groups in it, by their full names."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+def help_text(command: Any) -> str:
+    """A command's help, its examples as one block of code."""
+    text, _, examples = inspect.cleandoc(command.help or "").partition("Examples:\n")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    block = ["", "```", *lines, "```"] if lines else []
+    return "\n".join([text.strip(), *block])
+
+
+def option_table(command: Any) -> list[str]:
+    rows = []
+    for option in command.params:
+        names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+        if isinstance(option, click.Argument) or option.param_type_name == "argument":
+            names = f"`{option.name.upper()}`"
+        if option.name != "help":
+            rows.append(f"| {names} | {(getattr(option, 'help', None) or '').strip()} |")
+    return ["| option | meaning |", "|---|---|", *rows] if rows else []
+
+
+def api_page() -> str:
+    """The names that every room offers to users, with the first line of their docstrings."""
+    lines = [
+        NOTE,
+        "",
+        "# Python",
+        "",
+        "What each room offers. What is not listed here is the rooms' own affair and may change.",
+    ]
+    for room in ROOMS:
+        module = import_module(f"c4.{room}")
+        lines += ["", f"## `c4.{room}`", "", inspect.cleandoc(module.__doc__ or ""), ""]
+        lines += ["| name | what it is |", "|---|---|"]
+        lines += [f"| `{name}` | {first_line(module, name)} |" for name in module.__all__]
+    return "\n".join(lines) + "\n"
+
+
+def first_line(module: Any, name: str) -> str:
+    """The first line of what a name says about itself; constants say their type."""
+    value = getattr(module, name)
+    if inspect.isclass(value) or inspect.isfunction(value):
+        text = (inspect.getdoc(value) or "").partition("\n")[0]
+        return text.replace("|", "\\|")
+    return f"a `{type(value).__name__}`"
+
+
+PAGES = {"cli.md": cli_page, "api.md": api_page}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    stale = []
+    for name, make in PAGES.items():
+        path, text = DOCS / name, make()
+        if given.check:
+            stale += [name] if not path.exists() or path.read_text(encoding="utf-8") != text else []
+        else:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        sys.exit(f"not what the code says: {', '.join(stale)}; run python docs/reference.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Gates: may decoding stop at this step?
+
+A gate is frozen parameters and one pure function of the signals, asked over a recording or inside
+a decode. `load_signals` turns a run into arrays that no threshold can change; `make_gate` finds a
+gate by name, with the paper's settings. Knows nothing of models and loads no torch.
+"""
+
+from c4.gates.kinds import (
+    CVEE,
+    GATES,
+    ConfidenceOnly,
+    FixedPatience,
+    FixedProgress,
+    Gate,
+    Oracle,
+    Prophet,
+    SchED,
+    StabilityOnly,
+)
+from c4.gates.live import LiveGate
+from c4.gates.registry import make_gate
+from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.signals import Signals
+
+__all__ = [
+    "CVEE",
+    "GATES",
+    "ConfidenceOnly",
+    "FixedPatience",
+    "FixedProgress",
+    "Gate",
+    "LiveGate",
+    "Oracle",
+    "Prophet",
+    "RunSignals",
+    "SchED",
+    "Signals",
+    "StabilityOnly",
+    "load_signals",
+    "make_gate",
+]

@@ -1,0 +1,191 @@
+"""The candidate: what the task's extractor reads in a prediction, and which tokens hold it.
+
+One reader serves recordings and live decodes, so the two cannot disagree.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from c4.store.arrays import BoolArray, TokenArray
+from c4.store.vocabulary import Vocabulary
+from c4.tasks import AnswerReading, Choices, Ending, SearchMode, Task
+
+TOKEN = np.dtype(np.int32)
+FIRST_POSITIONS = 5
+"""A letter has a span only if it starts within this many positions."""
+TAIL_FRAC = 0.3
+"""Share of the generation, at its end, in which `last` looks."""
+FIRST_WINDOW, WINDOW_GROWTH = 8, 4
+"""Tokens read first, and how many times more where those were not enough."""
+MOST_REMEMBERED = 20_000
+"""Windows a reader keeps at one time, so that memory does not grow with the trajectories."""
+
+
+@dataclass(frozen=True)
+class LocatedCandidate:
+    """A candidate at one step."""
+
+    value: str
+    span: tuple[int, int] | None
+    """Its positions, as (first, one past the last); None where they cannot be located."""
+
+
+Window = tuple[int, int]
+"""Consecutive positions, as (first, one past the last)."""
+Look = tuple[LocatedCandidate | None, bool]
+"""What a window holds, and whether the tokens around it could not change that."""
+
+
+class CandidateReader:
+    """Reads candidates and answers off predictions of one task and one length, in one way.
+
+    Most answers are known from a few tokens: the last number needs the end of a text, the first
+    letter its beginning. So a small window is read first, and a larger one only where the
+    extractor says that more text could change what it found. Each distinct window is read once,
+    and only all of the tokens where a part of them can settle nothing.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        vocabulary: Vocabulary,
+        length: int,
+        reading: AnswerReading,
+        tail_frac: float = TAIL_FRAC,
+    ) -> None:
+        self.task = task
+        self.vocabulary = vocabulary
+        self.length = length
+        self.reading = reading
+        self.tail_start = int(length * (1 - tail_frac))
+        self._find = task.extractor(reading.style)
+        self._ends = sorted(vocabulary.end_ids)
+        self._from = self.tail_start if task.search is SearchMode.LAST else 0
+        self._windows: dict[int, list[Window]] = {}  # few of all stops occur in a decode
+        self._looks: dict[tuple[Choices, int, bytes], Look] = {}
+
+    @property
+    def region(self) -> slice:
+        """Where a margin gate looks: the tail, the first five positions, or everything."""
+        return {
+            SearchMode.LAST: slice(self.tail_start, self.length),
+            SearchMode.FIRST5: slice(0, FIRST_POSITIONS),
+            SearchMode.CODE: slice(0, self.length),
+        }[self.task.search]
+
+    def read(
+        self, rows: TokenArray, choices: Sequence[Choices]
+    ) -> list[tuple[LocatedCandidate | None, str | None]]:
+        """The candidate, and the answer that a grader would find, in filled predictions.
+
+        Args:
+            rows: (R, L)
+            choices: what the example of each row offers. (R,)
+        """
+        if len(self._looks) > MOST_REMEMBERED:
+            self._looks.clear()
+        stops = self._stops(rows)
+        return [
+            self._read(row.tobytes(), stop, offered)
+            for row, stop, offered in zip(rows, stops, choices, strict=True)
+        ]
+
+    def _stops(self, rows: TokenArray) -> list[int]:
+        """How many tokens of each row can write something. (R, L) -> (R,)"""
+        if self.reading.ending is Ending.CUT:
+            return first_ends(rows, self._ends)
+        return last_texts(rows, self._ends)
+
+    def _read(
+        self, row: bytes, stop: int, choices: Choices
+    ) -> tuple[LocatedCandidate | None, str | None]:
+        """What the tokens before `stop` say."""
+        candidate = found = None
+        if stop not in self._windows:
+            self._windows[stop] = self._windows_before(stop)
+        for window in self._windows[stop]:
+            found, settled = self._look(row, window, choices)
+            if window[0] >= self._from:
+                candidate = found
+            if settled:
+                break
+        return candidate, found.value if found else None
+
+    def _windows_before(self, stop: int) -> list[Window]:
+        """What is read of the tokens before `stop`, one window after the other; the last is all.
+
+        The windows of a task that takes the last match end at `stop`, and the tail is one of
+        them; all others begin at 0.
+        """
+        sizes = [stop]
+        is_early = self.task.settles_early(self.reading.style)
+        if is_early and self.vocabulary.by_bytes:  # else a part may spell another text
+            grown = takewhile(lambda size: size < stop, _growing())
+            sizes = [*grown, stop]
+        if self.task.search is not SearchMode.LAST:
+            return [(0, size) for size in sizes]
+        starts = {stop - size for size in sizes} | {min(self.tail_start, stop)}
+        return [(start, stop) for start in sorted(starts, reverse=True)]
+
+    def _look(self, row: bytes, window: Window, choices: Choices) -> Look:
+        start, stop = window
+        width = TOKEN.itemsize
+        tokens = row[start * width : stop * width]
+        known = self._looks.get((choices, start, tokens))
+        if known is None:
+            known = self._extract(np.frombuffer(tokens, TOKEN).tolist(), start, choices)
+            self._looks[choices, start, tokens] = known
+        return known
+
+    def _extract(self, tokens: list[int], start: int, choices: Choices) -> Look:
+        traced = self.vocabulary.trace(tokens, self.reading.ending)
+        found = self._find(traced.text, choices)
+        if found is None:
+            return None, False
+        span = traced.token_span(found.start, found.end)
+        if span and self.task.search is SearchMode.FIRST5 and span[0] >= FIRST_POSITIONS:
+            span = None
+        if span:
+            span = (span[0] + start, span[1] + start)
+        return LocatedCandidate(found.value, span), found.settled
+
+
+def _growing() -> Iterator[int]:
+    size = FIRST_WINDOW
+    while True:
+        yield size
+        size *= WINDOW_GROWTH
+
+
+def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
+    """How many tokens of each row stand before the first end token. (R, L) -> (R,)"""
+    if len(rows) == 1:  # a live decode's, where lists are faster
+        row = rows[0].tolist()
+        return [min((row.index(end) for end in ends if end in row), default=len(row))]
+    is_end = np.zeros(rows.shape, dtype=np.bool_)
+    for end in ends:
+        is_end |= rows == end
+    stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
+    return stops.tolist()
+
+
+def last_texts(rows: TokenArray, ends: Sequence[int]) -> list[int]:
+    """How many tokens of each row stand before the end tokens that close it. (R, L) -> (R,)"""
+    writes = ~np.isin(rows, ends)
+    stops = np.where(writes.any(axis=1), rows.shape[1] - writes[:, ::-1].argmax(axis=1), 0)
+    return stops.tolist()
+
+
+def filled_predictions(token: TokenArray, masked: BoolArray) -> TokenArray:
+    """What the buffer would be if decoding ended at each step. (…, T, L) each.
+
+    A masked position takes its prediction; any other keeps what it predicted at the last step
+    at which it was masked, which is what was committed.
+    """
+    steps = np.arange(token.shape[-2])[:, None]
+    committed_at = np.maximum.accumulate(np.where(masked, steps, 0), axis=-2)
+    filled: TokenArray = np.take_along_axis(token, committed_at, axis=-2)
+    return filled

@@ -1,0 +1,26 @@
+"""Gates inside a live decode."""
+
+from c4.gates.candidates import CandidateReader
+from c4.gates.kinds import Gate, ask, require_live, wants_cells
+from c4.gates.signals import LiveSignals
+from c4.store.cells import CellRecorder
+from c4.store.views import StepView
+from c4.tasks import Choices, Shape
+
+
+class LiveGate:
+    """A gate at work in one decode: made anew for each."""
+
+    def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
+        require_live(gate)
+        self.gate = gate
+        self._signals = LiveSignals(shape, reader, choices)
+        self._cells = CellRecorder() if wants_cells(gate) else None
+
+    def fires(self, view: StepView) -> bool:
+        """Whether decoding may stop at this step."""
+        signals = self._signals.append(view)
+        if self._cells is None:
+            return bool(ask(self.gate, signals)[-1])
+        self._cells.observe(view)
+        return bool(ask(self.gate, signals, self._cells.cells())[-1])

@@ -1,0 +1,203 @@
+"""Signals of a whole run, computed once and kept beside it.
+
+One cache file for each part of the recording and each reading, so that memory stays bounded. A
+file is used only if its bytes are whole and its key is that of the present cells, settings and
+code; anything else is computed again.
+"""
+
+import hashlib
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from c4 import tasks as tasks_room
+from c4.errors import RunError
+from c4.gates import candidates as candidates_module
+from c4.gates import signals as signals_module
+from c4.gates.candidates import TAIL_FRAC, CandidateReader
+from c4.gates.signals import NONE, Ints, Signals, read_signals
+from c4.store import vocabulary as text_module
+from c4.store.parts import Part, encode_table, list_parts, open_part, write_part
+from c4.store.runs import Run, RunPart
+from c4.store.storage import remove_files
+from c4.tasks import ReadingStyle, Task, get_task
+
+log = logging.getLogger(__name__)
+
+KEY = b"c4.signals"
+READING = b"c4.reading"
+VALUES = b"c4.values"
+
+
+@dataclass(frozen=True)
+class RunSignals:
+    """The signals of some trajectories of a run, stacked."""
+
+    trajectory: Ints
+    """Their numbers. (n,)"""
+    signals: Signals
+    """Arrays of (n, T); `signals.steps` says how many of the T each trajectory has."""
+    candidates: Sequence[Sequence[str]]
+    """What the numbers of each trajectory's candidates and answers stand for."""
+
+    def __len__(self) -> int:
+        return len(self.trajectory)
+
+
+def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
+    """The signals of a run under its reading, part by part, from the cache where it is good."""
+    task = get_task(run.task)
+    reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+    for part in run.parts:
+        key = signals_key(part, run, tail_frac)
+        cached = _read_cache(run.folder, part, key)
+        if cached is None:
+            cached = _compute(run, part, reader)
+            _try_to_write_cache(run, part, key, cached)
+        yield cached
+
+
+def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
+    """Several parts as one."""
+    steps = max(part.signals.step.shape[-1] for part in parts)
+    return RunSignals(
+        np.concatenate([part.trajectory for part in parts]),
+        _join([_pad(part.signals, steps) for part in parts]),
+        [values for part in parts for values in part.candidates],
+    )
+
+
+def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
+    """What signals depend on: cells, choices, the tokenizer, settings, the task, the code."""
+    identity = run.manifest.identity
+    cells = "" if part.cells is None else part.cells.path.name
+    facts = [cells, part.rows.path.name, identity["tokenizer_sha256"]]
+    facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
+    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def task_facts(task: Task, style: ReadingStyle) -> list[str]:
+    """How and where a task's answers are found. `read` stands in the task's own file."""
+    return [task.search, definition(task.extractor(style)), definition(task.read)]
+
+
+def definition(function: Callable[..., Any]) -> str:
+    """What is another when a function is: its name, and the source of its module.
+
+    A function that lacks one of them stands for itself, so no other process trusts its signals.
+    """
+    name = getattr(function, "__qualname__", None)
+    file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    if name is None or file is None:
+        return repr(function)
+    return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+
+
+@cache
+def code_hash() -> str:
+    """Of the modules that decide what signals are."""
+    modules = (signals_module, candidates_module, text_module)
+    paths = [Path(str(module.__file__)) for module in modules]
+    paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
+    sources = [path.read_bytes() for path in paths]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
+def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
+    choices = {row.trajectory: tuple(row.choices) for row in run.read_rows(part)}
+    read = []
+    for numbers, cells in run.read_batches(part):
+        offered = [choices[number] for number in numbers]
+        reading = read_signals(cells, run.shape, reader, offered)
+        trajectory = np.array(numbers, dtype=np.int32)
+        read.append(RunSignals(trajectory, reading.signals, reading.candidates))
+    return stack_signals(read)
+
+
+def _join(signals: Sequence[Signals]) -> Signals:
+    return Signals(
+        **{f.name: np.concatenate([getattr(s, f.name) for s in signals]) for f in fields(Signals)}
+    )
+
+
+def _pad(signals: Signals, steps: int) -> Signals:
+    """Lengthen to a number of steps with ones at which nothing is known."""
+    missing = steps - signals.step.shape[-1]
+    if not missing:
+        return signals
+
+    def lengthen(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        empty = np.nan if column.dtype.kind == "f" else NONE
+        widths = [(0, 0)] * (column.ndim - 1) + [(0, missing)]
+        return np.pad(column, widths, constant_values=empty)
+
+    return Signals(**{s.name: lengthen(getattr(signals, s.name)) for s in fields(Signals)})
+
+
+def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
+    for cached in list_parts(folder / "signals"):
+        if cached.trajectories != part.trajectories:
+            continue
+        try:
+            table = open_part(cached).read()
+        except (RunError, OSError, pa.ArrowException):
+            continue  # damaged: computed again
+        metadata = table.schema.metadata or {}
+        if metadata.get(KEY) == key.encode():
+            return _from_table(table, json.loads(metadata[VALUES]))
+    return None
+
+
+def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
+    """Keep signals, unless the storage is read-only or full, or another command was faster."""
+    try:
+        _write_cache(run, part, key, signals)
+    except OSError as error:
+        log.info("%s: signals are not kept, and will be computed again: %s", run.folder, error)
+
+
+def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
+    folder, reading = run.folder / "signals", str(run.reading).encode()
+    first, last = part.rows.first, part.rows.last
+    kept = [p for p in list_parts(folder) if p.first == first]
+    stale = [p.path for p in kept if _reading_of(p) in (reading, None)]
+    facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
+    data = encode_table(_to_table(signals), run.manifest.digest, facts, compression="lz4")
+    written = write_part(folder, first, last, data)
+    remove_files(path for path in stale if path != written)
+
+
+def _reading_of(cached: Part) -> bytes | None:
+    """The reading that a cache file is of; None where it cannot be told."""
+    try:
+        metadata: dict[bytes, bytes] = open_part(cached).schema_arrow.metadata or {}
+    except (RunError, OSError, pa.ArrowException):
+        return None
+    return metadata.get(READING)
+
+
+def _to_table(signals: RunSignals) -> pa.Table:
+    """Flat columns, a row for every step."""
+    steps = signals.signals.step.shape[-1]
+    columns = {"trajectory": np.repeat(signals.trajectory, steps)}
+    columns |= {s.name: getattr(signals.signals, s.name).ravel() for s in fields(Signals)}
+    return pa.table(columns)
+
+
+def _from_table(table: pa.Table, candidates: list[list[str]]) -> RunSignals:
+    count = len(candidates)
+    columns = {
+        name: table.column(name).to_numpy().reshape(count, -1) for name in table.column_names
+    }
+    trajectory = columns.pop("trajectory")[:, 0].copy()
+    return RunSignals(trajectory, Signals(**columns), candidates)

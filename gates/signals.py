@@ -1,0 +1,402 @@
+"""Signals: what every step of a trajectory says, as arrays that no threshold can change.
+
+Means are sums of fixed-point numbers, exact in float64 whatever their order, so a recording and
+a live decode give the same bits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.gates.candidates import CandidateReader, LocatedCandidate, filled_predictions
+from c4.store.arrays import BoolArray, FloatArray, TokenArray
+from c4.store.cells import Cells, stack_views
+from c4.store.views import StepView
+from c4.tasks import Choices, SearchMode, Shape
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NONE = -1
+"""Stands for no candidate, no answer, no span and no grade."""
+QUANTILE = 0.2
+"""Of the masked gaps; the default of SchED's release."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """One trajectory's steps, or those of many stacked. Arrays are (…, T).
+
+    In a stack, trajectories shorter than the longest are padded behind their last step.
+    """
+
+    step: Ints
+    """1…T; -1 where the trajectory has no such step."""
+    budget: Ints
+    """Steps of the full decode."""
+    candidate: Ints
+    """Which of the trajectory's values is read; -1 where there is none."""
+    span_start: Ints
+    span_end: Ints
+    """Positions that hold the candidate; -1 where they cannot be located."""
+    confidence: Floats
+    """Mean over the span; NaN where it has none, or reaches beyond the current block."""
+    entropy: Floats
+    """Mean over the span, in nats; NaN where the confidence is."""
+    run: Ints
+    """Consecutive extractions with the present value."""
+    changes: Ints
+    """How often the value differed from the previous extraction's."""
+    region_gap: Floats
+    """Mean gap over the task's region, masked or not."""
+    masked: Ints
+    """Masked positions when the step began."""
+    masked_gap: Floats
+    """Mean gap over them; NaN where there are none."""
+    masked_gap_median: Floats
+    """Their median: the lower of two middle ones, as `torch.median` has it."""
+    masked_gap_quantile: Floats
+    """Their quantile at `QUANTILE`, the cautious end."""
+    changed: Floats
+    """Share of them that predict another token than a step before; 1 at the first step."""
+    tail_masked: Ints
+    tail_masked_gap: Floats
+    tail_masked_gap_median: Floats
+    tail_masked_gap_quantile: Floats
+    tail_changed: Floats
+    """The same over the tail alone."""
+    tail_length: Ints
+    length: Ints
+    """Positions of the tail, and of the generation."""
+    answer: Ints
+    """Which of them a grader finds in the filled buffer; -1 where it finds none. Candidates and
+    answers are numbered as one, so equal numbers are equal values."""
+
+    @property
+    def progress(self) -> Floats:
+        """Share of the budget spent, the present step included."""
+        return self.step / self.budget
+
+    @property
+    def elapsed(self) -> Floats:
+        """Share of the budget spent before the present step: 0 at the first, 1 from the last on."""
+        return np.minimum(1.0, (self.step - 1) / np.maximum(self.budget - 1, 1))
+
+    @property
+    def exists(self) -> BoolArray:
+        """Whether a step was taken, or only pads a shorter trajectory. (…, T)"""
+        return self.step > 0
+
+    @property
+    def steps(self) -> Ints:
+        """How many steps each trajectory has. (…)"""
+        return self.exists.sum(axis=-1, dtype=np.int32)
+
+    def last(self, name: str) -> npt.NDArray[Any]:
+        """A signal at each trajectory's own last step. (…, 1)"""
+        return np.take_along_axis(getattr(self, name), self.steps[..., None] - 1, axis=-1)
+
+
+SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
+
+
+@dataclass(frozen=True)
+class SignalReading:
+    """Signals of some trajectories, and what their numbers stand for."""
+
+    signals: Signals
+    """Arrays of (n, T)."""
+    candidates: list[list[str]]
+    """The values that each trajectory's candidates and answers have, by number."""
+
+
+def read_signals(
+    cells: Cells, shape: Shape, reader: CandidateReader, choices: Sequence[Choices]
+) -> SignalReading:
+    """All signals of recorded trajectories.
+
+    Args:
+        cells: arrays of (n, T, L).
+        choices: what the example of each trajectory offers. (n,)
+    """
+    filled = filled_predictions(cells.token, cells.masked)
+    n, steps, _ = filled.shape
+    # A prediction that is that of the step before has been read already.
+    fresh = np.ones((n, steps), dtype=np.bool_)
+    fresh[:, 1:] = (filled[:, 1:] != filled[:, :-1]).any(axis=2)
+    offered = [choices[i] for i in np.nonzero(fresh)[0].tolist()]
+    read = reader.read(filled[fresh], offered)
+    which = (np.cumsum(fresh) - 1).reshape(n, steps)
+    firsts = [*which[:, 0].tolist(), len(read)]
+    by_trajectory = [read[firsts[i] : firsts[i + 1]] for i in range(n)]
+    numbers, candidates = number(
+        [[v for f, answer in r for v in (f.value if f else None, answer)] for r in by_trajectory]
+    )
+    candidate, answer = numbers[::2], numbers[1::2]
+    # A block is left when it is full, so the first masked position stands in the current one.
+    block_ends = (
+        cells.masked.argmax(axis=-1) // shape.block_length + 1
+    ) * shape.block_length  # (n, T)
+    spans = span_signals(cells, spans_of([found for found, _ in read])[which], block_ends)
+    candidate = counted(candidate[which], spans["confidence"], reader)
+    run, changes = stability(candidate)
+    signals = Signals(
+        step=np.tile(np.arange(1, steps + 1, dtype=np.int32), (n, 1)),
+        budget=np.full((n, steps), shape.budget, dtype=np.int32),
+        candidate=candidate,
+        run=run,
+        changes=changes,
+        answer=answer[which],
+        **spans,
+        **margin_signals(cells, reader),
+    )
+    return SignalReading(signals, candidates)
+
+
+class LiveSignals:
+    """The same signals inside a decode, one step at a time.
+
+    What a gate does not ask for costs a decode nothing: the margins, half of the work, are
+    computed for all steps that lack them when one of them is looked at.
+    """
+
+    def __init__(self, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
+        self.shape = shape
+        self.reader = reader
+        self.choices = choices
+        self._columns: dict[str, npt.NDArray[Any]] = {
+            # A sampler may run past the budget, but never past one step for every position.
+            field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
+            for field in fields(Signals)
+        }
+        self._numbers: dict[str, int] = {}
+        self._views: list[StepView] = []
+        self._margins = 0
+        self._last, self._run, self._changes = NONE, 0, 0
+        self._filled: TokenArray | None = None
+
+    def append(self, view: StepView) -> Signals:
+        """The signals of all steps so far, the present one last."""
+        t = view.step - 1
+        self._views.append(view)
+        kept = view.token if self._filled is None else self._filled
+        self._filled = np.where(view.masked, view.token, kept)
+        ((found, answer),) = self.reader.read(self._filled[None], [self.choices])
+        span = _defined_span(found, (view.block + 1) * self.shape.block_length)
+        start, end = found.span if found and found.span else (NONE, NONE)
+        confidence = _mean(view.confidence, span)
+        candidate = self._number(found.value if found else None)
+        if span is None and self.reader.task.search is SearchMode.CODE:
+            candidate = NONE  # see `counted`
+        self._count(candidate)
+        row = {
+            "step": view.step,
+            "budget": self.shape.budget,
+            "candidate": candidate,
+            "span_start": start,
+            "span_end": end,
+            "confidence": confidence,
+            "entropy": _mean(view.entropy, span),
+            "run": self._run,
+            "changes": self._changes,
+            "answer": self._number(answer),
+        }
+        for name, value in row.items():
+            self._columns[name][t] = value
+        return SignalsSoFar(self, t + 1)
+
+    def column(self, name: str, steps: int) -> npt.NDArray[Any]:
+        """A signal of the first steps."""
+        if name in MARGINS and self._margins < steps:
+            # One step back, for what has changed since.
+            first = max(0, self._margins - 1)
+            margins = margin_signals(stack_views(self._views[first:steps]), self.reader)
+            for margin, column in margins.items():
+                self._columns[margin][self._margins : steps] = column[self._margins - first :]
+            self._margins = steps
+        return self._columns[name][:steps]
+
+    def _count(self, candidate: int) -> None:
+        """`run` and `changes` after one more step, as `stability` has them for all at once."""
+        if candidate == NONE:
+            return
+        if self._last not in (NONE, candidate):
+            self._changes += 1
+            self._run = 0
+        self._run += 1
+        self._last = candidate
+
+    def _number(self, value: str | None) -> int:
+        return NONE if value is None else self._numbers.setdefault(value, len(self._numbers))
+
+
+class SignalsSoFar(Signals):
+    """Signals of a decode that goes on, each looked up when it is asked for."""
+
+    _live: LiveSignals
+    _steps: int
+
+    def __init__(self, live: LiveSignals, steps: int) -> None:
+        object.__setattr__(self, "_live", live)  # the fields are frozen
+        object.__setattr__(self, "_steps", steps)
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        if name not in SIGNAL_NAMES:
+            raise AttributeError(name=name, obj=self)
+        return self._live.column(name, self._steps)
+
+
+def _defined_span(found: LocatedCandidate | None, block_end: int) -> tuple[int, int] | None:
+    """The candidate's span, unless it cannot be located or reaches beyond the current block."""
+    if found is None or found.span is None or found.span[1] > block_end:
+        return None
+    return found.span
+
+
+def _mean(signal: FloatArray, span: tuple[int, int] | None) -> float:
+    """Mean over a span. The sum is exact, so it is the one that running sums give."""
+    if span is None:
+        return np.nan
+    return float(signal[span[0] : span[1]].sum(dtype=np.float64)) / (span[1] - span[0])
+
+
+def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
+    """Each trajectory's values as numbers in order of appearance, all in a row; None is -1."""
+    numbers: list[int] = []
+    known: list[dict[str, int]] = []
+    for row in values:
+        seen: dict[str, int] = {}
+        numbers += [NONE if value is None else seen.setdefault(value, len(seen)) for value in row]
+        known.append(seen)
+    return np.array(numbers, dtype=np.int32), [list(seen) for seen in known]
+
+
+def spans_of(found: Sequence[LocatedCandidate | None]) -> Longs:
+    """Where candidates stand, -1 where they cannot be located. (R, 2)"""
+    return np.array([f.span if f and f.span else (NONE, NONE) for f in found], dtype=np.int64)
+
+
+def counted(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Ints:
+    """The candidates that count. Code whose confidence is undefined is not yet a candidate: its
+    provisional tail would pile up changes.
+    """
+    if reader.task.search is not SearchMode.CODE:
+        return candidate
+    return np.where(np.isnan(confidence), np.int32(NONE), candidate)
+
+
+def span_signals(cells: Cells, spans: Longs, block_ends: Longs) -> dict[str, npt.NDArray[Any]]:
+    """What depends on the positions that hold the candidate. spans: (…, T, 2)"""
+    defined = (spans[..., 0] >= 0) & (spans[..., 1] <= block_ends)
+    return {
+        "span_start": spans[..., 0].astype(np.int32),
+        "span_end": spans[..., 1].astype(np.int32),
+        "confidence": _span_mean(cells.confidence, spans, defined),
+        "entropy": _span_mean(cells.entropy, spans, defined),
+    }
+
+
+def _span_mean(signal: FloatArray, spans: Longs, defined: BoolArray) -> Floats:
+    """Mean over each step's span, NaN where it is not defined. (…, T, L) -> (…, T)"""
+    sums = np.zeros((*signal.shape[:-1], signal.shape[-1] + 1))
+    np.cumsum(signal, axis=-1, dtype=np.float64, out=sums[..., 1:])
+    ends = np.take_along_axis(sums, spans, axis=-1)  # (…, T, 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (ends[..., 1] - ends[..., 0]) / (spans[..., 1] - spans[..., 0])
+    return np.where(defined, mean, np.nan)
+
+
+def stability(candidate: Ints) -> tuple[Ints, Ints]:
+    """`run` and `changes` after every step; a step without a candidate leaves both as they are.
+
+    (…, T) -> (…, T) each
+    """
+    seen = candidate != NONE
+    steps = np.arange(candidate.shape[-1])
+    last_seen = np.maximum.accumulate(np.where(seen, steps, -1), axis=-1)  # -1 before the first
+    before = np.roll(last_seen, 1, axis=-1)
+    before[..., 0] = -1
+    previous = np.take_along_axis(candidate, np.maximum(before, 0), axis=-1)
+    is_change = seen & (before >= 0) & (candidate != previous)
+    extractions = np.cumsum(seen, axis=-1)
+    # Extractions up to the last change do not count towards the present run.
+    at_change = np.maximum.accumulate(np.where(is_change, extractions - 1, 0), axis=-1)
+    run = (extractions - at_change).astype(np.int32)
+    return run, np.cumsum(is_change, axis=-1).astype(np.int32)
+
+
+MARGINS = frozenset(
+    {"region_gap", "length", "tail_length"}
+    | {
+        prefix + name
+        for prefix in ("", "tail_")
+        for name in (
+            "masked",
+            "masked_gap",
+            "masked_gap_median",
+            "masked_gap_quantile",
+            "changed",
+        )
+    }
+)
+"""The signals that `margin_signals` makes."""
+
+
+def margin_signals(cells: Cells, reader: CandidateReader) -> dict[str, npt.NDArray[Any]]:
+    """What depends on gaps, masks and tokens alone. Cells are arrays of (…, T, L)."""
+    *_, length = cells.token.shape
+    steps = cells.token.shape[:-1]
+    tail = slice(reader.tail_start, length)
+    changed = np.ones(cells.token.shape, dtype=np.bool_)
+    changed[..., 1:, :] = cells.token[..., 1:, :] != cells.token[..., :-1, :]
+    return {
+        "region_gap": cells.gap[..., reader.region].mean(axis=-1, dtype=np.float64),
+        "length": np.full(steps, length, dtype=np.int32),
+        "tail_length": np.full(steps, length - reader.tail_start, dtype=np.int32),
+        **_masked_signals("", cells.gap, cells.masked, changed),
+        **_masked_signals(
+            "tail_", cells.gap[..., tail], cells.masked[..., tail], changed[..., tail]
+        ),
+    }
+
+
+def _masked_signals(
+    prefix: str, gap: FloatArray, masked: BoolArray, changed: BoolArray
+) -> dict[str, npt.NDArray[Any]]:
+    """Aggregates over the masked positions of a region. (…, T, R) each."""
+    count = masked.sum(axis=-1, dtype=np.int32)
+    ordered = np.sort(np.where(masked, gap, np.float32(np.inf)), axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(masked, gap, np.float32(0)).sum(axis=-1, dtype=np.float64) / count
+        share = (changed & masked).sum(axis=-1) / count
+    return {
+        f"{prefix}masked": count,
+        f"{prefix}masked_gap": mean,
+        f"{prefix}masked_gap_median": _lower_median(ordered, count),
+        f"{prefix}masked_gap_quantile": _quantile(ordered, count, QUANTILE),
+        f"{prefix}changed": share,
+    }
+
+
+def _lower_median(ordered: FloatArray, count: Ints) -> Floats:
+    """The (lower) middle of each row's first `count` numbers; NaN where there are none."""
+    middle = (np.maximum(count, 1) - 1) // 2
+    values = np.take_along_axis(ordered, middle[..., None].astype(np.int64), axis=-1)[..., 0]
+    return np.where(count > 0, values.astype(np.float64), np.nan)
+
+
+def _quantile(ordered: FloatArray, count: Ints, q: float) -> Floats:
+    """The quantile of each row's first `count` numbers, interpolated; NaN where there are none."""
+    last = np.maximum(count - 1, 0)
+    place = q * last
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, last)
+    pair = np.stack([below, above], axis=-1)
+    values = np.take_along_axis(ordered, pair, axis=-1).astype(np.float64)
+    low, high = values[..., 0], values[..., 1]
+    with np.errstate(invalid="ignore"):
+        return np.where(count > 0, low + (high - low) * (place - below), np.nan)

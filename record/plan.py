@@ -1,0 +1,192 @@
+"""Planning a run: everything resolved and checked before any weights are loaded.
+
+Nothing here loads torch but the functions that ask about devices or load the model.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from c4.errors import ConfigError
+from c4.models import EMBEDDED, Checkpoint, find_checkpoint
+from c4.record.methods import FULL_DECODE, ResolvedMethod
+from c4.store.arrays import IntArray
+from c4.store.manifest import read_manifest, run_folder
+from c4.store.views import RESOLUTION
+from c4.store.writer import check_identity
+from c4.tasks import (
+    EMBEDDED_SOURCE,
+    HUB_SOURCE,
+    ORDER,
+    AnswerReading,
+    Sample,
+    SampleSet,
+    Shape,
+    Task,
+    check_can_grade,
+    get_task,
+    load_samples,
+)
+
+if TYPE_CHECKING:
+    from c4.models import LoadedModel
+
+BATCH = 1
+"""Examples that are decoded together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What to decode, as a user asks for it. None means: what the model or the task brings."""
+
+    task: str
+    model: str = EMBEDDED
+    revision: str | None = None
+    source: str | None = None
+    """`embedded`, `hub` or a file; the embedded problems for the embedded model, else the hub."""
+    n: int | None = None
+    skip: int | None = None
+    seed: int = 0
+    length: int | None = None
+    budget: int | None = None
+    block_length: int | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    out: Path = Path("runs")
+    fresh: bool = False
+    graded: bool = True
+    unsafe_code: bool = False
+    reading: AnswerReading = field(default_factory=AnswerReading)
+    """How answers are read: by the grader, and by the method's gate."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run with everything resolved and checked, before any weights are loaded."""
+
+    config: RunConfig
+    task: Task
+    checkpoint: Checkpoint
+    shape: Shape
+    sample_set: SampleSet
+    device: str
+    dtype: str
+    method: ResolvedMethod = FULL_DECODE
+    cells: bool = True
+    """Whether every step is kept."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        label = self.method.label
+        return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the numbers, as far as it is known without the weights."""
+        return {
+            "task": self.task.name,
+            "origin": self.sample_set.origin,
+            "source": self.sample_set.origin.partition(":")[0],
+            "model": self.checkpoint.name,
+            "revision": self.checkpoint.revision,
+            "device": self.device.partition(":")[0],
+            "dtype": self.dtype,
+            "batch": BATCH,
+            "shape": asdict(self.shape),
+            "seed": self.config.seed,
+            "order": ORDER,
+            "resolution": RESOLUTION,
+            "cells": self.cells,
+            **self.method.identity,
+        }
+
+
+def plan_recording(config: RunConfig) -> Plan:
+    """Plan the recording of a full decode, and check that its folder holds no other run."""
+    return plan_run(plan_decode(config), FULL_DECODE, cells=True)
+
+
+def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan:
+    """The same examples under a method, in a folder of its own.
+
+    A run whose cells are kept goes on keeping them, whoever asks.
+    """
+    planned = replace(plan, method=method, cells=cells)
+    if plan.config.fresh:
+        return planned
+    if (planned.folder / "manifest.json").exists():
+        kept = bool(read_manifest(planned.folder).identity["cells"])
+        planned = replace(planned, cells=cells or kept)
+    check_identity(planned.folder, planned.identity)
+    return planned
+
+
+def plan_decode(config: RunConfig) -> Plan:
+    """Resolve and check everything that can be without loading the model."""
+    task = get_task(config.task)
+    checkpoint = find_checkpoint(config.model, config.revision)
+    shape = resolve_shape(config, task, checkpoint)
+    source = config.source or (EMBEDDED_SOURCE if config.model == EMBEDDED else HUB_SOURCE)
+    if config.graded:
+        check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
+    samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
+    from c4.models import resolve_device, resolve_dtype  # last: they load torch
+
+    device = resolve_device(config.device)
+    dtype = resolve_dtype(config.dtype, device)
+    return Plan(config, task, checkpoint, shape, samples, device, dtype)
+
+
+def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
+    """What decides the numbers, all of it."""
+    return plan.identity | {
+        "weights_sha256": model.weights_sha256,
+        "tokenizer_sha256": model.tokenizer_sha256,
+        "chat_template": model.tokenizer.chat_template is not None,
+        "mask_id": model.denoiser.mask_id,
+        "end_ids": list(model.end_ids),
+        "shift": model.denoiser.shift,
+    }
+
+
+def encode_prompts(
+    plan: Plan, model: "LoadedModel", samples: Iterable[Sample]
+) -> dict[int, IntArray]:
+    """Prompts as the model reads them, by the examples' numbers.
+
+    One that does not fit is refused before any is decoded.
+    """
+    limit = model.max_length
+    prompts = {}
+    for sample in samples:
+        prompt = np.array(model.encode_prompt(sample.example.prompt), dtype=np.int64)
+        length = len(prompt) + plan.shape.length
+        if limit is not None and length > limit:
+            raise ConfigError(
+                f"example {sample.index} of {plan.task.name} takes {length} positions, prompt and "
+                f"generation together; {plan.checkpoint.name} has {limit}"
+            )
+        prompts[sample.index] = prompt
+    return prompts
+
+
+def resolve_shape(config: RunConfig, task: Task, checkpoint: Checkpoint) -> Shape:
+    """The user's numbers, else those the model was made for, else the paper's.
+
+    A length of the user's own brings a full budget with it: as many steps as positions.
+    """
+    shape = asdict(task.shape) | dict(checkpoint.shape_for(task.family) or {})
+    budget = config.length if config.budget is None else config.budget
+    asked = {"length": config.length, "budget": budget, "block_length": config.block_length}
+    return Shape(**shape | {key: value for key, value in asked.items() if value is not None})
+
+
+def load_planned(plan: Plan) -> "LoadedModel":
+    """The model that a plan needs."""
+    from c4.models import load_model
+
+    return load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)

@@ -1,0 +1,47 @@
+"""Grading a run after the fact."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from c4.store.runs import open_run
+from c4.store.writer import RunWriter
+from c4.tasks import AnswerReading, Grade, check_can_grade, get_task, grade
+
+ROWS_AT_A_TIME = 32
+"""After how many rows the grades are made safe: programs take long to run."""
+
+
+def regrade(
+    folder: Path,
+    reading: AnswerReading | None = None,
+    *,
+    everything: bool = False,
+    unsafe_code: bool = False,
+) -> Iterator[Grade]:
+    """Grade a run under a reading; yields each grade, and keeps all.
+
+    Args:
+        everything: grade again what has a grade under the reading already.
+    """
+    task = get_task(open_run(folder, reading).task)
+    check_can_grade(task, reading, unsafe_code=unsafe_code)
+    with RunWriter(folder) as writer:
+        run = open_run(folder, reading)
+        writer.go_on(run.manifest)
+        rows = (row for row in run.rows() if everything or row.correct is None)
+        while some := list(islice(rows, ROWS_AT_A_TIME)):
+            given: dict[int, Grade] = {}
+            try:
+                for row in some:
+                    given[row.trajectory] = grade(
+                        task,
+                        row.example,
+                        run.text(row.final_ids),
+                        run.reading,
+                        unsafe_code=unsafe_code,
+                    )
+                    yield given[row.trajectory]
+            finally:  # an interruption keeps what it has
+                if given:
+                    writer.add_grades(given, run.reading)

@@ -1,0 +1,187 @@
+"""Replay: when would a gate have stopped, and what would the answer have been?"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+from c4.gates.candidates import filled_predictions
+from c4.gates.kinds import Gate, ask, exit_step, stabilization_step, wants_cells
+from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.signals import NONE, Signals
+from c4.replay.grader import ReplayGrader
+from c4.store.arrays import TokenArray
+from c4.store.cells import Cells
+from c4.store.rows import Row
+from c4.store.runs import Run, RunPart
+
+DECISIONS = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "trajectory": pl.Int32(),
+        "method": pl.String(),  # whose steps were recorded: baseline, or a live run's label
+        "gate": pl.String(),
+        "split": pl.String(),  # see `Split`; null where the gate was not chosen on the recording
+        "fired": pl.Boolean(),  # before the budget was spent
+        "steps": pl.Int32(),  # forward passes, the firing one included
+        "full_steps": pl.Int32(),  # what the recorded decode took; a sampler's is not the budget
+        "budget": pl.Int32(),
+        "stabilization": pl.Int32(),  # s_j in steps; null where the answer never settles
+        "premature": pl.Boolean(),  # fired before it
+        "candidate": pl.String(),  # what the gate read when it fired
+        "answer": pl.String(),  # what a grader finds after the final fill
+        "correct": pl.Boolean(),
+        "full_answer": pl.String(),
+        "full_correct": pl.Boolean(),
+        "identical": pl.Boolean(),  # answer equal to the full decode's
+        "text": pl.String(),  # after the final fill
+    }
+)
+"""One row per trajectory and gate."""
+
+
+class Split(StrEnum):
+    """What part a trajectory had in choosing a gate's setting."""
+
+    POOL = "pool"  # the setting was chosen on it
+    HELD_OUT = "held out"  # it was chosen on others of the recording
+
+
+def replay(
+    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+) -> Iterator[pl.DataFrame]:
+    """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
+    for part, signals in zip(run.parts, load_signals(run), strict=True):
+        yield _replay_part(run, part, signals, gates, ReplayGrader(run, unsafe_code))
+
+
+class PartExits:
+    """Where gates stop the trajectories of one part."""
+
+    def __init__(self, gates: Mapping[str, Gate], signals: RunSignals) -> None:
+        self.gates = gates
+        self.signals = signals.signals
+        self._exits = {
+            name: exit_step(ask(gate, self.signals))
+            for name, gate in gates.items()
+            if not wants_cells(gate)
+        }
+
+    def at(self, name: str, i: int, cells: Cells) -> int:
+        """The step at which a gate stops the i-th trajectory; 0 where it never fires."""
+        if name in self._exits:
+            return int(self._exits[name][i])
+        steps = len(cells.token)
+        alone = {spec.name: getattr(self.signals, spec.name)[i, :steps] for spec in fields(Signals)}
+        return int(exit_step(ask(self.gates[name], Signals(**alone), cells)))
+
+
+@dataclass(frozen=True)
+class _Trajectory:
+    """What replaying one trajectory needs to know."""
+
+    row: Row
+    filled: TokenArray
+    """The buffer as a fill at each step would leave it. (T, L)"""
+    candidates: Sequence[str]
+
+
+def _replay_part(
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
+) -> pl.DataFrame:
+    exits = PartExits(gates, signals)
+    settled = stabilization_step(signals.signals)
+    decisions = []
+    for i, recorded in enumerate(run.read(part)):
+        trajectory = _Trajectory(
+            recorded.row,
+            filled_predictions(recorded.cells.token, recorded.cells.masked),
+            signals.candidates[i],
+        )
+        for name in gates:
+            exit_at = exits.at(name, i, recorded.cells)
+            outcome = _decide(run, trajectory, signals, i, exit_at, int(settled[i]), grader)
+            decisions.append({"gate": name, **outcome})
+    frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
+        model=pl.lit(run.model),
+        task=pl.lit(run.task),
+        method=pl.lit(run.method),
+        split=pl.lit(None),
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
+
+
+def _decide(
+    run: Run,
+    trajectory: _Trajectory,
+    signals: RunSignals,
+    i: int,
+    exit_at: int,
+    settled: int,
+    grader: ReplayGrader,
+) -> dict[str, Any]:
+    """The outcome of leaving at a step; 0 stays to the end."""
+    row = trajectory.row
+    steps = exit_at or row.steps
+    candidate = int(signals.signals.candidate[i, steps - 1])
+    answer, full = (
+        _value(trajectory.candidates, int(signals.signals.answer[i, step - 1]))
+        for step in (steps, row.steps)
+    )
+    ids = trajectory.filled[steps - 1].tolist()
+    return {
+        "trajectory": row.trajectory,
+        "fired": exit_at > 0,
+        "steps": steps,
+        "full_steps": row.steps,
+        "budget": row.budget,
+        "stabilization": settled if settled <= row.steps else None,
+        "premature": 0 < exit_at < settled,
+        "candidate": _value(trajectory.candidates, candidate),
+        "answer": answer,
+        "correct": grader.correct(row, ids),
+        "full_answer": full,
+        "full_correct": grader.correct(row, row.final_ids),
+        "identical": answer == full,
+        "text": run.text(ids),
+    }
+
+
+def _value(values: Sequence[str], number: int) -> str | None:
+    return None if number == NONE else values[number]
+
+
+def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -> pl.DataFrame:
+    """Say which decisions of a gate are on trajectories that its setting was chosen on."""
+    part = (
+        pl.when(pl.col("trajectory").is_in(list(pool)))
+        .then(pl.lit(Split.POOL.value))
+        .otherwise(pl.lit(Split.HELD_OUT.value))
+    )
+    return decisions.with_columns(
+        split=pl.when(pl.col("gate") == gate).then(part).otherwise(pl.col("split"))
+    )
+
+
+def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Per recording, gate and split: accuracy, steps, what the gate did, beside the full decode.
+
+    `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
+    """
+    keys = ("model", "task", "method", "gate", "split")
+    return decisions.group_by(keys, maintain_order=True).agg(
+        n=pl.len(),
+        accuracy=pl.col("correct").mean(),
+        full_accuracy=pl.col("full_correct").mean(),
+        steps=pl.col("steps").mean(),
+        full_steps=pl.col("full_steps").mean(),
+        budget=pl.col("budget").mean(),
+        saving=1 - (pl.col("steps") / pl.col("budget")).mean(),
+        saving_recorded=1 - (pl.col("steps") / pl.col("full_steps")).mean(),
+        fired=pl.col("fired").mean(),
+        premature=pl.col("premature").mean(),
+        identical=pl.col("identical").mean(),
+    )

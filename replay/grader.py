@@ -1,0 +1,43 @@
+"""Grades of texts that were not graded when they were decoded."""
+
+from collections.abc import Sequence
+
+from c4.store.rows import Row
+from c4.store.runs import Run
+from c4.tasks import Grade, get_task, grade
+
+
+class ReplayGrader:
+    """Grades texts of a run under its reading, each distinct one once: programs are slow to run."""
+
+    def __init__(self, run: Run, unsafe_code: bool) -> None:
+        self.run = run
+        self.task = get_task(run.task)
+        self.unsafe_code = unsafe_code
+        self._known: dict[tuple[int, str], Grade] = {}
+
+    def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
+        """Whether tokens answer the row's problem; None where nobody can tell."""
+        text = self.run.text(ids)
+        if row.correct is not None and text == self.run.text(row.final_ids):
+            return row.correct
+        return self._grade(row, text).correct
+
+    def grade(self, row: Row, ids: Sequence[int]) -> Grade:
+        """Answer and correctness of tokens."""
+        return self._grade(row, self.run.text(ids))
+
+    def own(self, row: Row) -> tuple[str | None, bool | None]:
+        """Answer and correctness of what a row holds; both None where nobody ever graded it."""
+        if not row.graded_otherwise:
+            return row.answer, row.correct
+        given = self._grade(row, self.run.text(row.final_ids))
+        return given.answer, given.correct
+
+    def _grade(self, row: Row, text: str) -> Grade:
+        key = (row.trajectory, text)
+        if key not in self._known:
+            self._known[key] = grade(
+                self.task, row.example, text, self.run.reading, unsafe_code=self.unsafe_code
+            )
+        return self._known[key]

@@ -1,0 +1,214 @@
+"""Grids of gate parameters: how they are written, and every exit of a grid at once."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.errors import ConfigError
+from c4.gates.kinds import GATES, Gate, ask, exit_step
+from c4.gates.registry import make_gate
+from c4.gates.signals import Floats, Ints, Longs, Signals
+
+CELLS_AT_ONCE = 2**21
+"""Settings × trajectories × steps that are compared at one time."""
+
+Value = float | str
+
+DEFAULT_RANGES: dict[str, dict[str, str]] = {
+    "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
+    "confidence": {"tau": "0.5:0.95:0.05"},
+    "stability": {"gamma": "0:4:0.5", "p_min": "1:16:1"},
+    "fixed-patience": {"tau": "0.5:0.95:0.05", "p_min": "1:16:1"},
+    "prophet": {"high": "4:12:1", "mid": "3:9:1", "low": "1:6:1"},
+    "sched": {
+        "high": "4:12:1",
+        "low": "1:6:1",
+        "curve": "linear,cosine,exponential",
+        "patience": "0,2,4,8",
+    },
+    "progress": {"fraction": "0.05:1:0.05"},
+}
+"""What `c4 calibrate` sweeps where the user says nothing."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of some parameters' values, in order."""
+
+    gate: str
+    values: Mapping[str, Sequence[Value]]
+
+    def __len__(self) -> int:
+        return int(np.prod([len(values) for values in self.values.values()]))
+
+    def settings(self) -> Iterator[dict[str, Value]]:
+        """The combinations, the last parameter varying fastest."""
+        for combination in itertools.product(*self.values.values()):
+            yield dict(zip(self.values, combination, strict=True))
+
+    def make(self, setting: Mapping[str, Any]) -> Gate:
+        """The gate with one setting, or with arrays of them."""
+        return make_gate(self.gate, **setting)
+
+    def neighbours(self, index: int) -> list[int]:
+        """Settings one value away in one parameter."""
+        shape = [len(values) for values in self.values.values()]
+        place = np.unravel_index(index, shape)
+        near = []
+        for axis, size in enumerate(shape):
+            for shift in (-1, 1):
+                moved = list(place)
+                moved[axis] += shift
+                if 0 <= moved[axis] < size:
+                    near.append(int(np.ravel_multi_index(moved, shape)))
+        return near
+
+    def from_strict_to_loose(self) -> list[int]:
+        """An order of the settings that depends on no data: the most cautious first."""
+        directions = strictness(self.gate)
+        columns = []
+        for name, values in self.values.items():
+            ranks = np.argsort(np.argsort(values)) / max(1, len(values) - 1)
+            columns.append(ranks * directions.get(name, 0))
+        totals = [sum(combination) for combination in itertools.product(*columns)]
+        return [int(i) for i in np.argsort(-np.array(totals), kind="stable")]
+
+
+def strictness(gate: str) -> dict[str, int]:
+    """For each parameter, whether a higher value (1) or a lower one (-1) exits later."""
+    return {
+        spec.name: spec.metadata["stricter"]
+        for spec in fields(GATES[gate])
+        if "stricter" in spec.metadata
+    }
+
+
+def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
+    """The default ranges of a gate, with the user's in their place."""
+    make_gate(gate)  # an unknown gate or a sampler is refused here
+    if gate not in DEFAULT_RANGES:
+        raise ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+    values = {k: parse_values(k, v) for k, v in {**DEFAULT_RANGES[gate], **asked}.items()}
+    grid = Grid(gate, values)
+    for name in values:
+        for value in values[name]:
+            grid.make({name: value})  # refuses what the gate does not take
+    return grid
+
+
+def parse_values(name: str, text: str) -> list[Value]:
+    """`0.7`, `0.5,0.7,0.9` or `0.5:0.9:0.1`, both ends included."""
+    try:
+        if ":" in text:
+            low, high, step = (Decimal(piece) for piece in text.split(":"))
+            count = int((high - low) / step) + 1
+            if step <= 0 or count < 1:
+                raise ConfigError(f"{name}={text}: a range goes up, lo:hi:step")
+            return [float(low + i * step) for i in range(count)]
+        return [parse_value(piece) for piece in text.split(",")]
+    except (ValueError, InvalidOperation, ZeroDivisionError):
+        raise ConfigError(
+            f"{name}={text}: write a value, a list a,b,c or a range lo:hi:step"
+        ) from None
+
+
+def parse_value(text: str) -> Value:
+    """A number, if the text is one, else the word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def grid_exits(grid: Grid, signals: Signals) -> Ints:
+    """The exit step of every setting on every trajectory; 0 where it never fires.
+
+    Args:
+        signals: arrays of (n, T).
+
+    Returns:
+        (settings, n)
+    """
+    threshold = getattr(GATES[grid.gate], "threshold", None)
+    exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)
+    chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
+    for words, numbers, places in _groups(grid, threshold):
+        for start in range(0, len(places), chunk):
+            some = slice(start, start + chunk)
+            arrays = {name: column[some, None, None] for name, column in numbers.items()}
+            gate: Any = grid.make({**words, **arrays})
+            if threshold is None:
+                exits[places[some, 0]] = exit_step(ask(gate, signals))
+            else:
+                shape = (len(places[some]), *signals.step.shape)
+                level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
+                exits[places[some]] = threshold_exits(level, grid.values[threshold])
+    return exits
+
+
+def _groups(
+    grid: Grid, threshold: str | None
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], Longs]]:
+    """Settings that one gate with arrays for parameters can answer for.
+
+    Words do not broadcast, so each combination of them is a group. The threshold is left to
+    `threshold_exits`.
+
+    Yields:
+        The words; the numbers, each (rows,); the settings' places in the grid, (rows, thresholds).
+    """
+    words = [name for name, values in grid.values.items() if isinstance(values[0], str)]
+    numbers = [name for name in grid.values if name not in (*words, threshold)]
+    shape = [len(values) for values in grid.values.values()]
+    order = [list(grid.values).index(name) for name in (*words, *numbers)]
+    last = [list(grid.values).index(threshold)] if threshold else []
+    places = np.arange(len(grid)).reshape(shape).transpose(order + last)
+    mesh = np.meshgrid(*(grid.values[name] for name in numbers), indexing="ij")
+    columns = {name: axis.ravel() for name, axis in zip(numbers, mesh, strict=True)}
+    rows = int(np.prod([len(grid.values[name]) for name in numbers]))
+    for at in np.ndindex(*(len(grid.values[name]) for name in words)):
+        chosen = {name: str(grid.values[name][i]) for name, i in zip(words, at, strict=True)}
+        yield chosen, columns, places[at].reshape(rows, -1)
+
+
+def threshold_exits(level: Floats, thresholds: Sequence[Any]) -> Ints:
+    """Where a level first reaches each of some thresholds; 0 where it never does.
+
+    One pass over the level serves all thresholds: they are counted, not compared one by one.
+
+    Args:
+        level: NaN where the gate cannot fire. (settings, n, T)
+
+    Returns:
+        (settings, thresholds, n)
+    """
+    order = np.argsort(thresholds)
+    count, steps = len(order), level.shape[-1]
+    highest = np.fmax.accumulate(np.where(np.isnan(level), -np.inf, level), axis=-1)
+    # How many thresholds are reached at each step; it only grows along a trajectory.
+    reached = np.searchsorted(np.asarray(thresholds)[order], highest, side="right")
+    rows = reached.reshape(-1, steps)  # (settings × n, T)
+    places = rows + (count + 1) * np.arange(len(rows))[:, None]
+    histogram = np.bincount(places.ravel(), minlength=len(rows) * (count + 1))
+    # Steps at which at most k thresholds are reached come before the k-th one's exit.
+    before = histogram.reshape(len(rows), count + 1).cumsum(axis=1)[:, :count]
+    exits = np.where(before < steps, before + 1, 0).reshape(*level.shape[:-1], count)
+    unsorted = np.empty_like(exits)
+    unsorted[..., order] = exits
+    return np.moveaxis(unsorted, -1, 1)
+
+
+def at_exit(values: npt.NDArray[Any], exits: Ints, last: Ints) -> npt.NDArray[Any]:
+    """What an array of (n, T) holds at each exit; at the last step where there is none.
+
+    Args:
+        exits: counted from 1; 0 where there is none. (settings, n)
+        last: each trajectory's own last step. (n,)
+    """
+    steps = np.where(exits > 0, exits, last) - 1  # (settings, n)
+    return values[np.arange(len(values)), steps]

@@ -1,0 +1,145 @@
+"""The trajectories that a gate is calibrated on, and those it is then tried on."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.gates.candidates import filled_predictions
+from c4.gates.run_signals import RunSignals
+from c4.gates.signals import NONE, Ints, Signals
+from c4.replay.grader import ReplayGrader
+from c4.replay.grids import at_exit
+from c4.store.arrays import BoolArray
+from c4.store.runs import Run
+from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, Grader, get_task
+
+OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
+"""What two runs share if their trajectory numbers stand for the same problems."""
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Some trajectories of one run, ready to be asked about any exit step."""
+
+    run: Run
+    signals: RunSignals
+    unsafe_code: bool = False
+
+    def __len__(self) -> int:
+        return len(self.signals)
+
+    @property
+    def name(self) -> str:
+        return cohort_name(self.run)
+
+    def steps_at(self, exits: Ints) -> Ints:
+        """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""
+        return self._at(self.signals.signals.step, exits)
+
+    def same_at(self, exits: Ints) -> BoolArray:
+        """Whether the answer is the full decode's. (settings, n)"""
+        signals = self.signals.signals
+        return self._at(signals.answer == signals.last("answer"), exits)
+
+    def correct_at(self, exits: Ints) -> BoolArray:
+        """Whether the answer is right. (settings, n)"""
+        by_form = self.run.reading.grader is Grader.EXACT
+        if get_task(self.run.task).family is Family.CODE or not by_form:
+            return self._grade_texts(exits)
+        return self._at(self._right, exits)
+
+    def _at(self, values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
+        return at_exit(values, exits, self.signals.signals.steps)
+
+    @cached_property
+    def _right(self) -> BoolArray:
+        """Whether the answer at each step is the target. (n, T)"""
+        task, style = get_task(self.run.task), self.run.reading.style
+        targets = {row.trajectory: task.gold(row.example, style) for row in self.run.rows()}
+        number = [
+            values.index(targets[index]) if targets[index] in values else NONE - 1
+            for index, values in zip(
+                self.signals.trajectory.tolist(), self.signals.candidates, strict=True
+            )
+        ]
+        return self.signals.signals.answer == np.array(number, dtype=np.int32)[:, None]
+
+    def _grade_texts(self, exits: Ints) -> BoolArray:
+        """Grades of whole texts: every distinct one of the exits asked for is graded once."""
+        steps = self.steps_at(exits)  # (settings, n)
+        place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
+        grader = ReplayGrader(self.run, self.unsafe_code)
+        correct = np.zeros(steps.shape, dtype=np.bool_)
+        for trajectory in self.run:
+            i = place.get(trajectory.row.trajectory)
+            if i is None:
+                continue
+            filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
+            for step in np.unique(steps[:, i]).tolist():
+                ids = filled[step - 1].tolist()
+                correct[steps[:, i] == step, i] = bool(grader.correct(trajectory.row, ids))
+        return correct
+
+
+def pool_size(identity: Mapping[str, Any]) -> int:
+    """How many of the first examples are set aside for calibration; none in files of users' own."""
+    own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
+    return get_task(identity["task"]).skip if own_split else 0
+
+
+@dataclass(frozen=True)
+class PoolShare:
+    """The trajectories of one run that a setting was chosen on."""
+
+    identity: Mapping[str, Any]
+    """The run's, as in its manifest."""
+    trajectories: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Examples that calibration may have seen, wherever c4 asks for them.
+
+    An example is the same problem whatever decodes it, so what was chosen on one run counts for
+    every model, shape and method.
+    """
+
+    shares: Sequence[PoolShare] = ()
+    """What settings on disk were chosen on."""
+
+    def of(self, identity: Mapping[str, Any]) -> frozenset[int]:
+        """Numbers of the examples that are set aside, and of those that a setting was chosen on."""
+        return frozenset(range(pool_size(identity))) | self.chosen_on(identity)
+
+    def chosen_on(self, identity: Mapping[str, Any]) -> frozenset[int]:
+        """Numbers of the examples that a setting was chosen on, on this run or one like it."""
+        asked = _example_set(identity)
+        alike = (s.trajectories for s in self.shares if _example_set(s.identity) == asked)
+        return frozenset().union(*alike)
+
+
+SET_ASIDE = Pools()
+"""The examples that tasks set aside, and no others."""
+
+
+def _example_set(identity: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(identity.get(key) for key in OF_THE_EXAMPLES)
+
+
+def cohort_name(run: Run) -> str:
+    """The task, and the method if it is not the full decode that was recorded."""
+    return run.task if run.method == "baseline" else f"{run.task} ({run.method})"
+
+
+def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:
+    """Some of the trajectories."""
+    index = np.array(list(rows))
+    return RunSignals(
+        signals.trajectory[index],
+        Signals(**{s.name: getattr(signals.signals, s.name)[index] for s in fields(Signals)}),
+        [signals.candidates[i] for i in index],
+    )

@@ -1,0 +1,128 @@
+"""The cells of trajectories: arrays in memory, a Parquet table on disk, and the way between."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from c4.store.arrays import BoolArray, FloatArray, TokenArray
+from c4.store.schema import CELLS
+from c4.store.views import StepView
+
+SHAPES_KEY = b"c4.shapes"
+"""In a part of cells: number, steps and positions of each trajectory, so that it reads alone."""
+CELLS_PER_PART = 2**18
+"""A part holds at most this many: small files waste headers, large ones memory."""
+
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": ["trajectory", "token", "position"],
+    "column_encoding": {
+        "step": "DELTA_BINARY_PACKED",
+        "confidence": "BYTE_STREAM_SPLIT",
+        "gap": "BYTE_STREAM_SPLIT",
+        "entropy": "BYTE_STREAM_SPLIT",
+        "masked": "RLE",
+    },
+    "write_page_checksum": True,
+}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Every step's predictions at every position. Arrays are (steps, positions).
+
+    Several trajectories of one shape may be stacked, with their number in front.
+    """
+
+    token: TokenArray
+    confidence: FloatArray
+    gap: FloatArray
+    entropy: FloatArray
+    masked: BoolArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Steps and positions."""
+        steps, positions = self.token.shape[-2:]
+        return steps, positions
+
+    def __getitem__(self, index: Any) -> "Cells":
+        """Every array indexed alike."""
+        return Cells(*(getattr(self, name)[index] for name in SIGNALS))
+
+
+SIGNALS = tuple(field.name for field in fields(Cells))
+
+
+class CellRecorder:
+    """An observer that keeps every step."""
+
+    def __init__(self) -> None:
+        self._views: list[StepView] = []
+
+    def observe(self, view: StepView) -> None:
+        self._views.append(view)
+
+    def cells(self) -> Cells:
+        """All steps seen so far."""
+        return stack_views(self._views)
+
+
+def stack_views(views: Sequence[StepView]) -> Cells:
+    """Consecutive steps as cells."""
+    return Cells(*(np.stack([getattr(view, name) for view in views]) for name in SIGNALS))
+
+
+def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
+    """One row per cell, all steps of a position together; none where nothing was recorded."""
+    if cells is None:
+        return CELLS.empty_table()
+    steps, positions = cells.shape
+    columns = {
+        "trajectory": np.full(steps * positions, trajectory, dtype=np.int32),
+        "step": np.tile(np.arange(1, steps + 1, dtype=np.int16), positions),
+        "position": np.repeat(np.arange(positions, dtype=np.int16), steps),
+    }
+    columns |= {name: getattr(cells, name).T.ravel() for name in SIGNALS}
+    return pa.table(columns, schema=CELLS)
+
+
+def batch_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iterator[Cells]:
+    """The cells of a part in batches of one shape, arrays of (n, steps, positions).
+
+    Views of one decoded table: nothing is copied but the booleans, which Arrow packs into bits.
+
+    Args:
+        shapes: steps and positions of every trajectory in the part.
+    """
+    table = file.read(columns=list(SIGNALS))
+    columns = {name: _to_numpy(table.column(name)) for name in SIGNALS}
+    start = 0
+    for (steps, positions), group in itertools.groupby(shapes):
+        count = len(list(group))
+        stop = start + count * steps * positions
+        # Stored position by position; the transpose is a view.
+        yield Cells(
+            **{
+                name: column[start:stop].reshape(count, positions, steps).transpose(0, 2, 1)
+                for name, column in columns.items()
+            }
+        )
+        start = stop
+
+
+def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not pa.types.is_boolean(array.type):
+        values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=True)
+        return values
+    # Arrow packs booleans into bits; NumPy unpacks them ten times faster.
+    packed, stop = np.frombuffer(array.buffers()[1], np.uint8), array.offset + len(array)
+    return np.unpackbits(packed, count=stop, bitorder="little")[array.offset :].view(np.bool_)

@@ -1,0 +1,69 @@
+"""Rows: everything about a decode but its cells."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from c4.tasks import Example, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One trajectory. Fields are the columns of `ROWS`."""
+
+    trajectory: int
+    source_row: int
+    prompt: str
+    prompt_ids: list[int]
+    target: str
+    preamble: str
+    tests: str
+    choices: list[str]
+    final_ids: list[int]
+    text: str
+    answer: str | None
+    verdict: str | None
+    style: str | None
+    ending: str | None
+    grader: str | None
+    length: int
+    budget: int
+    block_length: int
+    steps: int
+    tokens_before_end: int
+    wall_seconds: float
+    block_steps: list[int]
+    block_seconds: list[float]
+    exit_step: int | None
+    committed_by: list[int]
+    commit_step: list[int]
+    revoked: int
+
+    @property
+    def example(self) -> Example:
+        """The problem, as graders want it."""
+        choices = tuple(self.choices)
+        return Example(self.prompt, self.target, self.preamble, self.tests, choices)
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is right; None where there is no grade, or the machine failed."""
+        return None if self.verdict is None else Verdict(self.verdict).correct
+
+    @property
+    def never_graded(self) -> bool:
+        """Whether nobody ever graded it, under any reading."""
+        return self.style is None
+
+    @property
+    def graded_otherwise(self) -> bool:
+        """Whether it was graded, but not under the reading that its run was opened with."""
+        return self.verdict is None and not self.never_graded
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Row":
+        fields: dict[str, Any] = json.loads(data)
+        return cls(**fields)

@@ -1,0 +1,111 @@
+"""A run in one line, beside the baseline of the same examples."""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from c4.errors import RunError
+from c4.store.labels import conditions
+from c4.store.rows import Row
+from c4.store.runs import Run, find_runs, open_run
+from c4.tasks import AnswerReading
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in one line. What compares with the baseline is None where there is none."""
+
+    model: str
+    task: str
+    method: str
+    source: str
+    n: int
+    graded: int
+    """Number of graded answers; `accuracy` is computed over them."""
+    accuracy: float | None
+    steps: float
+    """Forward passes, on average."""
+    budget: int
+    saving: float
+    exits: float
+    """Share of decodes that a gate ended."""
+    tokens_per_forward: float
+    drop: float | None
+    """Points of accuracy below the baseline, on the examples both have."""
+    identical: float | None
+    """Share of these examples with the baseline's answer."""
+    wall_seconds: float
+    """Decoding time of all trajectories."""
+    bytes: int
+    folder: Path
+
+
+def summarise(
+    folder: Path, indices: Collection[int] | None = None, reading: AnswerReading | None = None
+) -> RunSummary:
+    """The trajectories of a run, or some of them, in one line; a run just begun has none."""
+    run = open_run(folder, reading)
+    rows = {row.trajectory: row for row in run.rows()}
+    rows = {i: row for i, row in rows.items() if indices is None or i in indices}
+    if indices is not None and not rows:
+        raise RunError(f"{folder}: none of the examples asked for is there")
+    count = max(1, len(rows))
+    steps = sum(row.steps for row in rows.values()) / count
+    graded = [row.correct for row in rows.values() if row.correct is not None]
+    return RunSummary(
+        model=run.model,
+        task=run.task,
+        method=run.method,
+        source=run.manifest.identity["source"],
+        n=len(rows),
+        graded=len(graded),
+        accuracy=sum(graded) / len(graded) if graded else None,
+        steps=steps,
+        budget=run.shape.budget,
+        saving=1 - steps / run.shape.budget if rows else 0.0,
+        exits=sum(row.exit_step is not None for row in rows.values()) / count,
+        tokens_per_forward=run.shape.length / steps if rows else 0.0,
+        **_compare(rows, _baseline_of(run)),
+        wall_seconds=sum(row.wall_seconds for row in rows.values()),
+        bytes=sum(size_of(path) for path in folder.rglob("*.parquet")),
+        folder=folder,
+    )
+
+
+def _baseline_of(run: Run) -> Mapping[int, Row]:
+    """The rows of the full decode of the same examples, recorded or not; empty if there is none.
+
+    A neighbour that cannot be read is no reason to be silent about the run itself.
+    """
+    for folder in find_runs(run.folder.parent):
+        try:
+            other = open_run(folder, run.reading)
+            alike = conditions(other.manifest.identity) == conditions(run.manifest.identity)
+            if other.is_baseline and alike:
+                return {row.trajectory: row for row in other.rows()}
+        except RunError as error:
+            if folder == run.folder:
+                raise
+            log.warning("nothing is compared with %s", error)
+    return {}
+
+
+def _compare(rows: Mapping[int, Row], baseline: Mapping[int, Row]) -> dict[str, float | None]:
+    pairs = [(rows[i], baseline[i]) for i in sorted(rows.keys() & baseline.keys())]
+    pairs = [(a, b) for a, b in pairs if a.correct is not None and b.correct is not None]
+    if not pairs:
+        return {"drop": None, "identical": None}
+    lost = sum(bool(b.correct) - bool(a.correct) for a, b in pairs)
+    same = sum(a.answer == b.answer for a, b in pairs)
+    return {"drop": 100 * lost / len(pairs), "identical": same / len(pairs)}
+
+
+def size_of(path: Path) -> int:
+    """A file's bytes; none if a writer has just sealed it away."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,125 @@
+"""Runs made by hand, without a model, and what a machine may do to whoever writes them."""
+
+import os
+import signal
+import sys
+from dataclasses import asdict
+
+import numpy as np
+
+from c4.store.cells import Cells
+from c4.store.manifest import Manifest, text_hash
+from c4.store.rows import Row
+from c4.store.views import RESOLUTION, fixed_point
+from c4.store.writer import Decode, RunWriter
+from c4.tasks import AnswerReading, Shape, Verdict
+
+SHAPE = Shape(length=6, budget=6, block_length=3)
+PARTS = [range(0, 3), range(3, 5)]
+
+
+def make_manifest(cells=True, **changes):
+    """A manifest of a full decode, or of what the changes say."""
+    identity = {
+        "task": "gsm8k",
+        "model": "m",
+        "source": "x",
+        "seed": 0,
+        "shape": asdict(SHAPE),
+        "end_ids": [],
+        "method": "baseline",
+        "label": "baseline",
+        "rule": {"name": "schedule"},
+        "gate": None,
+        "forward": {"cache": "off"},
+        "cells": cells,
+        "batch": 1,
+    }
+    return Manifest(
+        identity=identity | changes, environment={}, tokenizer_file_sha256=text_hash("{}")
+    )
+
+
+MANIFEST = make_manifest()
+
+
+def make_cells(seed, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    size = (shape.budget, shape.length)
+    signals = {name: fixed_point(name, rng.random(size, dtype=np.float32)) for name in RESOLUTION}
+    return Cells(
+        token=rng.integers(0, 1000, size, dtype=np.int32), masked=rng.random(size) < 0.5, **signals
+    )
+
+
+def make_row(index, shape=SHAPE):
+    return Row(
+        trajectory=index,
+        source_row=index + 100,
+        prompt=f"problem {index}, “quoted”",
+        prompt_ids=[1, 2, index],
+        target="7",
+        preamble="",
+        tests="",
+        choices=["red", "blue"],
+        final_ids=list(range(shape.length)),
+        text="text",
+        answer=None if index % 2 else "7",
+        verdict=Verdict.RIGHT if index % 3 else Verdict.WRONG,
+        **asdict(AnswerReading()),
+        **asdict(shape),
+        steps=shape.budget,
+        tokens_before_end=4,
+        wall_seconds=0.125 * index,
+        block_steps=[3, index],
+        block_seconds=[0.5, 0.25],
+        exit_step=index or None,
+        committed_by=[0, 1, 2, 3, 4, 0],
+        commit_step=[1] * shape.length,
+        revoked=index,
+    )
+
+
+def make_decode(index, *, cells=True):
+    return Decode(make_row(index), make_cells(index) if cells else None)
+
+
+def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=False):
+    """What a recording does, without a model. Returns the trajectories it had to make."""
+    with RunWriter(folder) as writer:
+        writer.start(manifest, "{}", fresh=fresh)
+        todo = set(indices) - writer.sealed - writer.pending.keys()
+        for index in sorted(todo):
+            writer.add(make_decode(index, cells=manifest.identity["cells"]))
+        for part in parts:
+            writer.seal(part)
+    return todo
+
+
+def snapshot(folder):
+    """Every file that matters, by name and bytes."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def in_a_child_that_dies_at(event, job):
+    """Run the job in a forked process that kills itself, unannounced, at its n-th file event.
+
+    Returns whether the job got to its end first.
+    """
+    pid = os.fork()
+    if pid == 0:
+        seen = 0
+
+        def count(name, args):
+            nonlocal seen
+            if name in ("os.rename", "os.remove", "os.rmdir", "open", "os.mkdir"):
+                seen += 1
+                if seen == event:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        job()
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status) == 0

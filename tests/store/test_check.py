@@ -1,0 +1,152 @@
+"""Looking at every file that a number can come from, damaged or of another run."""
+
+import shutil
+
+import pyarrow as pa
+import pytest
+from made import MANIFEST, PARTS, make_manifest, write
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.store.check import check_run, check_timings, run_files
+from c4.store.manifest import run_folder
+from c4.store.parts import list_parts
+from c4.store.schema import BENCH
+from c4.store.timings import read_timings, write_timings
+from c4.store.writer import RunWriter
+from c4.tasks import AnswerReading, Grade, Verdict
+
+KINDS = ("rows", "cells", "pending", "grades")
+
+
+def make_run(folder, manifest=MANIFEST):
+    """A run with a file of every kind: three trajectories are sealed, two pending, one regraded."""
+    write(folder, parts=PARTS[:1], manifest=manifest)
+    with RunWriter(folder) as writer:
+        writer.go_on(manifest)
+        writer.add_grades({1: Grade("8", Verdict.WRONG)}, AnswerReading())
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path / "run")
+
+
+def problems(folder):
+    """What is wrong with a run, one line for each file that is."""
+    return [str(problem) for problem in check_run(folder) if problem]
+
+
+@pytest.mark.parametrize("cells", [True, False])
+def test_a_sound_run_has_every_file_looked_at_and_no_problem(tmp_path, cells):
+    folder = make_run(tmp_path, make_manifest(cells))
+    files = {path for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    assert set(run_files(folder)) == files
+    assert list(check_run(folder)) == [None] * len(files)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_part_is_named_and_the_rest_is_looked_at_all_the_same(run, kind):
+    path = list_parts(run / kind)[0].path
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    (said,) = problems(run)
+    assert f"{path}: damaged" in said
+    assert len(list(check_run(run))) == len(run_files(run))
+
+
+def test_all_that_is_damaged_is_named(run):
+    paths = [list_parts(run / kind)[0].path for kind in KINDS]
+    for path in [*paths, run / "tokenizer.json"]:
+        path.write_bytes(path.read_bytes()[:-1])
+    said = problems(run)
+    assert [line.partition(":")[0] for line in said] == [
+        str(path) for path in (run / "tokenizer.json", *paths)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_of_another_run_is_named(run, tmp_path, kind):
+    other = make_run(tmp_path / "other", make_manifest(seed=1))
+    foreign = list_parts(other / kind)[0].path
+    list_parts(run / kind)[0].path.unlink()
+    shutil.copy(foreign, run / kind)
+    (said,) = problems(run)
+    assert f"{run / kind / foreign.name}: belongs to another run" in said
+
+
+def test_a_damaged_manifest_is_named(run):
+    path = run / "manifest.json"
+    path.write_bytes(path.read_bytes()[:-9])
+    (said,) = problems(run)
+    assert f"{path}: damaged manifest" in said
+
+
+def test_a_part_whose_name_vouches_for_what_is_no_parquet_is_named(run):
+    path = run / "rows" / "000005-000005.3610a686.parquet"
+    path.write_bytes(b"hello")  # whose CRC-32 that is
+    (said,) = problems(run)
+    assert f"{path}: cannot be read" in said
+
+
+def keep_timings(root, **changes):
+    values = {"string": "x", "int32": 2, "double": 1.5}
+    row = {field.name: values[str(field.type)] for field in BENCH}
+    table = pa.Table.from_pylist([row | changes], schema=BENCH)
+    return write_timings(root, "m", "gsm8k", table)
+
+
+def test_sound_timings_are_no_problem(tmp_path):
+    keep_timings(tmp_path)
+    keep_timings(tmp_path, method="c4")
+    assert list(check_timings(tmp_path)) == [None, None]
+    assert read_timings(tmp_path)["method"].to_pylist() == ["x", "c4"]
+
+
+def test_any_flipped_byte_of_a_timing_is_noticed_and_its_file_named(tmp_path):
+    path, other = keep_timings(tmp_path), keep_timings(tmp_path)
+    data = path.read_bytes()
+    for at in range(0, len(data), 37):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        damaged, sound = check_timings(tmp_path)
+        assert f"{path}: damaged" in str(damaged)
+        assert sound is None
+    assert other.exists()
+
+
+def check_below(root):
+    """What `c4 runs --check` prints: its exit code, its output and its errors in one line each."""
+    result = CliRunner().invoke(app, ["runs", "--runs", str(root), "--check"])
+    return result.exit_code, *(text.replace("\n", "") for text in (result.stdout, result.stderr))
+
+
+def test_the_command_names_damaged_rows_cells_grades_and_timings(tmp_path):
+    folders = [run_folder(tmp_path, "m", "gsm8k", label) for label in ("baseline", "quick")]
+    make_run(folders[0])
+    make_run(folders[1], make_manifest(cells=False, label="quick"))
+    timing = keep_timings(tmp_path)
+    code, said, _ = check_below(tmp_path)
+    assert code == 0
+    assert "every file of 2 runs is sound" in said
+    damaged = [timing, *(list_parts(folders[0] / kind)[0].path for kind in KINDS)]
+    damaged.append(list_parts(folders[1] / "rows")[0].path)
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-1])
+    code, said, errors = check_below(tmp_path)
+    assert code == 2
+    assert "sound" not in said
+    for path in damaged:
+        assert f"{path.name}: damaged" in errors
+
+
+def test_a_damaged_baseline_hides_no_other_run_from_the_list(tmp_path):
+    broken = make_run(run_folder(tmp_path, "m", "gsm8k", "baseline"))
+    make_run(run_folder(tmp_path, "m", "gsm8k", "quick"), make_manifest(cells=False, label="quick"))
+    path = list_parts(broken / "rows")[0].path
+    path.write_bytes(path.read_bytes()[:-1])
+    result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path), "--json"])
+    assert result.exit_code == 2
+    assert '"method": "quick"' in result.stdout
+    assert f"{path.name}: damaged" in result.stderr.replace("\n", "")

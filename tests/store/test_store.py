@@ -1,0 +1,402 @@
+"""What is on disk: written, read back bit for bit, damaged, refused."""
+
+import errno
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from made import (
+    MANIFEST,
+    PARTS,
+    make_cells,
+    make_manifest,
+    make_row,
+    snapshot,
+    write,
+)
+
+from c4.errors import RunError
+from c4.store import storage
+from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.store.manifest import SCHEMA_VERSION, identity_digest, run_folder, write_manifest
+from c4.store.parts import encode_table, list_parts, open_part, write_part
+from c4.store.rows import Row
+from c4.store.runs import find_recordings, find_runs, open_run
+from c4.store.schema import CELLS, GRADES, ROWS
+from c4.store.writer import Decode, RunWriter, plan_parts
+from c4.tasks import Grade, Shape, Verdict
+
+
+@pytest.fixture
+def whole(tmp_path):
+    write(tmp_path / "whole")
+    return tmp_path / "whole"
+
+
+def assert_same(run, index):
+    trajectory = run.trajectory(index)
+    assert trajectory.row == make_row(index)
+    for name in SIGNALS:
+        expected, got = getattr(make_cells(index), name), getattr(trajectory.cells, name)
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_what_is_written_is_read_back_bit_for_bit(whole):
+    run = open_run(whole)
+    assert len(run) == 5
+    assert [t.row.trajectory for t in run] == [0, 1, 2, 3, 4]
+    assert [row.trajectory for row in run.rows()] == [0, 1, 2, 3, 4]
+    for index in range(5):
+        assert_same(run, index)
+
+
+def test_arrays_are_views_of_what_arrow_decoded(whole):
+    cells = open_run(whole).trajectory(1).cells
+    for name in ("token", "confidence", "gap", "entropy"):
+        assert getattr(cells, name).base is not None
+        assert not getattr(cells, name).flags.owndata
+
+
+def test_pending_trajectories_can_be_read_before_their_part_is_full(tmp_path):
+    write(tmp_path / "run", range(4), PARTS[:1])
+    run = open_run(tmp_path / "run")
+    assert run.indices == [0, 1, 2, 3]
+    assert [t.row.trajectory for t in run] == [0, 1, 2, 3]
+    assert_same(run, 3)
+
+
+def test_rows_have_the_schema_s_columns_in_its_order():
+    assert [field.name for field in fields(Row)] == ROWS.names
+
+
+def test_the_schema_of_the_cells_is_frozen():
+    assert [(f.name, str(f.type), f.nullable) for f in CELLS] == [
+        ("trajectory", "int32", False),
+        ("step", "int16", False),
+        ("position", "int16", False),
+        ("token", "int32", False),
+        ("confidence", "float", False),
+        ("gap", "float", False),
+        ("entropy", "float", False),
+        ("masked", "bool", False),
+    ]
+
+
+def test_the_columns_of_rows_are_frozen():
+    assert [(f.name, str(f.type), f.nullable) for f in ROWS] == [
+        ("trajectory", "int32", False),
+        ("source_row", "int32", False),
+        ("prompt", "string", False),
+        ("prompt_ids", "list<item: int32>", False),
+        ("target", "string", False),
+        ("preamble", "string", False),
+        ("tests", "string", False),
+        ("choices", "list<item: string>", False),
+        ("final_ids", "list<item: int32>", False),
+        ("text", "string", False),
+        ("answer", "string", True),
+        ("verdict", "string", True),
+        ("style", "string", True),
+        ("ending", "string", True),
+        ("grader", "string", True),
+        ("length", "int32", False),
+        ("budget", "int32", False),
+        ("block_length", "int32", False),
+        ("steps", "int32", False),
+        ("tokens_before_end", "int32", False),
+        ("wall_seconds", "double", False),
+        ("block_steps", "list<item: int32>", False),
+        ("block_seconds", "list<item: double>", False),
+        ("exit_step", "int32", True),
+        ("committed_by", "list<item: uint8>", False),
+        ("commit_step", "list<item: int32>", False),
+        ("revoked", "int32", False),
+    ]
+
+
+def test_the_columns_of_grades_are_frozen():
+    assert [(f.name, str(f.type), f.nullable) for f in GRADES] == [
+        ("trajectory", "int32", False),
+        ("answer", "string", True),
+        ("verdict", "string", False),
+        ("style", "string", False),
+        ("ending", "string", False),
+        ("grader", "string", False),
+        ("version", "string", False),
+        ("number", "int32", False),
+    ]
+
+
+@pytest.mark.parametrize("verdict", [*Verdict, None])
+def test_a_row_is_correct_wrong_or_neither_as_its_verdict_says(verdict):
+    correct = {Verdict.RIGHT: True, Verdict.NOT_GRADABLE: None, None: None}.get(verdict, False)
+    assert replace(make_row(0), verdict=verdict).correct is correct
+    if verdict is not None:
+        assert Grade("7", verdict).correct is correct
+
+
+def test_cells_are_stored_position_by_position():
+    table = cells_to_table(3, make_cells(0)).to_pydict()
+    assert table["position"][:7] == [0] * 6 + [1]
+    assert table["step"][:7] == [1, 2, 3, 4, 5, 6, 1]
+    assert set(table["trajectory"]) == {3}
+
+
+@pytest.mark.parametrize("indices", [range(100), [*range(10), *range(50, 60)], [7]])
+def test_parts_cover_everything_once_without_gaps_inside(indices):
+    parts = plan_parts(indices, Shape(length=96, budget=96, block_length=12))
+    assert [i for part in parts for i in part] == sorted(indices)
+    assert max(len(part) for part in parts) <= CELLS_PER_PART // 96**2
+
+
+def test_a_trajectory_larger_than_a_part_has_one_of_its_own():
+    huge = Shape(length=1024, budget=1024, block_length=1024)
+    assert plan_parts(range(3), huge) == [range(0, 1), range(1, 2), range(2, 3)]
+
+
+@pytest.mark.parametrize("kind", ["cells", "rows"])
+@pytest.mark.parametrize("harm", ["truncate", "flip", "empty"])
+def test_a_damaged_file_is_reported_by_name_and_never_half_read(whole, kind, harm):
+    path = list_parts(whole / kind)[0].path
+    data = bytearray(path.read_bytes())
+    if harm == "flip":
+        data[len(data) // 2] ^= 0b100
+    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b""}[harm])
+    with pytest.raises(RunError, match=rf"{path.name}: damaged"):
+        list(open_run(whole))
+    assert_same(open_run(whole), 4)  # the other part is unharmed
+
+
+def test_any_flipped_byte_is_noticed(whole):
+    part = list_parts(whole / "cells")[1]
+    data = part.path.read_bytes()
+    for at in range(0, len(data), 7):
+        part.path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(RunError, match="damaged"):
+            open_part(part)
+
+
+def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
+    with RunWriter(tmp_path) as writer:
+        writer.start(MANIFEST, "{}")
+        writer.add(Decode(replace(make_row(0), answer=None, verdict=None), make_cells(0)))
+        writer.replace(Decode(make_row(0), make_cells(0)))
+        assert len(list_parts(tmp_path / "pending")) == 1
+    assert_same(open_run(tmp_path), 0)
+
+
+def test_a_swapped_tokenizer_is_noticed(whole):
+    (whole / "tokenizer.json").write_text('{"other": 1}')
+    with pytest.raises(RunError, match=r"tokenizer\.json: damaged"):
+        assert open_run(whole).vocabulary
+
+
+def test_an_edited_manifest_is_noticed(whole):
+    text = (whole / "manifest.json").read_text()
+    (whole / "manifest.json").write_text(text.replace('"length": 6', '"length": 7'))
+    with pytest.raises(RunError, match="does not match its checksum"):
+        open_run(whole)
+
+
+def test_temporary_files_of_others_are_left_alone(whole):
+    (whole / "notes.tmp").write_text("mine")
+    (whole / "cells" / "000000-000002.00000000.parquet.tmp").write_text("half")
+    write(whole)
+    assert (whole / "notes.tmp").exists()
+    assert not list((whole / "cells").glob("*.tmp"))
+
+
+def test_missing_cells_are_reported(whole):
+    list_parts(whole / "cells")[0].path.unlink()
+    with pytest.raises(RunError, match="its cells are missing"):
+        list(open_run(whole))
+
+
+def test_a_damaged_manifest_is_reported(whole):
+    (whole / "manifest.json").write_text('{"schema_version": 3, "ident')
+    with pytest.raises(RunError, match=r"manifest\.json: damaged manifest"):
+        open_run(whole)
+
+
+def test_a_folder_that_is_no_recording_says_so(tmp_path):
+    with pytest.raises(RunError, match=r"no manifest\.json, so not a recording"):
+        open_run(tmp_path)
+    with pytest.raises(RunError, match="no such folder"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_full_disk_leaves_no_trace_and_loses_nothing(tmp_path, whole, monkeypatch):
+    folder = tmp_path / "run"
+    write(folder, range(2), [])
+    before = snapshot(folder)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage.os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            write(folder)
+    assert snapshot(folder) == before
+    write(folder)
+    assert snapshot(folder) == snapshot(whole)
+
+
+def test_two_recordings_of_one_run_at_a_time_are_refused(whole):
+    with RunWriter(whole), pytest.raises(RunError, match="another process is recording here"):
+        RunWriter(whole).__enter__()
+    with RunWriter(whole):
+        pass
+
+
+def test_a_run_made_differently_is_refused_and_what_differs_is_named(whole):
+    other = make_manifest(task="math", model="m2")
+    with RunWriter(whole) as writer, pytest.raises(RunError) as caught:
+        writer.start(other, "{}")
+    assert "task: 'gsm8k' there, 'math' here" in str(caught.value)
+    assert "model: 'm' there, 'm2' here" in str(caught.value)
+    assert "--fresh" in str(caught.value)
+
+
+def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
+    (whole / "notes.txt").write_text("mine")
+    other = make_manifest(task="math")
+    with RunWriter(whole) as writer:
+        writer.start(other, "{}", fresh=True)
+    assert len(open_run(whole)) == 0
+    assert open_run(whole).task == "math"
+    assert (whole / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (0, "damaged manifest (0 is no format)"),
+        (-1, "damaged manifest (-1 is no format)"),
+        (True, "damaged manifest (True is no format)"),
+        (1, "written by an earlier c4 (format 1, this one reads 3); record it again"),
+        (2, "written by an earlier c4 (format 2, this one reads 3); record it again"),
+        (99, "written by a newer c4 (format 99, this one reads 3); upgrade c4"),
+    ],
+)
+def test_other_formats_are_refused_in_words_and_left_as_they_are(whole, version, said):
+    write_manifest(whole, replace(MANIFEST, schema_version=version))
+    before = snapshot(whole)
+    with pytest.raises(RunError) as caught:
+        open_run(whole)
+    assert f"{whole / 'manifest.json'}: {said}" in str(caught.value)
+    with RunWriter(whole) as writer, pytest.raises(RunError) as caught:
+        writer.start(MANIFEST, "{}")
+    assert said in str(caught.value)
+    assert snapshot(whole) == before
+    assert write(whole, fresh=True) == set(range(5))
+    assert open_run(whole).manifest.schema_version == SCHEMA_VERSION
+
+
+def test_a_part_says_whose_it_is(whole):
+    digest = identity_digest(MANIFEST.identity)
+    assert open_run(whole).manifest.digest == digest
+    assert identity_digest(dict(reversed(MANIFEST.identity.items()))) == digest
+    for kind in ("rows", "cells"):
+        for part in list_parts(whole / kind):
+            assert open_part(part, digest).schema_arrow.metadata[b"c4.run"] == digest.encode()
+
+
+def exchange(kind, folder, other):
+    """Put the first part of another run in the place of a run's own; returns its path."""
+    own, foreign = (list_parts(where / kind)[0].path for where in (folder, other))
+    own.unlink()
+    moved = own.with_name(foreign.name)
+    moved.write_bytes(foreign.read_bytes())
+    return moved
+
+
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+def test_a_part_of_another_run_is_refused_by_name(whole, tmp_path, kind):
+    write(tmp_path / "other", manifest=make_manifest(seed=1))
+    moved = exchange(kind, whole, tmp_path / "other")
+    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
+        list(open_run(whole))
+    assert_same(open_run(whole), 4)  # the other part is the run's own
+
+
+def test_a_pending_trajectory_of_another_run_is_neither_read_nor_sealed(tmp_path):
+    folder, other = tmp_path / "run", tmp_path / "other"
+    write(folder, parts=[])
+    write(other, parts=[], manifest=make_manifest(seed=1))
+    moved = exchange("pending", folder, other)
+    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
+        list(open_run(folder).rows())
+    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
+        write(folder)
+    assert list_parts(folder / "rows") == list_parts(folder / "cells") == []
+
+
+def test_a_part_that_names_no_run_is_refused(whole):
+    part = list_parts(whole / "rows")[0]
+    data = encode_table(open_part(part).read(), "")
+    part.path.unlink()
+    path = write_part(whole / "rows", part.first, part.last, data)
+    with pytest.raises(RunError, match=rf"{path.name}: belongs to another run \(it names none"):
+        list(open_run(whole).rows())
+
+
+def test_rows_with_other_columns_are_refused_in_words(whole):
+    part = list_parts(whole / "rows")[0]
+    table = open_part(part).read().drop_columns(["tests"])
+    part.path.unlink()
+    data = encode_table(table, MANIFEST.digest)
+    path = write_part(whole / "rows", part.first, part.last, data)
+    with pytest.raises(RunError, match=rf"{path.name}: columns of another c4; .* --fresh"):
+        list(open_run(whole).rows())
+
+
+def test_a_run_without_cells_says_so_when_its_cells_are_asked_for(tmp_path):
+    write(tmp_path, manifest=make_manifest(cells=False))
+    run = open_run(tmp_path)
+    assert not run.has_cells
+    assert list(run.rows()) == [make_row(i) for i in range(5)]
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"rows", "pending"}
+    for ask in (lambda: next(run.cells()), lambda: next(iter(run)), lambda: run.trajectory(3)):
+        with pytest.raises(RunError, match=r"only results are kept here; .* c4 run --cells --task"):
+            ask()
+
+
+def test_a_run_without_cells_is_read_while_it_is_pending_too(tmp_path):
+    write(tmp_path, parts=PARTS[:1], manifest=make_manifest(cells=False))
+    run = open_run(tmp_path)
+    assert list(run.rows()) == [make_row(i) for i in range(5)]
+    with pytest.raises(RunError, match="only results are kept here"):
+        run.trajectory(4)
+
+
+def test_a_run_says_what_it_is(whole, tmp_path):
+    right = [make_row(i).correct for i in range(5)]
+    assert repr(open_run(whole)) == f"<Run m gsm8k baseline, n=5, accuracy {sum(right) / 5:.1%}>"
+    with RunWriter(tmp_path / "ungraded") as writer:
+        writer.start(make_manifest(cells=False, method="c4", label="c4,H=2"), "{}")
+        row = replace(make_row(0), answer=None, verdict=None, style=None, ending=None, grader=None)
+        writer.add(Decode(row, None))
+    assert repr(open_run(tmp_path / "ungraded")) == "<Run m gsm8k c4,H=2, n=1>"
+
+
+def test_every_run_is_found_and_recordings_are_those_of_the_full_decode(tmp_path):
+    sampler = {"label": "fast-dllm", "rule": {"name": "threshold", "tau": 0.9}}
+    manifests = {
+        "baseline": make_manifest(),
+        "fast-dllm": make_manifest(method="fast-dllm", **sampler),
+        "whole": make_manifest(label="whole"),
+        "quick": make_manifest(cells=False, label="quick"),
+    }
+    folders = {label: run_folder(tmp_path, "m", "gsm8k", label) for label in manifests}
+    for label, manifest in manifests.items():
+        write(folders[label], manifest=manifest)
+    assert find_runs(tmp_path) == find_runs(tmp_path / "model=m") == sorted(folders.values())
+    found = [run.folder for run in find_recordings(tmp_path)]
+    assert found == [folders["baseline"], folders["whole"]]
+    for label, folder in folders.items():
+        assert find_runs(folder) == [folder]
+        (named,) = find_recordings(folder)
+        assert named.method == label
+        assert named.is_baseline == (label != "fast-dllm")
