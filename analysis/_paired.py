@@ -8,9 +8,8 @@ from scipy import stats
 
 from c4.analysis._bootstrap import bootstrap_interval
 from c4.analysis._names import in_order
+from c4.replay.calibration import TOLERANCE
 
-TOLERANCE = 2.0
-"""Points of accuracy that may be lost."""
 NOISE = 1e-9
 """What rounding may add to a loss."""
 

@@ -24,12 +24,12 @@ from c4.models import EMBEDDED, LoadedModel
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording
+from c4.replay.calibration import TOLERANCE
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
 from c4.store.runs import Run, open_run
 from c4.tasks import TASKS, AnswerReading, Ending, get_task
 
-TOLERANCE = 2.0
 PATIENCES = range(3, 25)
 """Values of p_min that are tried for equal steps; 3 is the deployed one."""
 

@@ -24,6 +24,7 @@ from c4.record.choices import MethodChoice, choose_methods, plan_methods
 from c4.record.methods import METHODS, ResolvedMethod
 from c4.record.plan import Plan, RunConfig, load_planned
 from c4.record.recorder import start_recording
+from c4.replay.calibration import TOLERANCE
 from c4.store.arrays import IntArray
 from c4.store.summary import RunSummary, summarise
 from c4.store.timings import read_timings, write_timings
@@ -33,7 +34,6 @@ from c4.tasks import TASKS
 DOCUMENT = Path(__file__).parents[1] / "docs" / "methods.md"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 SAVING_AIM = 0.64
-TOLERANCE = 2.0
 LOOP_LIMIT = 1.05
 SPEEDUP_SHARE = 0.9
 LOOP_TASKS = ("mmlu", "math", "humaneval")

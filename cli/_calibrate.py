@@ -13,6 +13,7 @@ from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
 from c4.errors import ConfigError
+from c4.replay.calibration import TOLERANCE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,7 +59,9 @@ def calibrate_command(
             min=1, help="Choose on the trajectories below this. [default: those set aside]"
         ),
     ] = None,
-    tolerance: Annotated[float, typer.Option(help="Points that may be lost on any task.")] = 2.0,
+    tolerance: Annotated[
+        float, typer.Option(help="Points that may be lost on any task.")
+    ] = TOLERANCE,
     risk: Annotated[
         float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
     ] = None,

@@ -78,7 +78,7 @@ class WholePasses:
     predictor: Predictor
     fills_first: bool = False
 
-    def enter(self, block: Block) -> Predictor:
+    def enter(self, block: Block) -> Predictor:  # noqa: ARG002 - all are alike
         return self.predictor
 
 

@@ -26,6 +26,8 @@ from c4.store.arrays import BoolArray
 from c4.store.runs import Run
 from c4.tasks import AnswerReading, Family
 
+TOLERANCE = 2.0
+"""Points of accuracy that may be lost, as in the paper."""
 NOT_OURS = "not a file that `c4 calibrate` wrote"
 
 
@@ -40,7 +42,7 @@ class Loss(StrEnum):
 class Requirement:
     """What a setting must keep on the pool to be chosen."""
 
-    tolerance: float = 2.0
+    tolerance: float = TOLERANCE
     """Points of accuracy that may be lost on any task."""
     risk: float | None = None
     """With a guarantee instead: the risk that may not be exceeded."""

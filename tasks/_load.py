@@ -160,7 +160,8 @@ def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
             f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {error}; check the "
             "network, or use --source embedded, or --source FILE"
         ) from error
-    return rows, f"hub:{hub.dataset}/{hub.config or 'default'}/{hub.split}@{rows._fingerprint}"
+    fingerprint = rows._fingerprint  # noqa: SLF001 - the library's only name for a version
+    return rows, f"hub:{hub.dataset}/{hub.config or 'default'}/{hub.split}@{fingerprint}"
 
 
 def _read_jsonl(path: Path) -> Sequence[Row]:

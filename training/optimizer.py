@@ -46,7 +46,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__([{"params": same} for same in groups.values()], defaults)
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override] # never has a closure
+    def step(self, closure: None = None) -> None:  # type: ignore[override] # never has a closure  # noqa: ARG002
         for group in self.param_groups:
             params, momentum = group["params"], group["momentum"]
             grads = torch.stack([param.grad for param in params])  # (n, rows, columns)
