@@ -1,9 +1,10 @@
 """The root of the command: logging, errors, and the commands themselves."""
 
 import logging
+import os
 import sys
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.logging import RichHandler
@@ -98,4 +99,21 @@ app.add_typer(_models.app, name="models")
 
 def main() -> None:
     """Entry point of the console script."""
-    app(prog_name="c4", args=sys.argv[1:])
+    try:
+        app(prog_name="c4", args=sys.argv[1:])
+    except SystemExit as done:
+        leave(done)
+
+
+def leave(done: SystemExit) -> NoReturn:
+    """End the process with the code it asks for.
+
+    With torch loaded, threads of the libraries are now and then still joinable when the interpreter
+    takes itself down, and the process aborts after all work is done. So it is left at once.
+    """
+    if "torch" not in sys.modules or not isinstance(done.code, int | None):
+        raise done
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(done.code or 0)

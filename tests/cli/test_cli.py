@@ -192,3 +192,17 @@ def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
     assert "nothing finished is lost: give the same command (without --fresh)" in stderr
     assert "Traceback" not in stderr
     assert len(contents(tmp_path / "runs")) >= 2
+
+
+@pytest.mark.parametrize(("args", "code"), [(["--device", "nowhere"], 2), (["--n", "1"], 0)])
+def test_a_command_that_loaded_torch_ends_with_its_own_exit_code(
+    args, code, random_llada, tmp_path
+):
+    out = ["--model", str(random_llada), "--source", "embedded", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "c4.cli", "record", "--task", "math", *out, *args],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    assert bool(done.stdout) == (code == 0)

@@ -1,4 +1,4 @@
-"""Runs that earlier versions wrote still say what they said; each format has one under tests/data."""
+"""Runs that earlier versions wrote still say what they said; tests/data has one of each format."""
 
 import json
 import shutil
