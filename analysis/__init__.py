@@ -22,7 +22,7 @@ from c4.analysis._names import (
     task_label,
 )
 from c4.analysis._outcomes import OUTCOMES, best_source, method_totals
-from c4.analysis._paired import PAIRED, TOLERANCE, mcnemar, paired_table, past_tolerance
+from c4.analysis._paired import PAIRED, mcnemar, paired_table, past_tolerance
 from c4.analysis._published import published
 from c4.analysis._render import Column, ReportTable, TableFormat, render_tables, show_cell
 from c4.analysis._report import REPLAYED, REPORTS, make_report
@@ -35,6 +35,7 @@ from c4.analysis._stabilization import (
 )
 from c4.analysis._sweeps import H_SWEEP, h_sweep, scaling_table, wino_table
 from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
+from c4.replay.calibration import TOLERANCE
 
 __all__ = [
     "BLOCKS",

@@ -28,7 +28,7 @@ from c4.gates.kinds import Gate
 from c4.gates.registry import make_gate
 from c4.replay.pools import Pools
 from c4.store.labels import label_under
-from c4.store.runs import Run, find_runs, open_run
+from c4.store.runs import Run, find_runs, readable_runs
 from c4.store.timings import read_timings
 from c4.tasks import AnswerReading, get_task
 
@@ -81,8 +81,7 @@ class Library:
     @cached_property
     def all_runs(self) -> list[Run]:
         """Every run that holds something, whatever is asked for."""
-        runs = (open_run(folder, self.reading) for folder in find_runs(self.root))
-        return [run for run in runs if len(run)]
+        return [run for run in readable_runs(find_runs(self.root), self.reading) if len(run)]
 
     @cached_property
     def runs(self) -> list[Run]:

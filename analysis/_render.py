@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._paired import TOLERANCE
+from c4.replay.calibration import TOLERANCE
 
 DASH = "–"
 

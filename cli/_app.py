@@ -108,10 +108,10 @@ def main() -> None:
 def leave(done: SystemExit) -> NoReturn:
     """End the process with the code it asks for.
 
-    With torch loaded, threads of the libraries are now and then still joinable when the interpreter
-    takes itself down, and the process aborts after all work is done. So it is left at once.
+    Threads of Arrow and torch are now and then still alive when the interpreter takes itself down,
+    and the process then aborts with another code after all work is done. So it is left at once.
     """
-    if "torch" not in sys.modules or not isinstance(done.code, int | None):
+    if not isinstance(done.code, int | None):
         raise done
     logging.shutdown()
     sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c4.errors import ConfigError, RunError
+from c4.gates.kinds import GATES
 
 if TYPE_CHECKING:
     from c4.gates.kinds import Gate
@@ -24,8 +25,8 @@ GateOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
-        help="cvee, confidence, stability, fixed-patience, prophet, sched, progress, oracle, or "
-        "module:object for one of your own; may be given several times.",
+        help=f"{', '.join(GATES)}, or module:object for one of your own; may be given several "
+        "times.",
     ),
 ]
 SetOption = Annotated[

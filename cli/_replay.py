@@ -121,8 +121,13 @@ def render(summary: "pl.DataFrame") -> Table:
         table.add_row(
             *(row[name] or "–" for name in names),
             str(row["n"]),
-            f"{row['accuracy']:.1%} ({row['full_accuracy']:.1%})",
+            f"{percent(row['accuracy'])} ({percent(row['full_accuracy'])})",
             f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",
             *(f"{row[name]:.1%}" for name in shares),
         )
     return table
+
+
+def percent(share: float | None) -> str:
+    """A share in percent; a dash where nothing could be graded."""
+    return "–" if share is None else f"{share:.1%}"

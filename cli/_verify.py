@@ -44,16 +44,16 @@ def verify_command(
     gates = choose_gates(names, settings, get_task(task))
     for chosen in gates.values():
         require_live(chosen)
-    # The recording is not graded, but every exit is.
-    unsafe_code = decode.config(task).unsafe_code
-    check_can_grade(get_task(task), unsafe_code=unsafe_code)
-    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
-    from c4.record.verify import verify
-
     checks = []
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         asked = decode.config(task, n=n, out=Path(scratch), graded=False)
+        unsafe_code = asked.unsafe_code
+        # The recording is not graded, but every exit is.
+        check_can_grade(get_task(task), asked.reading, unsafe_code=unsafe_code)
         plan = plan_recording(asked)
+        from c4.record.recorder import start_recording  # loads torch: after names are checked
+        from c4.record.verify import verify
+
         with start_recording(plan) as recording:
             with progress(f"recording {task}", total=n) as advance:
                 for _ in recording:

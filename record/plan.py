@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
@@ -116,13 +116,18 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
     A run whose cells are kept goes on keeping them, whoever asks.
     """
     planned = replace(plan, method=method, cells=cells)
-    if plan.config.fresh:
-        return planned
-    if (planned.folder / "manifest.json").exists():
-        kept = bool(read_manifest(planned.folder).identity["cells"])
-        planned = replace(planned, cells=cells or kept)
-    check_identity(planned.folder, planned.identity)
+    planned = replace(planned, cells=cells or _keeps_cells(planned.folder))
+    if not plan.config.fresh:
+        check_identity(planned.folder, planned.identity)
     return planned
+
+
+def _keeps_cells(folder: Path) -> bool:
+    """Whether there is a run whose cells are kept; one that cannot be read counts as none."""
+    try:
+        return bool(read_manifest(folder).identity["cells"])
+    except (RunError, KeyError):
+        return False
 
 
 def plan_decode(config: RunConfig) -> Plan:

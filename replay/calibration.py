@@ -24,6 +24,7 @@ from c4.replay.pools import Cohort, Pools, PoolShare
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
+from c4.store.storage import put_file
 from c4.tasks import AnswerReading, Family
 
 TOLERANCE = 2.0
@@ -253,7 +254,7 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }
-    path.write_text(json.dumps(frozen, indent=1) + "\n", encoding="utf-8")
+    put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
 
 
 @dataclass(frozen=True)
@@ -337,6 +338,8 @@ def load_calibration(path: Path) -> FrozenSetting:
                 f"{path}: written by an earlier c4 (it has no {error}); calibrate again"
             ) from error
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
+    except FileNotFoundError:
+        raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
     if parameters is None:

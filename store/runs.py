@@ -1,6 +1,7 @@
 """Reading a run back: rows, and where they are kept cells, never more than a part in memory."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,8 @@ from c4.store.rows import Row
 from c4.store.schema import ROWS
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape
+
+log = logging.getLogger(__name__)
 
 ROW_KEY = b"c4.trajectory"
 """Where a pending file keeps its row, so that one rename finishes row and cells."""
@@ -248,7 +251,17 @@ def find_recordings(root: str | Path, reading: AnswerReading | None = None) -> l
     Nobody who asks for full decodes gets a sampler's steps, unless the run itself is named.
     """
     folders = find_runs(root)
-    runs = [open_run(folder, reading) for folder in folders]
     if folders == [Path(root)]:
-        return runs
-    return [run for run in runs if run.is_baseline and run.has_cells]
+        return [open_run(root, reading)]
+    return [run for run in readable_runs(folders, reading) if run.is_baseline and run.has_cells]
+
+
+def readable_runs(folders: Sequence[Path], reading: AnswerReading | None = None) -> list[Run]:
+    """The runs that can be opened; what cannot is said, and harms no other."""
+    runs = []
+    for folder in folders:
+        try:
+            runs.append(open_run(folder, reading))
+        except RunError as error:
+            log.warning("passed over: %s", error)
+    return runs

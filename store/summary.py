@@ -8,7 +8,7 @@ from pathlib import Path
 from c4.errors import RunError
 from c4.store.labels import conditions
 from c4.store.rows import Row
-from c4.store.runs import Run, find_runs, open_run
+from c4.store.runs import Run, open_run
 from c4.tasks import AnswerReading
 
 log = logging.getLogger(__name__)
@@ -80,17 +80,18 @@ def _baseline_of(run: Run) -> Mapping[int, Row]:
 
     A neighbour that cannot be read is no reason to be silent about the run itself.
     """
-    for folder in find_runs(run.folder.parent):
+    found: dict[int, Row] = {}
+    for manifest in sorted(run.folder.parent.glob("method=*/manifest.json")):
         try:
-            other = open_run(folder, run.reading)
+            other = open_run(manifest.parent, run.reading)
             alike = conditions(other.manifest.identity) == conditions(run.manifest.identity)
             if other.is_baseline and alike:
-                return {row.trajectory: row for row in other.rows()}
+                found |= {row.trajectory: row for row in other.rows()}
         except RunError as error:
-            if folder == run.folder:
+            if manifest.parent == run.folder:
                 raise
             log.warning("nothing is compared with %s", error)
-    return {}
+    return found
 
 
 def _compare(rows: Mapping[int, Row], baseline: Mapping[int, Row]) -> dict[str, float | None]:

@@ -8,7 +8,6 @@ be repeated, so recovery after a kill is: look which files exist.
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -112,15 +111,27 @@ class RunWriter:
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
         """Begin the run, or go on with it; clear away what a kill left half done."""
         exists = (self.folder / "manifest.json").exists()
-        if fresh or not exists:  # files without a manifest are what a killed --fresh left
+        if fresh:
             self._clear()
-        else:
+        elif exists:
             check_identity(self.folder, manifest.identity)
+        else:
+            self._refuse_orphans()
         if fresh or not exists:
             write_tokenizer(self.folder, tokenizer_json)
             write_manifest(self.folder, manifest)
         self.go_on(manifest)
         self._recover()
+
+    def _refuse_orphans(self) -> None:
+        """Refuse to begin a run among the parts of one that has lost its manifest."""
+        parts = [part for name in DATA_FOLDERS for part in list_parts(self.folder / name)]
+        if parts:
+            raise RunError(
+                f"{self.folder}: parts of a run, such as {parts[0].path.name}, but no "
+                "manifest.json that says what they are; bring it back, use --out for another "
+                "place, or --fresh to throw the parts away"
+            )
 
     def go_on(self, manifest: Manifest) -> None:
         """Write for a run that exists."""
@@ -201,8 +212,7 @@ class RunWriter:
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched."""
         for name in (".", *DATA_FOLDERS):
-            folder = self.folder / name
-            remove_files(p for p in folder.glob(f"*{TEMPORARY}") if is_ours(p.stem))
+            self._remove_temporaries(name)
         sealed = self.sealed
         self._drop_pending(sealed)
         # Cells without rows: the kill came between the two, the pending files are still there,
@@ -217,15 +227,22 @@ class RunWriter:
         remove_files(part.path for part in parts if part.first in sealed)
 
     def _clear(self) -> None:
-        """Throw the old run away: the files this room writes, and nothing else."""
+        """Throw the old run away: the files this room writes, and nothing else.
+
+        The manifest after the parts: while it is there, they are known to be its own. But before
+        the tokenizer, which only a missing manifest makes the next session write anew.
+        """
         for name in DATA_FOLDERS:
-            if (self.folder / name).exists():
-                shutil.rmtree(self.folder / name)
-        # The manifest after the data: while it is there, the files are known to be its own. But
-        # before the tokenizer, which only a missing manifest makes the next session write anew.
+            remove_files(part.path for part in list_parts(self.folder / name))
+            self._remove_temporaries(name)
         for name in OWN_FILES:
             remove_files([self.folder / name])
             flush_folder(self.folder)
+
+    def _remove_temporaries(self, name: str) -> None:
+        """Remove what was being written when a process was killed."""
+        folder = self.folder / name
+        remove_files(p for p in folder.glob(f"*{TEMPORARY}") if is_ours(p.stem))
 
 
 OWN_FILES = ("manifest.json", "tokenizer.json")

@@ -184,8 +184,8 @@ def test_a_run_that_keeps_cells_goes_on_keeping_them_whoever_asks(config, tmp_pa
     whole, _ = run(replace(config, out=tmp_path / "whole"), method, cells=True)
     for mine, theirs in zip(open_run(folder), open_run(whole), strict=True):
         np.testing.assert_array_equal(mine.cells.token, theirs.cells.token)
-    fresh, decoded = run(replace(config, fresh=True), method)  # nothing is left to go on with
-    assert (fresh, len(decoded), open_run(fresh).has_cells) == (folder, 3, False)
+    fresh, decoded = run(replace(config, fresh=True), method)  # redone, and its cells with it
+    assert (fresh, len(decoded), open_run(fresh).has_cells) == (folder, 3, True)
 
 
 def test_running_the_baseline_goes_on_with_a_recording_and_keeps_its_cells(config):

@@ -18,7 +18,13 @@ from made import (
 from c4.errors import RunError
 from c4.store import storage
 from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
-from c4.store.manifest import SCHEMA_VERSION, identity_digest, run_folder, write_manifest
+from c4.store.manifest import (
+    SCHEMA_VERSION,
+    identity_digest,
+    read_manifest,
+    run_folder,
+    write_manifest,
+)
 from c4.store.parts import encode_table, list_parts, open_part, write_part
 from c4.store.rows import Row
 from c4.store.runs import find_recordings, find_runs, open_run
@@ -260,13 +266,28 @@ def test_a_run_made_differently_is_refused_and_what_differs_is_named(whole):
 
 
 def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
-    (whole / "notes.txt").write_text("mine")
+    mine = [whole / "notes.txt", whole / "rows" / "notes.txt", whole / "grades" / "mine.parquet"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
     other = make_manifest(task="math")
     with RunWriter(whole) as writer:
         writer.start(other, "{}", fresh=True)
     assert len(open_run(whole)) == 0
     assert open_run(whole).task == "math"
-    assert (whole / "notes.txt").read_text() == "mine"
+    assert [path.read_text() for path in mine] == ["mine"] * 3
+
+
+def test_a_missing_manifest_deletes_nothing(whole):
+    before = {path: path.read_bytes() for path in sorted(whole.rglob("*.parquet"))}
+    manifest = read_manifest(whole)
+    (whole / "manifest.json").unlink()
+    with RunWriter(whole) as writer, pytest.raises(RunError, match=r"but no manifest\.json"):
+        writer.start(manifest, "{}")
+    assert {path: path.read_bytes() for path in sorted(whole.rglob("*.parquet"))} == before
+    with RunWriter(whole) as writer:
+        writer.start(manifest, "{}", fresh=True)
+    assert len(open_run(whole)) == 0
 
 
 @pytest.mark.parametrize(
