@@ -121,7 +121,7 @@ def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
         (["--method", "c4", "--set", "tau=0.5"], "write cctc.tau=0.5 or cvee.tau=0.5"),
         (["--method", "c4", "--set", "H=-2"], "CCTC takes H at least 0"),
         (["--method", "c4", "--method", "cvee", "--label", "x"], "names one method"),
-        (["--method", "c4", "--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
+        (["--method", "c4", "--config", "nowhere.json"], "no file nowhere.json"),
     ],
 )
 def test_bad_input_is_one_clear_error_and_leaves_nothing(run_args, tmp_path, change, message):

@@ -243,7 +243,7 @@ def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):
         (["--gate", "cvee", "--set", "patience=7"], "no chosen gate takes that"),
         (["--task", "math"], "no recording of math below"),
         (["--task", "mmul"], "no task named 'mmul'; did you mean mmlu"),
-        (["--config", "nowhere.json"], "not a file that `c4 calibrate` wrote"),
+        (["--config", "nowhere.json"], "no file nowhere.json"),
         (["--config", __file__], "not a file that `c4 calibrate` wrote"),
     ],
 )
