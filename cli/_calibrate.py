@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
@@ -75,10 +76,8 @@ def calibrate_command(
     out: Annotated[Path, typer.Option(help="The frozen setting, for `c4 replay --config`.")] = Path(
         "calibration.json"
     ),
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     from c4.record.methods import refuse_sampler
     from c4.replay.calibration import (

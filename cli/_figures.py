@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
@@ -66,10 +67,8 @@ def figures_command(
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     from c4.analysis import COMPARED_GATES, Library, pool_note
     from c4.figures import Width, choose_figures, choose_formats, draw_figures

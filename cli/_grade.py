@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from c4.cli._decode import UnsafeOption
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli._record import render
@@ -35,9 +36,7 @@ def grade_command(
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
+    unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     from c4.record.regrade import regrade

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import (
     ConfigOption,
     GateOption,
@@ -61,10 +62,8 @@ def replay_command(
     out: Annotated[
         Path | None, typer.Option(help="Write one row per trajectory and gate, as Parquet.")
     ] = None,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     import polars as pl
 

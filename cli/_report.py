@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from c4.cli._decode import UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
@@ -49,9 +50,7 @@ def report_command(
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
-    unsafe_code: Annotated[
-        bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
-    ] = False,
+    unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     from c4.analysis import REPLAYED, Library, TableFormat, make_report, render_tables
