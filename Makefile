@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors figures gates models record replay store tasks
+ROOMS := analysis cli decode errors figures front gates models record replay store tasks
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures test lint types unit coverage oldest benchmarks clean
@@ -26,7 +26,7 @@ lint: $(VENV)/.tools
 
 # mypy sees the rooms under their installed names; `training` is not installed and comes from here.
 types: $(VENV)/.tools $(VENV)/.installed
-	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml $(ROOMS:%=-p c4.%) -p training
+	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml -p c4 -p training
 
 unit: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest

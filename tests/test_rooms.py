@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -29,7 +30,13 @@ MAY_IMPORT = {
     "analysis": {"errors", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
 }
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "setuptools"
+]["package-dir"]
+"""The folder of every room by the name it is imported under: `front/` is `c4` itself."""
+DOORS = {folder: package for package, folder in PACKAGES.items()}
 METHOD_TABLE = {"c4.record.methods", "c4.record.choices"}
 """What analysis may take from record: which methods there are, and nothing that decodes."""
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}
@@ -37,7 +44,7 @@ REGISTRY |= {"AnswerReading"}
 """What it may take from tasks: their names, shapes, readings and graders, and no examples."""
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
-    *("c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 
@@ -66,19 +73,21 @@ class Import:
 def sources():
     """Every module of every room, parsed. The scripts that made the embedded model are no room."""
     found = {}
-    for room in MAY_IMPORT:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            if parts[:2] != ("models", "tiny"):
-                name = ".".join(("c4", *parts)).removesuffix(".__init__")
+    for package, folder in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            if (folder, *parts[:1]) != ("models", "tiny"):
+                name = ".".join((package, *parts)).removesuffix(".__init__")
                 found[name] = ast.parse(path.read_text(encoding="utf-8"))
     return found
 
 
 def room_of(module):
     """The room that a module stands in; None if it is not of c4."""
-    package, _, rest = module.partition(".")
-    return rest.partition(".")[0] if package == "c4" else None
+    package = ".".join(module.split(".")[:2])
+    if package in PACKAGES:
+        return PACKAGES[package]
+    return PACKAGES["c4"] if package.partition(".")[0] == "c4" else None
 
 
 def imports_in(where, nodes):
@@ -113,7 +122,7 @@ def loaded_by(where):
         if taken.target in sources():
             yield taken.target
             if room_of(taken.target) != room_of(where):
-                yield f"c4.{room_of(taken.target)}"
+                yield DOORS[room_of(taken.target)]
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
@@ -124,7 +133,8 @@ def test_rooms_import_only_what_the_plan_allows(room):
 
 
 def test_every_room_is_in_the_plan():
-    assert {path.parent.name for path in ROOT.glob("*/py.typed")} == MAY_IMPORT.keys()
+    rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert rooms == MAY_IMPORT.keys() == set(PACKAGES.values())
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
