@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._names import model_label, spell_shape
-from c4.tasks import EMBEDDED_SOURCE, get_task
+from c4.analysis.names import model_label, spell_shape
+from c4.tasks import get_task
+from c4.tasks.examples import EMBEDDED_SOURCE
 
 MODELS = {
     "llada": "llada",

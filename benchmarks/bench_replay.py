@@ -43,7 +43,8 @@ from c4.replay.grids import grid_exits, make_grid
 from c4.store.arrays import IntArray, TokenArray
 from c4.store.runs import Run, open_run
 from c4.store.views import StepView
-from c4.tasks import TASKS, Choices, Ending
+from c4.tasks import TASKS, Ending
+from c4.tasks.task import Choices
 
 POOL = ("mmlu", "gsm8k", "math")
 GRID = {"tau": "0.5:0.99:0.01", "gamma": "0,1,2,4", "p_min": "1,2,3,5,8"}

@@ -73,7 +73,8 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
 def _code_task() -> str | None:
     """HumanEval, where this machine can isolate the programs it is graded by."""
     from c4.errors import SandboxError
-    from c4.tasks import check_can_grade, get_task
+    from c4.tasks import get_task
+    from c4.tasks.grading import check_can_grade
 
     try:
         check_can_grade(get_task("humaneval"), unsafe_code=False)
@@ -96,15 +97,18 @@ def _run(arguments: list[str]) -> None:
 
 def _hang_everything(out: Path) -> Path:
     """Draw every figure there is data for, and the page that shows them."""
-    from c4.analysis import REPLAYED, Library, make_report
-    from c4.figures import Format, choose_figures, draw_figures, write_page
+    from c4.analysis import Library, make_report
+    from c4.analysis.tables import REPORT_GATES
+    from c4.figures import draw_figures
+    from c4.figures.gallery import Format, choose_figures
+    from c4.figures.page import write_page
 
     with status("drawing") as note:
         calibrations = [out / "runs" / "calibration.json"]
         library = Library(out / "runs", calibrations=calibrations, note=note)
         formats = [Format.PDF, Format.PNG]
         drawings = draw_figures(choose_figures(["all"]), library, out / "figures", formats, note)
-        every_gate = Library(out / "runs", gates=REPLAYED, calibrations=calibrations, note=note)
+        every_gate = Library(out / "runs", gates=REPORT_GATES, calibrations=calibrations, note=note)
         tables = make_report(["all"], every_gate, paper=False)
     intro = (
         "Recorded, replayed and run live on the small model that ships with c4, on problems that "

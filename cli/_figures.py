@@ -15,7 +15,7 @@ from c4.cli._tables import show
 from c4.errors import RunError
 
 if TYPE_CHECKING:
-    from c4.figures import Drawing
+    from c4.figures.gallery import Drawing
 
 HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
 
@@ -70,8 +70,11 @@ def figures_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis import COMPARED_GATES, Library, pool_note
-    from c4.figures import Width, choose_figures, choose_formats, draw_figures
+    from c4.analysis import Library
+    from c4.analysis.cohorts import pool_note
+    from c4.analysis.library import COMPARED_GATES
+    from c4.figures import Width, draw_figures
+    from c4.figures.gallery import choose_figures, choose_formats
 
     figure_kinds = choose_figures(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
@@ -106,7 +109,7 @@ def figures_command(
 
 def show_texts(drawings: "Sequence[Drawing]") -> None:
     """Print decoded texts to the terminal too."""
-    from c4.figures import terminal_texts
+    from c4.figures.text import terminal_texts
 
     for one in drawings:
         if one.figure_kind.name == "text":

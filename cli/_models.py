@@ -11,7 +11,7 @@ from c4.cli._run import decode_plans
 from c4.cli._tables import new_table, show
 
 if TYPE_CHECKING:
-    from c4.analysis import TaskEvaluation
+    from c4.analysis.evaluation import TaskEvaluation
 
 app = typer.Typer(no_args_is_help=True, help="The models that have a name here.")
 

@@ -53,14 +53,15 @@ def report_command(
     unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
-    from c4.analysis import REPLAYED, Library, TableFormat, make_report, render_tables
+    from c4.analysis import Library, TableFormat, make_report, render_tables
+    from c4.analysis.tables import REPORT_GATES
 
     with status("looking for recordings") as note:
         library = Library(
             runs,
             tasks=task,
             model=model,
-            gates=REPLAYED,
+            gates=REPORT_GATES,
             calibrations=calibration,
             reading=choose_reading(reading, ending, grader),
             unsafe_code=unsafe_code,

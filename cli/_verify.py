@@ -38,7 +38,8 @@ def verify_command(
     from c4.gates.kinds import GATES, can_run_live, require_live
     from c4.record.plan import plan_recording
     from c4.store.runs import open_run
-    from c4.tasks import check_can_grade, get_task
+    from c4.tasks import get_task
+    from c4.tasks.grading import check_can_grade
 
     names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
     gates = choose_gates(names, settings, get_task(task))

@@ -8,8 +8,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from c4.analysis import in_order, method_label
-from c4.figures._style import (
+from c4.analysis.marks import mark_of
+from c4.analysis.names import in_order, method_label
+from c4.figures.style import (
     ALARM,
     COLUMN,
     INK,
@@ -19,7 +20,6 @@ from c4.figures._style import (
     Width,
     fill_of,
     lay_out,
-    mark_of,
     method_legend,
     panel_grid,
     panel_keys,
@@ -96,7 +96,7 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
         ax.barh(y + 0.3, accuracy, height=0.14, color=colour)
         note += f", {accuracy:.1f}%"
     if first["past"]:
-        note += f" (−{100 * first['drop']:.1f})"
+        note += f" (−{first['drop']:.1f})"
     if first["uneven"]:
         note += f", n={first['n']}"
     _note(ax, y, note, colour)

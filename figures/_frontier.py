@@ -5,11 +5,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis import TOLERANCE, in_order, method_label, model_label, task_label
-from c4.figures._style import (
+from c4.analysis import TOLERANCE
+from c4.analysis.marks import FAMILY_COLOURS, mark_of
+from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.figures.style import (
     COLUMN,
     FAINT,
-    FAMILY_COLOURS,
     PAGE,
     QUIET,
     TASK_MARKERS,
@@ -17,7 +18,6 @@ from c4.figures._style import (
     fill_of,
     lay_out,
     legend_columns,
-    mark_of,
     method_legend,
     new_figure,
     panel_grid,

@@ -4,13 +4,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis import in_order, method_label
-from c4.figures._style import (
+from c4.analysis.marks import mark_of
+from c4.analysis.names import in_order, method_label
+from c4.figures.style import (
     INK,
     QUIET,
     Width,
     lay_out,
-    mark_of,
     method_legend,
     new_figure,
     panel_keys,

@@ -16,17 +16,16 @@ from matplotlib.offsetbox import (
     VPacker,
 )
 
-from c4.analysis import FAMILY_LABELS, in_order, method_label
-from c4.figures._style import (
+from c4.analysis.marks import FAMILY_COLOURS, mark_of
+from c4.analysis.names import FAMILY_LABELS, in_order, method_label
+from c4.figures.style import (
     ALARM,
     COLUMN,
     DANGER,
-    FAMILY_COLOURS,
     INK,
     QUIET,
     Width,
     lay_out,
-    mark_of,
     method_legend,
     panel_grid,
     panel_keys,

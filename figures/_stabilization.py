@@ -5,10 +5,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis import FAMILY_LABELS, model_label, stabilization_summary, task_label
-from c4.figures._style import (
+from c4.analysis import stabilization_summary
+from c4.analysis.marks import FAMILY_COLOURS
+from c4.analysis.names import FAMILY_LABELS, model_label, task_label
+from c4.figures.style import (
     COLUMN,
-    FAMILY_COLOURS,
     FAMILY_LINES,
     INK,
     PAGE,

@@ -4,8 +4,9 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis import method_label, model_label, task_label
-from c4.figures._style import (
+from c4.analysis.marks import mark_of
+from c4.analysis.names import method_label, model_label, task_label
+from c4.figures.style import (
     COLUMN,
     FAINT,
     INK,
@@ -13,7 +14,6 @@ from c4.figures._style import (
     QUIET,
     Width,
     drawable,
-    mark_of,
     method_legend,
     new_figure,
     shorten,

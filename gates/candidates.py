@@ -11,7 +11,8 @@ import numpy as np
 
 from c4.store.arrays import BoolArray, TokenArray
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import AnswerReading, Choices, Ending, SearchMode, Task
+from c4.tasks import AnswerReading, Ending, SearchMode, Task
+from c4.tasks.task import Choices
 
 TOKEN = np.dtype(np.int32)
 FIRST_POSITIONS = 5
@@ -45,7 +46,7 @@ class CandidateReader:
     Most answers are known from a few tokens: the last number needs the end of a text, the first
     letter its beginning. So a small window is read first, and a larger one only where the
     extractor says that more text could change what it found. Each distinct window is read once,
-    and only all of the tokens where a part of them can settle nothing.
+    and only all of the tokens where a part of them is never conclusive.
     """
 
     def __init__(
@@ -107,10 +108,10 @@ class CandidateReader:
         if stop not in self._windows:
             self._windows[stop] = self._windows_before(stop)
         for window in self._windows[stop]:
-            found, settled = self._look(row, window, choices)
+            found, conclusive = self._look(row, window, choices)
             if window[0] >= self._from:
                 candidate = found
-            if settled:
+            if conclusive:
                 break
         return candidate, found.value if found else None
 
@@ -121,8 +122,8 @@ class CandidateReader:
         them; all others begin at 0.
         """
         sizes = [stop]
-        is_early = self.task.settles_early(self.reading.style)
-        if is_early and self.vocabulary.by_bytes:  # else a part may spell another text
+        may_read_parts = self.task.reads_parts(self.reading.style)
+        if may_read_parts and self.vocabulary.by_bytes:  # else a part may spell another text
             grown = takewhile(lambda size: size < stop, _growing())
             sizes = [*grown, stop]
         if self.task.search is not SearchMode.LAST:
@@ -150,7 +151,7 @@ class CandidateReader:
             span = None
         if span:
             span = (span[0] + start, span[1] + start)
-        return LocatedCandidate(found.value, span), found.settled
+        return LocatedCandidate(found.value, span), found.conclusive
 
 
 def _growing() -> Iterator[int]:

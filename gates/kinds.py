@@ -261,8 +261,14 @@ def stabilization_step(s: Signals) -> Ints:
     """
     answer = s.last("answer")
     settled = (s.candidate == answer) & (answer != NONE)
-    run = consecutive(settled | ~s.exists)[..., -1]  # padding unsettles nothing
+    run = consecutive(settled | ~s.exists)[..., -1]  # padding changes nothing
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
+
+
+def is_premature(exits: npt.ArrayLike, stabilization: npt.ArrayLike) -> BoolArray:
+    """Whether exits came before the answer had settled, in steps; 0 is no exit and never early."""
+    at = np.asarray(exits)
+    return (at > 0) & (at < np.asarray(stabilization))
 
 
 def exit_step(fires: BoolArray) -> Ints:

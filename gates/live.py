@@ -5,7 +5,8 @@ from c4.gates.kinds import Gate, ask, require_live, wants_cells
 from c4.gates.signals import LiveSignals
 from c4.store.cells import CellRecorder
 from c4.store.views import StepView
-from c4.tasks import Choices, Shape
+from c4.tasks import Shape
+from c4.tasks.task import Choices
 
 
 class LiveGate:

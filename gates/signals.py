@@ -15,7 +15,8 @@ from c4.gates.candidates import CandidateReader, LocatedCandidate, filled_predic
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.cells import Cells, stack_views
 from c4.store.views import StepView
-from c4.tasks import Choices, SearchMode, Shape
+from c4.tasks import SearchMode, Shape
+from c4.tasks.task import Choices
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

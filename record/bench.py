@@ -18,7 +18,7 @@ from c4.record.plan import Plan, encode_prompts, full_identity
 from c4.store.arrays import IntArray
 from c4.store.schema import BENCH
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import Choices
+from c4.tasks.task import Choices
 
 
 @dataclass(frozen=True, kw_only=True)

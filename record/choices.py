@@ -27,11 +27,12 @@ from c4.record.methods import (
 )
 from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
-from c4.store.labels import reading_words
+from c4.store.labels import Change, Label, reading_changes
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import AnswerReading, Choices, Shape, Task, get_task
+from c4.tasks import AnswerReading, Shape, Task, get_task
+from c4.tasks.task import Choices
 
 FORWARD = "forward"
 """The part of every method that is neither rule nor gate."""
@@ -146,10 +147,9 @@ def _resolve(
         )
     gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
     changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
-    words = [_label(name, method, changed), *reading_words(reading, AnswerReading())]
     return ResolvedMethod(
         name=name,
-        label=",".join(words),
+        label=_label(name, method, changed, reading_changes(reading, AnswerReading())),
         rule_name=method.rule,
         rule=rule,
         gate_name=method.gate,
@@ -255,7 +255,7 @@ def _checked_label(wanted: str | None, derived: str) -> str:
     """The user's label, which may not pass for a method, or a setting of one, that it is not."""
     if wanted is None or wanted == derived:
         return derived
-    name = wanted.partition(",")[0]
+    name = Label.parse(wanted).method
     if name in METHODS:
         raise ConfigError(
             f"--label {wanted} would pass for the method {name}, and this is {derived}; choose a "
@@ -264,12 +264,17 @@ def _checked_label(wanted: str | None, derived: str) -> str:
     return wanted
 
 
-def _label(name: str, method: Method, changed: Mapping[tuple[str, str], Any]) -> str:
+def _label(
+    name: str,
+    method: Method,
+    changed: Mapping[tuple[str, str], Any],
+    of_reading: tuple[Change, ...] = (),
+) -> str:
     """The method's name, and what was changed: `c4,H=2`."""
     parts = parts_of(method)
-    words = [name]
+    changes = []
     for (part, parameter), value in changed.items():
         alone = sum(parameter in parameters_of(p) for p in parts) == 1
         shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
-        words.append(f"{'' if alone else f'{part}.'}{parameter}={shown}")
-    return ",".join(words)
+        changes.append(Change(None if alone else part, parameter, shown))
+    return str(Label(name, (*changes, *of_reading)))

@@ -21,7 +21,8 @@ from c4.store.labels import BASELINE, is_baseline
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import AnswerReading, Choices, Family, Shape, Task
+from c4.tasks import AnswerReading, Family, Shape, Task
+from c4.tasks.task import Choices
 
 RULES: dict[str, type[Any]] = {
     "schedule": Schedule,

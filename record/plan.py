@@ -17,19 +17,9 @@ from c4.store.arrays import IntArray
 from c4.store.manifest import read_manifest, run_folder
 from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
-from c4.tasks import (
-    EMBEDDED_SOURCE,
-    HUB_SOURCE,
-    ORDER,
-    AnswerReading,
-    Sample,
-    SampleSet,
-    Shape,
-    Task,
-    check_can_grade,
-    get_task,
-    load_samples,
-)
+from c4.tasks import AnswerReading, Shape, Task, get_task, load_samples
+from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet
+from c4.tasks.grading import check_can_grade
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Grade, check_can_grade, get_task, grade
+from c4.tasks import AnswerReading, Grade, get_task, grade
+from c4.tasks.grading import check_can_grade
 
 ROWS_AT_A_TIME = 32
 """After how many rows the grades are made safe: programs take long to run."""

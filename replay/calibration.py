@@ -20,7 +20,7 @@ from c4.gates.signals import Floats, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
 from c4.replay.decisions import split_decisions
 from c4.replay.grids import Grid, Value, grid_exits
-from c4.replay.pools import Cohort, Pools, PoolShare
+from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
@@ -103,10 +103,10 @@ class Calibration:
         return {name: row[name] for name in self.grid.values}
 
 
-def calibrate(grid: Grid, pool: Sequence[Cohort], requirement: Requirement) -> Calibration:
+def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -> Calibration:
     """Try every setting on the pool."""
     start = time.perf_counter()
-    exits = [grid_exits(grid, cohort.signals.signals) for cohort in pool]
+    exits = [grid_exits(grid, subset.signals.signals) for subset in pool]
     n = sum(map(len, pool))
     columns: dict[str, Any] = {
         name: [setting[name] for setting in grid.settings()] for name in grid.values
@@ -114,11 +114,11 @@ def calibrate(grid: Grid, pool: Sequence[Cohort], requirement: Requirement) -> C
     steps = sum(c.steps_at(e).sum(axis=1) for c, e in zip(pool, exits, strict=True)) / n
     drops = []
     losses: Longs = np.zeros(len(grid), dtype=np.int64)
-    for cohort, exit_at in zip(pool, exits, strict=True):
-        correct, full = _accuracy(cohort, exit_at)
-        columns[f"accuracy_{cohort.name}"] = correct.mean(axis=1)
+    for subset, exit_at in zip(pool, exits, strict=True):
+        correct, full = _accuracy(subset, exit_at)
+        columns[f"accuracy_{subset.name}"] = correct.mean(axis=1)
         drops.append(100 * (full.mean() - correct.mean(axis=1)))
-        losses += _losses(cohort, exit_at, correct, full, requirement.loss).sum(axis=1)
+        losses += _losses(subset, exit_at, correct, full, requirement.loss).sum(axis=1)
     worst: Floats = np.max(drops, axis=0)
     keeps = _keeps(grid, requirement, worst, losses, n)
     columns |= {"steps": steps, "worst_drop": worst, "losses": losses}
@@ -130,42 +130,42 @@ def calibrate(grid: Grid, pool: Sequence[Cohort], requirement: Requirement) -> C
     return Calibration(grid, requirement, pl.DataFrame(columns), chosen, n, seconds)
 
 
-def evaluate_setting(calibration: Calibration, cohorts: Sequence[Cohort]) -> pl.DataFrame:
+def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
     """The chosen setting on trajectories that had no part in choosing it, per task."""
     if calibration.parameters is None:
         return pl.DataFrame()
     one = Grid(calibration.grid.gate, {k: [v] for k, v in calibration.parameters.items()})
     rows = []
-    for cohort in cohorts:
-        exits = grid_exits(one, cohort.signals.signals)
-        correct, full = _accuracy(cohort, exits)
-        steps = cohort.steps_at(exits)
+    for subset in subsets:
+        exits = grid_exits(one, subset.signals.signals)
+        correct, full = _accuracy(subset, exits)
+        steps = subset.steps_at(exits)
         rows.append(
             {
-                "task": cohort.name,
-                "n": len(cohort),
+                "task": subset.name,
+                "n": len(subset),
                 "accuracy": float(correct.mean()),
                 "full_accuracy": float(full.mean()),
                 "steps": float(steps.mean()),
-                "saving": float(1 - steps.mean() / cohort.run.shape.budget),
+                "saving": float(1 - steps.mean() / subset.run.shape.budget),
                 "fired": float((exits > 0).mean()),
-                "identical": float(cohort.same_at(exits).mean()),
+                "identical": float(subset.same_at(exits).mean()),
             }
         )
     return pl.DataFrame(rows)
 
 
-def _accuracy(cohort: Cohort, exits: Any) -> tuple[BoolArray, BoolArray]:
+def _accuracy(subset: RunSubset, exits: Any) -> tuple[BoolArray, BoolArray]:
     """Whether each setting is right, and whether the full decode is. (settings, n) and (n,)"""
-    correct = cohort.correct_at(exits)
-    full = cohort.correct_at(np.zeros((1, len(cohort)), dtype=np.int32))[0]
+    correct = subset.correct_at(exits)
+    full = subset.correct_at(np.zeros((1, len(subset)), dtype=np.int32))[0]
     return correct, full
 
 
 def _losses(
-    cohort: Cohort, exits: Any, correct: BoolArray, full: BoolArray, loss: Loss
+    subset: RunSubset, exits: Any, correct: BoolArray, full: BoolArray, loss: Loss
 ) -> BoolArray:
-    return ~cohort.same_at(exits) if loss is Loss.DIFFERS else full & ~correct
+    return ~subset.same_at(exits) if loss is Loss.DIFFERS else full & ~correct
 
 
 def _keeps(grid: Grid, requirement: Requirement, worst: Floats, losses: Longs, n: int) -> BoolArray:

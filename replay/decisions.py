@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import Gate, ask, exit_step, stabilization_step, wants_cells
+from c4.gates.kinds import Gate, ask, exit_step, is_premature, stabilization_step, wants_cells
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Signals
 from c4.replay.grader import ReplayGrader
@@ -22,7 +22,7 @@ DECISIONS = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "trajectory": pl.Int32(),
-        "method": pl.String(),  # whose steps were recorded: baseline, or a live run's label
+        "method": pl.String(),  # whose steps were recorded, by its label
         "gate": pl.String(),
         "split": pl.String(),  # see `Split`; null where the gate was not chosen on the recording
         "fired": pl.Boolean(),  # before the budget was spent
@@ -139,7 +139,7 @@ def _decide(
         "full_steps": row.steps,
         "budget": row.budget,
         "stabilization": settled if settled <= row.steps else None,
-        "premature": 0 < exit_at < settled,
+        "premature": bool(is_premature(exit_at, settled)),
         "candidate": _value(trajectory.candidates, candidate),
         "answer": answer,
         "correct": grader.correct(row, ids),

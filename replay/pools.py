@@ -15,14 +15,15 @@ from c4.replay.grader import ReplayGrader
 from c4.replay.grids import at_exit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
-from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, Family, Grader, get_task
+from c4.tasks import Family, Grader, get_task
+from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 """What two runs share if their trajectory numbers stand for the same problems."""
 
 
 @dataclass(frozen=True)
-class Cohort:
+class RunSubset:
     """Some trajectories of one run, ready to be asked about any exit step."""
 
     run: Run
@@ -34,7 +35,7 @@ class Cohort:
 
     @property
     def name(self) -> str:
-        return cohort_name(self.run)
+        return recording_name(self.run)
 
     def steps_at(self, exits: Ints) -> Ints:
         """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""
@@ -130,7 +131,7 @@ def _example_set(identity: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(identity.get(key) for key in OF_THE_EXAMPLES)
 
 
-def cohort_name(run: Run) -> str:
+def recording_name(run: Run) -> str:
     """The task, and the method if it is not the full decode that was recorded."""
     return run.task if run.method == "baseline" else f"{run.task} ({run.method})"
 

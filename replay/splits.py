@@ -10,7 +10,15 @@ import numpy as np
 
 from c4.errors import RunError
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
-from c4.replay.pools import SET_ASIDE, Cohort, Pools, PoolShare, choose, cohort_name, pool_size
+from c4.replay.pools import (
+    SET_ASIDE,
+    Pools,
+    PoolShare,
+    RunSubset,
+    choose,
+    pool_size,
+    recording_name,
+)
 from c4.store.runs import Run
 
 FIRST = 40
@@ -30,8 +38,8 @@ class RunSplit:
     """A run in two: what a setting is chosen on, and what it is then tried on."""
 
     rule: SplitRule
-    pool: Cohort
-    held_out: Cohort | None
+    pool: RunSubset
+    held_out: RunSubset | None
     """None where all of the run is in the pool."""
 
     @property
@@ -97,8 +105,8 @@ def split_runs(
     splits = []
     for run, its, (rule, numbers) in zip(runs, signals, chosen, strict=True):
         others = set(its.trajectory.tolist()) - pools.chosen_on(run.manifest.identity)
-        pool = Cohort(run, _numbered(its, numbers), unsafe_code)
-        held_out = Cohort(run, _numbered(its, others), unsafe_code) if others else None
+        pool = RunSubset(run, _numbered(its, numbers), unsafe_code)
+        held_out = RunSubset(run, _numbered(its, others), unsafe_code) if others else None
         splits.append(RunSplit(rule, pool, held_out))
     return splits
 
@@ -143,7 +151,7 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
     """A setting is chosen for one recording of each task: two would share a column."""
     folders: dict[str, Path] = {}
     for run in runs:
-        name = cohort_name(run)
+        name = recording_name(run)
         if name in folders:
             raise RunError(
                 f"{folders[name]} and {run.folder} are both of {name}; calibrate on one of "

@@ -2,31 +2,97 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from c4.tasks import AnswerReading
 
 BASELINE = "baseline"
 """The full decode that every other method is compared with."""
+READING_OPTIONS = ("reading", "ending")
+"""Changes that say how a gate reads answers; each is an option of that name, and no `--set`."""
+CHANGE = re.compile(r"(?:(?P<part>[^,=]+)\.)?(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
+BEFORE_CHANGE = re.compile(r",(?=(?:[^,=]+\.)?\w+=)")
+"""The comma in front of a change; one inside a value is followed by no name."""
 
 
-def is_baseline(identity: Mapping[str, Any]) -> bool:
-    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
-    whole = identity["forward"]["cache"] == "off"
-    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
+@dataclass(frozen=True)
+class Change:
+    """A parameter that is not the method's own: `H=2`, or `cvee.tau=0.8` to name its part."""
+
+    part: str | None
+    """The rule or the gate that has it; None where the label leaves that open."""
+    name: str
+    value: str | None
+    """None for a word that is no parameter, as in a label of the user's own."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Change":
+        match = CHANGE.fullmatch(text)
+        return cls(**match.groupdict()) if match else cls(None, text, None)
+
+    @property
+    def of_reading(self) -> bool:
+        """Whether it says how a gate reads answers."""
+        return self.part is None and self.name in READING_OPTIONS
+
+    def __str__(self) -> str:
+        owner = "" if self.part is None else f"{self.part}."
+        return self.name if self.value is None else f"{owner}{self.name}={self.value}"
 
 
-READING_WORDS = re.compile(r",(?:reading|ending)=\w+")
-"""What a label says about its gate's reading."""
+@dataclass(frozen=True)
+class Label:
+    """What the results of a method go by: its name, and what was changed: `c4,H=2`."""
+
+    method: str
+    changes: tuple[Change, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "Label":
+        """The parts of a label; `str` puts them together again."""
+        first, *others = BEFORE_CHANGE.split(text)
+        method, *words = first.split(",")
+        return cls(method, tuple(map(Change.parse, [*words, *others])))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a method as it is, and no variant such as `c4,H=2`."""
+        return not self.changes
+
+    @property
+    def kind(self) -> str:
+        """The method or gate, without the file that a frozen setting of it comes from."""
+        return self.method.partition(" (")[0]
+
+    def __str__(self) -> str:
+        return ",".join([self.method, *map(str, self.changes)])
 
 
-def reading_words(reading: AnswerReading, usual: AnswerReading) -> list[str]:
+def frozen_label(gate: str, file: str) -> str:
+    """What a gate goes by whose setting comes from a file."""
+    return f"{gate} ({file})"
+
+
+def method_name(label: str) -> str:
+    """The method that a label is of: `c4,H=2` is of `c4`."""
+    return Label.parse(label).method
+
+
+def is_plain(label: str) -> bool:
+    """Whether a label is a method as it is, and no variant such as `c4,H=2`."""
+    return Label.parse(label).is_plain
+
+
+def reading_changes(reading: AnswerReading, usual: AnswerReading) -> tuple[Change, ...]:
     """What a label adds where a gate's reading is not the usual one; named as the options are."""
     pairs = {
         "reading": (reading.style, usual.style),
         "ending": (reading.ending, usual.ending),
     }
-    return [f"{name}={own}" for name, (own, other) in pairs.items() if own is not other]
+    return tuple(
+        Change(None, name, str(own)) for name, (own, other) in pairs.items() if own is not other
+    )
 
 
 def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:
@@ -35,12 +101,19 @@ def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:
     It says how the gate reads only where that is another reading. A label that a user chose
     stays as it is.
     """
-    label = str(identity["label"])
+    label = Label.parse(str(identity["label"]))
     own = (identity["gate"] or {}).get("reading")
-    if own is None or method_name(label) != identity["method"]:
-        return label
-    words = reading_words(AnswerReading.parse(**own), reading)
-    return ",".join([READING_WORDS.sub("", label), *words])
+    if own is None or label.method != identity["method"]:
+        return str(label)
+    others = tuple(change for change in label.changes if not change.of_reading)
+    added = reading_changes(AnswerReading.parse(**own), reading)
+    return str(replace(label, changes=others + added))
+
+
+def is_baseline(identity: Mapping[str, Any]) -> bool:
+    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
+    whole = identity["forward"]["cache"] == "off"
+    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
 
 
 OF_THE_METHOD = ("method", "label", "rule", "gate", "forward", "cells")
@@ -50,13 +123,3 @@ OF_THE_METHOD = ("method", "label", "rule", "gate", "forward", "cells")
 def conditions(identity: Mapping[str, Any]) -> dict[str, Any]:
     """What a run shares with the runs it may be compared with."""
     return {k: v for k, v in identity.items() if k not in OF_THE_METHOD}
-
-
-def method_name(label: str) -> str:
-    """The method that a label is of: `c4,H=2` is of `c4`."""
-    return label.partition(",")[0]
-
-
-def is_plain(label: str) -> bool:
-    """Whether a label is a method as it is, and no variant such as `c4,H=2`."""
-    return "," not in label

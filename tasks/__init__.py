@@ -6,17 +6,14 @@ and grading are the same code for all three. Knows nothing of models or tokens: 
 and character spans out.
 """
 
-from c4.tasks._grade import Grade, Verdict, check_can_grade, grade
-from c4.tasks._load import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, load_samples
-from c4.tasks._registry import TASKS, get_task
-from c4.tasks._sandbox import Isolation, isolation
-from c4.tasks._task import (
+from c4.tasks.examples import load_samples
+from c4.tasks.grading import Grade, Verdict, grade
+from c4.tasks.registry import TASKS, get_task
+from c4.tasks.task import (
     AnswerReading,
     Candidate,
-    Choices,
     Ending,
     Example,
-    Extractor,
     Family,
     Grader,
     ReadingStyle,
@@ -26,30 +23,20 @@ from c4.tasks._task import (
 )
 
 __all__ = [
-    "EMBEDDED_SOURCE",
-    "HUB_SOURCE",
-    "ORDER",
     "TASKS",
     "AnswerReading",
     "Candidate",
-    "Choices",
     "Ending",
     "Example",
-    "Extractor",
     "Family",
     "Grade",
     "Grader",
-    "Isolation",
     "ReadingStyle",
-    "Sample",
-    "SampleSet",
     "SearchMode",
     "Shape",
     "Task",
     "Verdict",
-    "check_can_grade",
     "get_task",
     "grade",
-    "isolation",
     "load_samples",
 ]

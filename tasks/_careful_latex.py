@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from c4.tasks._careful_numbers import last_written_number, written_number
 from c4.tasks._extract import braced_fractions, closing_braces, normal_latex
-from c4.tasks._task import Candidate
+from c4.tasks.task import Candidate
 
 LONGEST = 600
 """Characters of an answer that are taken apart; one that is longer gets the plain normal form."""
@@ -101,13 +101,13 @@ def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
         span = _contents(text, match, closing)
         value = normal_answer(text[slice(*span)]) if span else ""
         if span and value:  # an empty box holds no answer
-            return Candidate(value, *span, settled=True)
+            return Candidate(value, *span, conclusive=True)
     if announced := list(MATH_AFTER_ANSWER.finditer(text)):
         value = normal_answer(announced[-1][1])
         if value:
             return Candidate(value, *announced[-1].span(1))
     found = last_written_number(text)
-    return found and replace(found, settled=False)  # a box may come before it
+    return found and replace(found, conclusive=False)  # a box may come before it
 
 
 def _contents(text: str, box: re.Match[str], closing: dict[int, int]) -> tuple[int, int] | None:

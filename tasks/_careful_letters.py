@@ -1,4 +1,4 @@
-"""The careful reading of letter answers: which of the example's choices does a text settle on?
+"""The careful reading of letter answers: which of the example's choices does a text decide for?
 
 Every stand-alone letter that the example offers is judged by the few words around it: it may be an
 article, a pronoun or a choice that the text rules out; it may be mentioned, lead the text, or be
@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from c4.tasks._letters import LETTERS
-from c4.tasks._task import Candidate
+from c4.tasks.task import Candidate
 
 WINDOW = 100
 """Characters before and behind a letter that can say what it is."""
@@ -178,9 +178,9 @@ OPEN_CHOICE = _compile(r"\b(?:or|vs|versus)\b|/")
 
 
 def stated_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-    """The choice that a text settles on: stated last, else praised last, leading, or mentioned.
+    """The choice that a text decides for: stated last, else praised last, leading, or mentioned.
 
-    Never settled: a statement may follow.
+    Never conclusive: a statement may follow.
     """
     offered = LETTERS[: len(choices)] or LETTERS
     best, where = Standing.NOT_AN_ANSWER, -1

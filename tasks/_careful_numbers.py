@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from c4.tasks._extract import DIGITS, THOUSANDS, normal_number
-from c4.tasks._task import Candidate
+from c4.tasks.task import Candidate
 
 MINUS = "-−–"
 MOST_PASSED_OVER = 50
@@ -65,11 +65,11 @@ def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | N
         start, value = _signed(text, found[-1])
         return Candidate(value, start + offset, found[-1].end() + offset)
     start, value = _signed(text, chosen)
-    settled = chosen is found[-1] and _is_settled(text[max(0, start - 8) : start], chosen)
-    return Candidate(value, start + offset, chosen.end() + offset, settled)
+    conclusive = chosen is found[-1] and _is_conclusive(text[max(0, start - 8) : start], chosen)
+    return Candidate(value, start + offset, chosen.end() + offset, conclusive)
 
 
-def _is_settled(before: str, match: re.Match[str]) -> bool:
+def _is_conclusive(before: str, match: re.Match[str]) -> bool:
     """Whether what stands before a number could not make it another, whatever precedes that."""
     sign = match["sign"] or ""
     may_be_exponent = bool(sign) and before[-1:] in ("e", "E")  # the end of "1.5e-5"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from c4.tasks._extract import BROKEN, TOP_LEVEL, normal_code, signature_end
-from c4.tasks._task import Candidate, Example
+from c4.tasks.task import Candidate, Example
 
 MOST_PARSES = 14
 """How often one answer is parsed."""
@@ -467,12 +467,12 @@ def _has_body(text: str) -> bool:
 
 def _function_at(text: str, head: re.Match[str]) -> tuple[Candidate | None, bool]:
     """The text through the function at `head`, and whether that does anything."""
-    end, settled = len(text), False
+    end, conclusive = len(text), False
     signature = signature_end(text, head.end())
     line_end = text.find("\n", signature)
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
-        end, settled = after.start(), after[0] != BROKEN
+        end, conclusive = after.start(), after[0] != BROKEN
     has_body = _has_body(text[signature:end])
     end = len(text[:end].rstrip())
     value = normal_code(GLUED_FENCE.sub("", text[:end]))
-    return (Candidate(value, 0, end, settled) if value else None), has_body
+    return (Candidate(value, 0, end, conclusive) if value else None), has_body

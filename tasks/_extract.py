@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from c4.tasks._task import Candidate
+from c4.tasks.task import Candidate
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 """What half a character decodes to. The rest of it may turn it into anything."""
@@ -39,7 +39,9 @@ def first_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     if match is None:
         return None
     end = match.end()
-    return Candidate(match[0], match.start(), end, settled=text[end : end + 1] not in ("", BROKEN))
+    return Candidate(
+        match[0], match.start(), end, conclusive=text[end : end + 1] not in ("", BROKEN)
+    )
 
 
 def numbers_in(text: str) -> Iterator[str]:
@@ -56,7 +58,7 @@ def last_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     start -= text[start - 1 : start] == "-"
     end = len(text) - len(text[digit:].lstrip(NUMBER_CHARACTERS))
     # At the very front, more of the number, or its sign, may come before it.
-    return Candidate(normal_number(text[start:end]), start, end, settled=start > 0)
+    return Candidate(normal_number(text[start:end]), start, end, conclusive=start > 0)
 
 
 def last_boxed(text: str, choices: Sequence[str] = ()) -> Candidate | None:
@@ -67,9 +69,9 @@ def last_boxed(text: str, choices: Sequence[str] = ()) -> Candidate | None:
         end = closing.get(match.end() - 1)
         value = "" if end is None else normal_latex(text[match.end() : end])
         if end is not None and value:  # an empty box holds no answer
-            return Candidate(value, match.end(), end, settled=True)
+            return Candidate(value, match.end(), end, conclusive=True)
     found = last_number(text)
-    return found and replace(found, settled=False)  # a box may come before it
+    return found and replace(found, conclusive=False)  # a box may come before it
 
 
 def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
@@ -77,12 +79,12 @@ def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     head = FUNCTION.search(text)
     if head is None:
         return None
-    end, settled = len(text), False
+    end, conclusive = len(text), False
     line_end = text.find("\n", signature_end(text, head.end()))
     if line_end >= 0 and (after := TOP_LEVEL.search(text, line_end + 1)):
-        end, settled = after.start(), after[0] != BROKEN
+        end, conclusive = after.start(), after[0] != BROKEN
     end = len(text[:end].rstrip())
-    return Candidate(normal_code(text[:end]), 0, end, settled)
+    return Candidate(normal_code(text[:end]), 0, end, conclusive)
 
 
 def normal_number(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from c4.tasks._task import Example
+from c4.tasks.task import Example
 
 LETTERS = "ABCDEFGHIJKLM"
 

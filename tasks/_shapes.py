@@ -1,6 +1,6 @@
 """The paper's shapes, one per family."""
 
-from c4.tasks._task import Shape
+from c4.tasks.task import Shape
 
 LETTERS_SHAPE = Shape(length=64, budget=64, block_length=16)
 LONG_REASONING_SHAPE = Shape(length=256, budget=256, block_length=32)

@@ -4,7 +4,7 @@ from c4.tasks._careful_numbers import last_written_number, written_number
 from c4.tasks._extract import last_number, normal_number, numbers_in
 from c4.tasks._reasoning import step_by_step
 from c4.tasks._shapes import LONG_REASONING_SHAPE
-from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
 
 
 def read(row: Row) -> Example | None:

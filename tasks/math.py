@@ -4,7 +4,7 @@ from c4.tasks._careful_latex import last_box, normal_answer
 from c4.tasks._extract import last_boxed, normal_latex
 from c4.tasks._reasoning import step_by_step
 from c4.tasks._shapes import LONG_REASONING_SHAPE
-from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
 
 FORMAT = r"Put the final answer in \boxed{}."
 

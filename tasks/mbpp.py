@@ -3,7 +3,7 @@
 from c4.tasks._careful_programs import written_function
 from c4.tasks._extract import first_function
 from c4.tasks._shapes import CODE_SHAPE
-from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
 
 INSTRUCTION = "Answer with a Python function and nothing else."
 

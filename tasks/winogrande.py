@@ -4,7 +4,7 @@ from c4.tasks._careful_letters import stated_letter
 from c4.tasks._extract import first_letter
 from c4.tasks._letters import multiple_choice
 from c4.tasks._shapes import LETTERS_SHAPE
-from c4.tasks._task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
 
 
 def read(row: Row) -> Example | None:

@@ -24,9 +24,9 @@ class SlowFast(Rule):
     tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits positions together")
     window: float = parameter(
-        2, low=1, whole=True, meaning="estimates that must agree for a span to settle"
+        2, low=1, whole=True, meaning="estimates that must agree before a span is fixed"
     )
-    spread: float = parameter(1.0, meaning="deviation of these below which a span settles")
+    spread: float = parameter(1.0, meaning="deviation of these below which a span is fixed")
     cycles: float = parameter(
         256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
     )
@@ -46,7 +46,7 @@ class SlowFast(Rule):
 
 
 class SlowFastState(RuleState):
-    """Where the present cycle began, and how far it reaches once that has settled."""
+    """Where the present cycle began, and how far it reaches once that is fixed."""
 
     def __init__(self, rule: SlowFast) -> None:
         self.rule = rule
@@ -62,7 +62,7 @@ class SlowFastState(RuleState):
         self._start = start
         self._passes = 0
         self._ends: list[int] = []
-        self._settled = False
+        self._fixed = False
         self._end = start
 
     @property
@@ -102,13 +102,13 @@ class SlowFastState(RuleState):
 
     def _explore(self, reading: Reading, masked: BoolArray) -> None:
         """Estimate where the cycle ends, unless the latest estimates agreed already."""
-        if self._settled:
+        if self._fixed:
             return
         self._ends.append(self._estimate(reading, masked))
         window = int(self.rule.window)
         latest = self._ends[-window:]
-        self._settled = len(latest) == window and bool(np.std(latest) < self.rule.spread)
-        self._end = latest[-1] if self._settled else int(np.mean(latest))
+        self._fixed = len(latest) == window and bool(np.std(latest) < self.rule.spread)
+        self._end = latest[-1] if self._fixed else int(np.mean(latest))
 
     def _estimate(self, reading: Reading, masked: BoolArray) -> int:
         """One past the farthest masked position that is at all confident; one position at least."""

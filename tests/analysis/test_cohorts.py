@@ -9,7 +9,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from c4.analysis import COMPARED_GATES, Library, cohort_table, make_report
+from c4.analysis import Library, make_report
+from c4.analysis.cohorts import cohort_table
+from c4.analysis.library import COMPARED_GATES
 from c4.cli._app import app
 from c4.errors import ConfigError, RunError
 from c4.figures import FIGURES

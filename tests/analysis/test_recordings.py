@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 from c4.analysis import (
     Library,
     evaluate_run,
-    gate_signals,
     phase_table,
-    stabilization,
+    stabilization_table,
     text_table,
     trace_table,
 )
+from c4.analysis.phases import gate_signals
 from c4.cli._app import app
 from c4.errors import ConfigError, RunError
 from c4.gates.candidates import filled_predictions
@@ -92,7 +92,7 @@ def candidates_of(run, trajectory):
 def test_stabilization_and_first_appearance_are_what_a_plain_reading_finds(any_run):
     run = any_run
     budget = run.shape.budget
-    frame = stabilization(run)
+    frame = stabilization_table(run)
     for trajectory in run:
         row = frame.filter(pl.col("trajectory") == trajectory.row.trajectory).row(0, named=True)
         read = candidates_of(run, trajectory)
@@ -123,7 +123,7 @@ def test_what_a_run_is_judged_by_is_read_at_each_trajectory_s_own_end(sampled):
     run = open_run(sampled)
     expected = [candidates_of(run, trajectory)[-1] is not None for trajectory in run]
     assert evaluate_run(run).located == np.mean(expected)
-    settled = stabilization(run)["stabilization"].is_not_null()
+    settled = stabilization_table(run)["stabilization"].is_not_null()
     assert settled.to_list() == expected
 
 

@@ -8,18 +8,10 @@ import pytest
 from conftest import save_llada
 from typer.testing import CliRunner
 
-from c4.analysis import (
-    Column,
-    Library,
-    ReportTable,
-    TableFormat,
-    calibration_table,
-    find_calibrations,
-    make_report,
-    published,
-    render_tables,
-)
-from c4.analysis._published import beside, unlike_paper
+from c4.analysis import Library, TableFormat, make_report, render_tables
+from c4.analysis._published import beside, published, unlike_paper
+from c4.analysis.calibrations import calibration_table, find_calibrations
+from c4.analysis.tables.render import Column, ReportTable
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from conftest import made_reading
 
-from c4.analysis import gate_signals, phase_summary, phase_table, stabilization, trace_table
+from c4.analysis import phase_summary, phase_table, stabilization_table, trace_table
+from c4.analysis.phases import gate_signals
 from c4.gates.kinds import FixedProgress
 from c4.models import Denoiser
 from c4.record.plan import RunConfig, load_planned, plan_recording
@@ -60,7 +61,7 @@ def run(random_llada, tmp_path_factory):
 
 
 def test_an_answer_that_goes_and_returns_settles_when_it_returns(run):
-    frame = stabilization(run)
+    frame = stabilization_table(run)
     assert frame["stabilization"].to_list() == [13 / STEPS, 1 / STEPS, None, None]
     assert frame["first_appearance"].to_list() == [1 / STEPS, 1 / STEPS, None, None]
 

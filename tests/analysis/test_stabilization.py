@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4.analysis import settled_by
+from c4.analysis.stabilization import settled_by
 
 fractions = st.lists(st.one_of(st.none(), st.sampled_from([0.1, 0.25, 0.5, 1.0])), min_size=1)
 

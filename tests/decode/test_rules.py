@@ -199,24 +199,24 @@ def slowfast_policy(shape, explore=6, tau_span=0.3, tau=0.9):
 
     def policy(state, t, s, n, block, masked, token, confidence, x):
         if not state:
-            state.update(begin=block.start, passes=0, estimates=[], settled=None)
+            state.update(begin=block.start, passes=0, estimates=[], fixed=None)
         if state["passes"] == explore:
-            end = state["settled"]
+            end = state["fixed"]
             if end is None:
                 end = sum(state["estimates"][-2:]) // len(state["estimates"][-2:])
             inside = [i for i in masked if state["begin"] <= i < end]
             if inside:
                 return fill(inside, confidence), []
-            state.update(begin=end, passes=0, estimates=[], settled=None)
+            state.update(begin=end, passes=0, estimates=[], fixed=None)
         state["passes"] += 1
         ahead = [i for i in masked if i >= state["begin"]]
-        if state["settled"] is None:
+        if state["fixed"] is None:
             seen = [i for i in ahead if confidence[i] >= tau_span]
             state["estimates"].append(max(seen) + 1 if seen else state["begin"] + 1)
             if len(state["estimates"]) >= 2:
                 a, b = state["estimates"][-2:]
                 if abs(a - b) / 2 < 1:
-                    state["settled"] = b
+                    state["fixed"] = b
         return fill(ahead, confidence), []
 
     return policy

@@ -3,7 +3,10 @@
 import numpy as np
 import polars as pl
 
-from c4.analysis import OUTCOMES, PHASES, SETTLING, family_of
+from c4.analysis.names import family_of
+from c4.analysis.outcomes import OUTCOMES
+from c4.analysis.phases import PHASES
+from c4.analysis.stabilization import SETTLING
 from c4.tasks import TASKS
 
 CASES = {

@@ -6,16 +6,11 @@ import polars as pl
 import pytest
 from frames import make_phases
 
-from c4.analysis import Column, Library, ReportTable
-from c4.figures import (
-    FIGURES,
-    FigureKind,
-    Format,
-    choose_figures,
-    draw_figure,
-    phase_diagram,
-    write_page,
-)
+from c4.analysis import Library
+from c4.analysis.tables.render import Column, ReportTable
+from c4.figures import FIGURES, draw_figure, phase_diagram
+from c4.figures.gallery import FigureKind, Format, choose_figures
+from c4.figures.page import write_page
 
 NASTY = "<script>alert('x')</script> & \"more\""
 

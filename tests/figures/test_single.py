@@ -9,8 +9,11 @@ import pytest
 from frames import check_figure
 from rich.console import Console
 
-from c4.analysis import GATE_SIGNALS, TEXTS, TRACE, family_of
-from c4.figures import Width, gates_figure, terminal_texts, text_figure, trace_figure
+from c4.analysis.names import family_of
+from c4.analysis.phases import GATE_SIGNALS
+from c4.analysis.traces import TEXTS, TRACE
+from c4.figures import Width, gates_figure, text_figure, trace_figure
+from c4.figures.text import terminal_texts
 
 STEPS = 24
 

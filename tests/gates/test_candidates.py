@@ -97,7 +97,7 @@ def test_what_only_the_whole_text_settles_is_read_once(style, reads, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("task", "text", "settled"),
+    ("task", "text", "conclusive"),
     [
         ("mmlu", "B. the dog", False),  # "is wrong; the answer is C" may follow
         ("gsm8k", "is 12", True),
@@ -116,12 +116,12 @@ def test_what_only_the_whole_text_settles_is_read_once(style, reads, monkeypatch
         ("humaneval", "def f():\n    return 1\n", False),
     ],
 )
-def test_extractors_say_whether_more_text_could_change_them(task, text, settled):
-    assert TASKS[task].extract(text).settled is settled
+def test_extractors_say_whether_more_text_could_change_them(task, text, conclusive):
+    assert TASKS[task].extract(text).conclusive is conclusive
 
 
 @pytest.mark.parametrize(
-    ("task", "text", "settled"),
+    ("task", "text", "conclusive"),
     [
         ("mmlu", "B. the dog", True),
         ("mmlu", "B", False),  # "Bee" may follow
@@ -130,5 +130,5 @@ def test_extractors_say_whether_more_text_could_change_them(task, text, settled)
         ("gsm8k", "12", False),  # "312" may be cut
     ],
 )
-def test_so_do_the_plain_ones(task, text, settled):
-    assert TASKS[task].plain(text).settled is settled
+def test_so_do_the_plain_ones(task, text, conclusive):
+    assert TASKS[task].plain(text).conclusive is conclusive

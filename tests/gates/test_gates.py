@@ -35,7 +35,7 @@ from c4.gates.signals import NONE, Signals, stability
 from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
-from c4.replay.pools import Cohort
+from c4.replay.pools import RunSubset
 from c4.tasks import AnswerReading, Example, Family
 
 VALUES = ["zero", "one", "two"]
@@ -291,8 +291,8 @@ def test_stacked_trajectories_settle_where_they_do_alone(many):
 @given(many=st.lists(trajectories(), min_size=2, max_size=4))
 def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
     grid = small_grid(name)
-    table = calibrate(grid, [cohort(many)], Requirement()).table
-    alone = [calibrate(grid, [cohort([s])], Requirement()).table for s in many]
+    table = calibrate(grid, [subset(many)], Requirement()).table
+    alone = [calibrate(grid, [subset([s])], Requirement()).table for s in many]
     for column in ("steps", "accuracy_gsm8k"):
         mean = np.mean([one[column].to_numpy() for one in alone], axis=0)
         np.testing.assert_allclose(table[column].to_numpy(), mean)
@@ -300,12 +300,12 @@ def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
     np.testing.assert_array_equal(table["losses"].to_numpy(), losses)
 
 
-def cohort(many):
+def subset(many):
     """Trajectories of a run whose right answer is always "one"."""
     answers = [SimpleNamespace(trajectory=i, example=Example("", "one")) for i in range(len(many))]
     facts = {"task": "gsm8k", "method": "baseline", "reading": AnswerReading()}
     run = SimpleNamespace(**facts, rows=lambda: answers)
-    return Cohort(run, stack(many))
+    return RunSubset(run, stack(many))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=10))

@@ -276,7 +276,7 @@ def test_code_is_not_graded_where_it_cannot_be_isolated(config, monkeypatch):
     def refuse():
         raise SandboxError("no isolation here; accept the risk with --unsafe-code")
 
-    monkeypatch.setattr("c4.tasks._grade.require_isolation", refuse)
+    monkeypatch.setattr("c4.tasks.grading.require_isolation", refuse)
     with pytest.raises(SandboxError, match="--unsafe-code"):
         plan_recording(replace(config, task="humaneval"))
     plan, rows = record_all(replace(config, task="humaneval", n=1, graded=False))

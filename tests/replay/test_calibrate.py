@@ -12,7 +12,7 @@ from c4.gates.signals import NONE, Signals
 from c4.replay.calibration import Requirement, calibrate, load_calibration, pareto_front
 from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
-from c4.replay.pools import Cohort, choose
+from c4.replay.pools import RunSubset, choose
 from c4.tasks import AnswerReading, Example
 
 
@@ -151,11 +151,11 @@ def population(task, risks, size, rng):
     facts = {"task": task, "method": "baseline", "reading": AnswerReading()}
     run = SimpleNamespace(**facts, rows=lambda: rows)
     signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
-    return Cohort(run, signals)
+    return RunSubset(run, signals)
 
 
-def drawn(cohort, n, rng):
-    return Cohort(cohort.run, choose(cohort.signals, rng.integers(len(cohort), size=n)))
+def drawn(subset, n, rng):
+    return RunSubset(subset.run, choose(subset.signals, rng.integers(len(subset), size=n)))
 
 
 @pytest.mark.parametrize("control", Control)
@@ -211,10 +211,10 @@ def test_a_setting_that_loses_almost_the_risk_is_not_helped_by_more():
 
 def lossy(losses, n):
     """A pool of which each setting of `EXITS`, from the loosest on, loses so many."""
-    cohort = population("gsm8k", [0.0] * (STEPS - 1), n, np.random.default_rng(0))
+    subset = population("gsm8k", [0.0] * (STEPS - 1), n, np.random.default_rng(0))
     for step, count in enumerate(losses):
-        cohort.signals.signals.answer[:count, step] = 1
-    return cohort
+        subset.signals.signals.answer[:count, step] = 1
+    return subset
 
 
 def test_what_would_be_needed_is_said_for_the_setting_on_which_the_method_hangs():

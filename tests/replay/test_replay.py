@@ -366,7 +366,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_decoded(monkeypat
     def refuse():
         raise SandboxError("no isolation here; accept the risk with --unsafe-code")
 
-    monkeypatch.setattr("c4.tasks._grade.require_isolation", refuse)
+    monkeypatch.setattr("c4.tasks.grading.require_isolation", refuse)
     monkeypatch.setattr("c4.record.plan.plan_recording", None)  # would fail if it came to that
     for args, message in (
         (["--task", "humaneval"], "accept the risk with --unsafe-code"),

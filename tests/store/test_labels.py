@@ -1,18 +1,24 @@
 """The grammar of labels, and what two runs must share to be compared."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made import make_manifest
 
 from c4.store.labels import (
+    Change,
+    Label,
     conditions,
+    frozen_label,
     is_baseline,
     is_plain,
     label_under,
     method_name,
-    reading_words,
+    reading_changes,
 )
 from c4.tasks import AnswerReading, Ending, ReadingStyle
 
+CHANGED_H = Change(None, "H", "1")
 CAREFUL = AnswerReading()
 PLAIN = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
 
@@ -25,10 +31,41 @@ def test_a_label_begins_with_its_method(label, name, plain):
     assert (method_name(label), is_plain(label)) == (name, plain)
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("c4", Label("c4")),
+        ("c4,H=2", Label("c4", (Change(None, "H", "2"),))),
+        (
+            "c4,cctc.tau=0.8,ending=skip",
+            Label("c4", (Change("cctc", "tau", "0.8"), Change(None, "ending", "skip"))),
+        ),
+        ("my rule,kept=0,2,H=1", Label("my rule", (Change(None, "kept", "0,2"), CHANGED_H))),
+        ("c4,my_rules.py:Greedy.tau=1", Label("c4", (Change("my_rules.py:Greedy", "tau", "1"),))),
+        ("mine,second try", Label("mine", (Change(None, "second try", None),))),
+        ("a=b", Label("a=b")),
+        ("", Label("")),
+    ],
+)
+def test_a_label_has_a_method_and_changes(text, label):
+    assert Label.parse(text) == label
+    assert str(label) == text
+
+
+@given(st.text(alphabet="c4,.=H2 ()", max_size=20))
+def test_any_text_is_a_label_and_is_written_as_it_was(text):
+    assert str(Label.parse(text)) == text
+
+
+def test_a_setting_from_a_file_is_of_its_gate():
+    assert Label.parse(frozen_label("cvee", "calibration.json")).kind == "cvee"
+    assert Label.parse("c4,H=2").kind == "c4"
+
+
 def test_a_label_names_what_differs_from_the_usual_reading():
-    assert reading_words(CAREFUL, CAREFUL) == []
-    assert reading_words(PLAIN, CAREFUL) == ["reading=plain", "ending=skip"]
-    assert reading_words(CAREFUL, PLAIN) == ["reading=careful", "ending=cut"]
+    assert reading_changes(CAREFUL, CAREFUL) == ()
+    assert [*map(str, reading_changes(PLAIN, CAREFUL))] == ["reading=plain", "ending=skip"]
+    assert [*map(str, reading_changes(CAREFUL, PLAIN))] == ["reading=careful", "ending=cut"]
 
 
 def gated(label, reading, method="c4"):

@@ -8,23 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.tasks import (
-    TASKS,
-    AnswerReading,
-    Example,
-    Grader,
-    Isolation,
-    ReadingStyle,
-    grade,
-    isolation,
-)
+from c4.tasks import TASKS, AnswerReading, Example, Grader, ReadingStyle, grade
 from c4.tasks import _math_verify as math_verify_module
 from c4.tasks._careful_latex import last_box, normal_answer
 from c4.tasks._careful_letters import stated_letter
 from c4.tasks._careful_numbers import last_written_number, written_number
 from c4.tasks._careful_programs import written_function, written_program
 from c4.tasks._extract import first_letter
-from c4.tasks._grade import check_can_grade
+from c4.tasks._sandbox import Isolation, isolation
+from c4.tasks.grading import check_can_grade
 from c4.tasks.problems import problem
 
 CITIES = ("Paris", "London", "Rome", "Berlin")
@@ -72,7 +64,7 @@ CITIES = ("Paris", "London", "Rome", "Berlin")
         ("A seems plausible", "A"),
     ],
 )
-def test_a_letter_is_the_choice_that_the_text_settles_on(text, letter):
+def test_a_letter_is_the_choice_that_the_text_decides_for(text, letter):
     found = stated_letter(text, CITIES)
     assert (found.value, text[found.start : found.end].upper()) == (letter, letter)
 
@@ -431,7 +423,7 @@ def test_every_reading_is_total_and_its_span_lies_in_the_text(name, style, text,
 
 
 @given(st.text("0123456789.,-−$e{}\\!^ ×", max_size=12))
-def test_numbers_settle_on_a_normal_form(text):
+def test_numbers_keep_their_normal_form(text):
     once = written_number(text)
     assert written_number(once) == once or not once.lstrip("-").replace(".", "").isdigit()
 

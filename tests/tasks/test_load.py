@@ -9,7 +9,7 @@ import pytest
 
 from c4.errors import ConfigError, DataError
 from c4.tasks import TASKS, Shape, get_task, load_samples, problems
-from c4.tasks._load import code_digest, shuffled
+from c4.tasks.examples import code_digest, shuffled
 
 ROWS = [{"question": f"How many? {i}", "answer": f"work\n#### {i:,}"} for i in range(3000, 3030)]
 
@@ -73,7 +73,7 @@ def test_rows_that_cannot_be_used_are_dropped_after_the_shuffle(tmp_path, seed):
 def test_embedded_problems_are_shuffled_alike_and_made_one_by_one(monkeypatch):
     made = []
     monkeypatch.setattr(
-        "c4.tasks._load.problem", lambda task, i: made.append(i) or problems.problem(task, i)
+        "c4.tasks.examples.problem", lambda task, i: made.append(i) or problems.problem(task, i)
     )
     loaded = load_samples(TASKS["gsm8k"], "embedded", seed=3, skip=40, n=5)
     order = np.random.default_rng(3).permutation(problems.EVALUATION)[40:45].tolist()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from c4.tasks import TASKS, Family, Isolation, grade, isolation, load_samples
+from c4.tasks import TASKS, Family, grade, load_samples
+from c4.tasks._sandbox import Isolation, isolation
 from c4.tasks.problems import EVALUATION, held_out, problem
 
 SOME = 200

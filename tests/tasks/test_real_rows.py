@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from c4.tasks import TASKS, Family, Isolation, ReadingStyle, grade, isolation, load_samples
+from c4.tasks import TASKS, Family, ReadingStyle, grade, load_samples
+from c4.tasks._sandbox import Isolation, isolation
 
 CAREFUL = ReadingStyle.CAREFUL
 SCALAR = [name for name, task in TASKS.items() if task.family is not Family.CODE]

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from c4.analysis._names import family_of, in_order, spell_shape
+from c4.analysis.names import family_of, in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
 from c4.store.runs import Run
-from c4.tasks import EMBEDDED_SOURCE, HUB_SOURCE, TASKS, get_task
+from c4.tasks import TASKS, get_task
+from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
 COHORTS = pl.Schema(
     {

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from c4.analysis._stabilization import settled_by, stabilization
+from c4.analysis.stabilization import settled_by, stabilization_table
 from c4.gates.run_signals import load_signals
 from c4.store.runs import Run
 from c4.tasks import get_task
@@ -41,7 +41,7 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
     wanted = set(run.indices if indices is None else indices)
     rows = [(row.correct, row.wall_seconds) for row in run.rows() if row.trajectory in wanted]
     graded = [correct for correct, _ in rows if correct is not None]
-    progress = stabilization(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
+    progress = stabilization_table(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
     return TaskEvaluation(
         task=task.name,
         family=task.family,

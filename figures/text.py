@@ -13,8 +13,9 @@ from matplotlib.patches import Rectangle
 from rich.console import Group
 from rich.text import Text
 
-from c4.analysis import in_order, method_label, model_label, task_label
-from c4.figures._style import (
+from c4.analysis.marks import mark_of
+from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.figures.style import (
     ALARM,
     COLUMN,
     INK,
@@ -22,7 +23,6 @@ from c4.figures._style import (
     QUIET,
     Width,
     drawable,
-    mark_of,
     new_figure,
     shorten,
     styled,

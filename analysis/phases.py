@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from c4.analysis._cohorts import cohort_columns, held_out
-from c4.analysis._stabilization import settled_step
+from c4.analysis.cohorts import cohort_columns, held_out
+from c4.analysis.stabilization import settled_step
 from c4.errors import ConfigError
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import Gate, ask, exit_step
+from c4.gates.kinds import Gate, ask, exit_step, is_premature, stabilization_step, wants_cells
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
@@ -72,7 +72,7 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
 def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDArray[np.int32]]:
     """The step at which each gate stops each trajectory; 0 where it never fires."""
     for name, gate in gates.items():
-        if getattr(gate, "wants_cells", False):
+        if wants_cells(gate):
             raise ConfigError(
                 f"{name} reads single positions, and figures are drawn from the signals; ask it "
                 f"with: c4 replay --gate {name}"
@@ -88,16 +88,15 @@ def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.Data
             "exit_step": exits,
             "settled": settled_step(part.signals),
             "last": part.signals.steps,
+            "premature": is_premature(exits, stabilization_step(part.signals)),
         }
     )
     fired = pl.col("exit_step") > 0
     settled = pl.col("settled")
-    premature = fired & (settled.is_null() | (pl.col("exit_step") < settled))
     frame = frame.with_columns(
         fired=fired,
         exit=pl.when(fired).then(pl.col("exit_step")).otherwise(pl.col("last")) / budget,
         stabilization=settled / budget,
-        premature=premature,
     )
     early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
     return frame.with_columns(early_by=early_by)

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from c4.errors import DataError
 from c4.tasks import problems
-from c4.tasks._task import Example, Row, Task
 from c4.tasks.problems import EVALUATION, problem
+from c4.tasks.task import Example, Row, Task
 
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"

@@ -7,7 +7,7 @@ import polars as pl
 from scipy import stats
 
 from c4.analysis._bootstrap import bootstrap_interval
-from c4.analysis._names import in_order
+from c4.analysis.names import in_order
 from c4.replay.calibration import TOLERANCE
 
 NOISE = 1e-9

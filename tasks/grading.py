@@ -8,7 +8,7 @@ from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import is_equivalent, libraries
 from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import RunEnd, require_isolation, run_program
-from c4.tasks._task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
+from c4.tasks.task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
 
 
 class Verdict(StrEnum):

@@ -1,10 +1,11 @@
 """Names as the paper writes them, and the order in which tasks and methods are listed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from c4.store.labels import Change, Label, method_name
 from c4.tasks import TASKS, get_task
 
 TASK_LABELS = {
@@ -47,7 +48,9 @@ METHOD_LABELS = {
     "oracle": "oracle",
 }
 """In the order in which methods are listed."""
-CACHE_LABELS = {"cache=dual": " + DualCache", "cache=prefix": " + prefix cache"}
+METHOD_LADDER = ("baseline", "confidence", "stability", "cvee", "cctc-core", "cctc", "c4")
+"""The ablation: each rung adds one thing."""
+CACHE_LABELS = {"dual": " + DualCache", "prefix": " + prefix cache"}
 """What a method's name gains by a cache."""
 
 
@@ -60,17 +63,23 @@ def model_label(model: str) -> str:
     return model.rpartition("--")[2]
 
 
-def name_column() -> pl.Expr:
-    """The same of the column `method`."""
-    return pl.col("method").str.split(",").list.first()
+def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
+    """Which labels are of these methods, variants included."""
+    return labels.is_in([x for x in labels.unique() if Label.parse(x).method in methods])
 
 
 def method_label(method: str) -> str:
     """A method's name; settings of the user's own stay behind it: `c4,H=2` is `C4, H=2`."""
-    name, *settings = method.split(",")
-    caches = [CACHE_LABELS[word] for word in settings if word in CACHE_LABELS]
-    others = [f", {word}" for word in settings if word not in CACHE_LABELS]
-    return "".join([METHOD_LABELS.get(name, name), *caches, *others])
+    label = Label.parse(method)
+    words = [METHOD_LABELS.get(label.method, label.method)]
+    words += [CACHE_LABELS[str(c.value)] for c in label.changes if _is_cache(c)]
+    words += [f", {change}" for change in label.changes if not _is_cache(change)]
+    return "".join(words)
+
+
+def _is_cache(change: Change) -> bool:
+    """Whether a change is a cache that has a name of its own."""
+    return change.part is None and change.name == "cache" and change.value in CACHE_LABELS
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:
@@ -89,16 +98,20 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
         before: columns that count more than the method.
     """
     keys = [pl.col("model")] if "model" in frame.columns else []
-    keys += _places(frame, "task", pl.col("task"), list(TASKS))
+    keys += _places(frame, "task", str, list(TASKS))
     keys += [pl.col(column) for column in before]
-    keys += _places(frame, "method", name_column(), list(METHOD_LABELS))
+    keys += _places(frame, "method", method_name, list(METHOD_LABELS))
     keys += [pl.col(column) for column in more]
     return frame.sort(keys, maintain_order=True)
 
 
-def _places(frame: pl.DataFrame, column: str, name: pl.Expr, order: list[str]) -> list[pl.Expr]:
+def _places(
+    frame: pl.DataFrame, column: str, name: Callable[[str], str], order: list[str]
+) -> list[pl.Expr]:
     """The place of a column's values in their list; what is not listed comes last, by name."""
     if column not in frame.columns:
         return []
-    place = name.replace_strict(order, range(len(order)), default=len(order))
+    names = {value: name(value) for value in frame[column].drop_nulls().unique()}
+    places = {value: order.index(n) for value, n in names.items() if n in order}
+    place = pl.col(column).replace_strict(places, default=len(order), return_dtype=pl.Int64)
     return [place, pl.col(column)]

@@ -86,7 +86,7 @@ class Candidate:
     start: int
     end: int
     """One past the last character."""
-    settled: bool = False
+    conclusive: bool = False
     """Whether more text could not change it: in front of this one for an extractor that takes
     the last match, behind it for one that takes the first. False is always safe."""
 
@@ -209,8 +209,8 @@ class Task:
         """The extractor of a reading style."""
         return self.plain if style is ReadingStyle.PLAIN else self.extract
 
-    def settles_early(self, style: ReadingStyle) -> bool:
-        """Whether a part of a text can settle its answer; the careful letter needs all of it."""
+    def reads_parts(self, style: ReadingStyle) -> bool:
+        """Whether a part of a text can be conclusive; the careful letter needs all of it."""
         return self.family is not Family.LETTERS or style is ReadingStyle.PLAIN
 
     def gold(self, example: Example, style: ReadingStyle) -> str:

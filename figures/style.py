@@ -1,12 +1,10 @@
 """One look for every figure: sizes, colours, and the mark that a method keeps everywhere.
 
-Colours are Okabe and Ito's and Tol's, told apart by colour-blind readers; markers and line styles
-tell methods apart in grey. Settings are applied while a figure is made and never kept.
+The marks of methods are in `c4.analysis.marks`. Settings are applied while a figure is made and
+never kept.
 """
 
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from math import ceil
@@ -21,7 +19,8 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from c4.analysis import model_label, task_label
+from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of
+from c4.analysis.names import model_label, task_label
 
 COLUMN = 3.4
 PAGE = 7.0
@@ -66,51 +65,13 @@ ALARM = "#b2182b"
 DANGER = "#fbe9e7"
 """Behind what is premature."""
 
-FAMILY_COLOURS = {"letters": "#004488", "long_reasoning": "#BB5566", "code": "#B8860B"}
 FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
 TASK_MARKERS = "oDs^vPXhp<>d8"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """How a method is drawn."""
-
-    colour: str
-    marker: str
-
-
-MARKS = {
-    "baseline": Mark("#7f7f7f", "s"),
-    "cvee": Mark("#0072B2", "o"),
-    "prophet": Mark("#D55E00", "^"),
-    "sched": Mark("#E69F00", "v"),
-    "c4": Mark("#000000", "*"),
-    "confidence": Mark("#56B4E9", "<"),
-    "stability": Mark("#009E73", ">"),
-    "fixed-patience": Mark("#6A51A3", "d"),
-    "progress": Mark("#999933", "s"),
-    "oracle": Mark("#4d4d4d", "D"),
-    "cctc-core": Mark("#44AA99", "P"),
-    "cctc": Mark("#117733", "X"),
-    "fast-dllm": Mark("#CC79A7", "D"),
-    "klass": Mark("#882255", "p"),
-    "slowfast": Mark("#AA4499", "h"),
-    "wino": Mark("#A58B00", "8"),
-    "wino+cvee": Mark("#661100", "H"),
-}
-SPARE = [Mark(c, m) for c in ("#6699CC", "#997700", "#994455") for m in ("X", "d", "p", "h")]
-"""For gates and labels of users' own."""
-
-
-def mark_of(method: str) -> Mark:
-    """A method's mark; settings of the user's own (`c4,H=2`) do not change it."""
-    name = method.partition(",")[0].partition(" ")[0]
-    return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
-
-
 def fill_of(method: str) -> Literal["full", "none"]:
     """Whether its mark is filled; those of variants are hollow, beside their method's own."""
-    return "none" if "," in method else "full"
+    return "none" if is_variant(method) else "full"
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -16,9 +16,9 @@ from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
-from c4.figures._style import STYLE, Width
-from c4.figures._text import text_figure
 from c4.figures._trace import trace_figure
+from c4.figures.style import STYLE, Width
+from c4.figures.text import text_figure
 
 DPI = 200
 

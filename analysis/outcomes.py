@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import polars as pl
 
-from c4.analysis._cohorts import cohort_columns
-from c4.analysis._names import in_order
-from c4.analysis._paired import past_tolerance
+from c4.analysis.cohorts import cohort_columns
+from c4.analysis.names import in_order
+from c4.analysis.paired import past_tolerance
 from c4.gates.kinds import Gate
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
@@ -135,9 +135,10 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy, steps, saving and exits, per cohort and method; past: it lost too much.
+    """Accuracy, steps, saving and exits, per cohort and method.
 
-    The baseline's accuracy is taken over the same examples; null where none were decoded so.
+    `drop` is what was lost to the baseline on the examples both have, in points; null where there
+    are none. `past` says that it is more than may be lost.
     """
     baseline = outcomes.filter(pl.col("method") == BASELINE).select(
         "cohort", "trajectory", base_correct="correct"
@@ -163,10 +164,11 @@ def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
         saving=1 - (pl.col("steps") / pl.col("budget")).mean(),
         fired=pl.col("fired").mean(),
         paired=paired.sum(),
-        drop=(pl.col("base_correct").cast(pl.Float64) - pl.col("correct").cast(pl.Float64))
+        drop=100
+        * (pl.col("base_correct").cast(pl.Float64) - pl.col("correct").cast(pl.Float64))
         .filter(paired)
         .mean(),
         settings=pl.col("settings").first(),
     )
-    past = past_tolerance(100 * pl.col("drop")).fill_null(False)
+    past = past_tolerance(pl.col("drop")).fill_null(False)
     return in_order(totals.with_columns(past=past), "length", "block_length")

@@ -16,7 +16,7 @@ from c4.tasks import (
     truthfulqa,
     winogrande,
 )
-from c4.tasks._task import Task
+from c4.tasks.task import Task
 
 LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
 LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from c4.analysis._blocks import block_usage, time_shares
-from c4.analysis._calibrations import calibration_table, find_calibrations, read_pools
-from c4.analysis._cohorts import cohort_key, cohort_table, held_out
-from c4.analysis._exits import GATE_SIGNALS, PHASES, gate_signals, phase_table
-from c4.analysis._names import in_order
-from c4.analysis._outcomes import (
+from c4.analysis.blocks import block_usage, time_shares
+from c4.analysis.calibrations import calibration_table, find_calibrations, read_pools
+from c4.analysis.cohorts import cohort_key, cohort_table, held_out
+from c4.analysis.names import in_order
+from c4.analysis.outcomes import (
     DECODED,
     OUTCOMES,
     best_source,
@@ -20,9 +19,10 @@ from c4.analysis._outcomes import (
     method_totals,
     replayed_outcomes,
 )
-from c4.analysis._stabilization import SETTLING, stabilization
-from c4.analysis._sweeps import h_sweep, of_sweeps, wino_gates
-from c4.analysis._traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
+from c4.analysis.phases import GATE_SIGNALS, PHASES, gate_signals, phase_table
+from c4.analysis.stabilization import SETTLING, stabilization_table
+from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
+from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
 from c4.gates.kinds import Gate
 from c4.gates.registry import make_gate
@@ -138,7 +138,7 @@ class Library:
     def settling(self) -> pl.DataFrame:
         """When held-out answers settle, in the main cohorts. See `SETTLING`."""
         frame = self._per_run(
-            self.main_runs, SETTLING, "reading", lambda run: stabilization(run, self.pools)
+            self.main_runs, SETTLING, "reading", lambda run: stabilization_table(run, self.pools)
         )
         return _shown(frame, "cohort", "trajectory")
 

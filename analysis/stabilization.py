@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from c4.analysis._bootstrap import Floats, bootstrap_interval
-from c4.analysis._cohorts import cohort_columns
-from c4.analysis._names import in_order
+from c4.analysis.cohorts import cohort_columns
+from c4.analysis.names import in_order
 from c4.gates.kinds import stabilization_step
 from c4.gates.run_signals import load_signals
 from c4.gates.signals import NONE, Signals
@@ -31,7 +31,7 @@ SETTLING = pl.Schema(
 """One row per trajectory. Both are progress, a share of the budget."""
 
 
-def stabilization(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
+def stabilization_table(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """When every trajectory's answer settled for good, and when it first showed. See `SETTLING`."""
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):

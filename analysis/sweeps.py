@@ -6,13 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._names import in_order
-from c4.analysis._paired import past_tolerance
+from c4.analysis.names import in_order
+from c4.analysis.paired import past_tolerance
 from c4.gates.kinds import Gate
 from c4.gates.registry import make_gate
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.replay.grids import Grid
-from c4.store.labels import method_name
+from c4.store.labels import Label, method_name
 from c4.tasks import get_task
 
 H_SWEEP = pl.Schema(
@@ -65,8 +65,7 @@ def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
 
 def _only_h(label: str) -> bool:
     """Whether a label says that nothing but H was changed."""
-    changes = label.split(",")[1:]
-    return all(change.rpartition(".")[2].strip().startswith("H=") for change in changes)
+    return all(change.name == "H" for change in Label.parse(label).changes)
 
 
 def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
@@ -76,14 +75,19 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block_length"))
     shapes = pl.struct("length", "budget", "block_length").n_unique().over("model", "task")
-    cached = pl.col("method").str.contains(",cache=").any().over("model", "task")
+    with_cache = [label for label in totals["method"].unique() if _has_cache(label)]
+    cached = pl.col("method").is_in(with_cache).any().over("model", "task")
     return in_order(
         frame.filter((shapes > 1) | cached), before=["length", "budget", "block_length"]
     )
 
 
+def _has_cache(label: str) -> bool:
+    return any(change.name == "cache" for change in Label.parse(label).changes)
+
+
 def wino_gates(task: str) -> dict[str, Gate]:
-    """CVEE under every setting of the paper's sweep, by the label of the live run it stands for."""
+    """CVEE under every setting of the paper's sweep, by the label of the run it stands for."""
     gates = {}
     for setting in WINO_GRID.settings():
         words = [f"cvee.{name}={value}" for name, value in setting.items()]

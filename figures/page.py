@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from c4.analysis import ReportTable, show_cell
-from c4.figures._gallery import FIGURES, Drawing, Format
+from c4.analysis.tables.render import ReportTable, show_cell
+from c4.figures.gallery import FIGURES, Drawing, Format
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from c4.analysis._names import in_order
+from c4.analysis.names import in_order
 
 BLOCKS = pl.Schema(
     {
@@ -17,7 +17,7 @@ BLOCKS = pl.Schema(
         "steps": pl.Float64(),  # in all blocks together
         "budget": pl.Int32(),
         "accuracy": pl.Float64(),
-        "drop": pl.Float64(),  # accuracy lost to the baseline on the same examples; null: unknown
+        "drop": pl.Float64(),  # points lost to the baseline on the same examples; null: unknown
         "past": pl.Boolean(),  # more than may be lost
     }
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from c4.analysis._exits import gate_exits
+from c4.analysis.phases import gate_exits
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, Gate, stabilization_step

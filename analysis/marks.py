@@ -1,0 +1,55 @@
+"""How methods and families are drawn, in figures and in the viewer alike.
+
+Colours are Okabe and Ito's and Tol's, which colour-blind readers can tell apart; markers tell
+methods apart in grey.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+from c4.store.labels import Label
+
+FAMILY_COLOURS = {"letters": "#004488", "long_reasoning": "#BB5566", "code": "#B8860B"}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+    """As Matplotlib names it."""
+
+
+MARKS = {
+    "baseline": Mark("#7f7f7f", "s"),
+    "cvee": Mark("#0072B2", "o"),
+    "prophet": Mark("#D55E00", "^"),
+    "sched": Mark("#E69F00", "v"),
+    "c4": Mark("#000000", "*"),
+    "confidence": Mark("#56B4E9", "<"),
+    "stability": Mark("#009E73", ">"),
+    "fixed-patience": Mark("#6A51A3", "d"),
+    "progress": Mark("#999933", "s"),
+    "oracle": Mark("#4d4d4d", "D"),
+    "cctc-core": Mark("#44AA99", "P"),
+    "cctc": Mark("#117733", "X"),
+    "fast-dllm": Mark("#CC79A7", "D"),
+    "klass": Mark("#882255", "p"),
+    "slowfast": Mark("#AA4499", "h"),
+    "wino": Mark("#A58B00", "8"),
+    "wino+cvee": Mark("#661100", "H"),
+}
+SPARE = [Mark(c, m) for c in ("#6699CC", "#997700", "#994455") for m in ("X", "d", "p", "h")]
+"""For gates and labels of users' own."""
+
+
+def mark_of(method: str) -> Mark:
+    """A method's mark; settings of the user's own (`c4,H=2`) do not change it."""
+    name = Label.parse(method).kind
+    return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
+
+
+def is_variant(method: str) -> bool:
+    """Whether a label is of a variant; its mark is hollow, beside its method's own."""
+    return not Label.parse(method).is_plain

@@ -1,0 +1,44 @@
+"""Columns that several tables have, and the frames' columns behind them."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from c4.analysis.names import method_label, task_label
+from c4.analysis.tables.render import Column
+
+NAMES = [Column("model", "model"), Column("label", "task"), Column("method_label", "method")]
+NUMBERS = [
+    Column("accuracy", "accuracy %", 1),
+    Column("steps", "steps", 1),
+    Column("saving", "saving %", 1),
+    Column("tps", "TPS", 1),
+    Column("speedup", "speedup ×", 2),
+]
+TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
+"""How speeds were measured."""
+
+
+def paper_columns(columns: Sequence[Column]) -> list[Column]:
+    """Columns for the published numbers that stand beside these."""
+    return [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in columns]
+
+
+def percent(rows: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy and saving in percent."""
+    return rows.with_columns(pl.col("accuracy", "saving") * 100)
+
+
+def with_speed(rows: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the timing of each method, where there is one."""
+    speeds = bench.select("cohort", "method", "tps", "timed", "cv", "speedup")
+    return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
+
+
+def labelled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the names of tasks and methods as the paper writes them."""
+    labels = [pl.col("task").map_elements(task_label, return_dtype=pl.String).alias("label")]
+    if "method" in rows.columns:
+        named = pl.col("method").map_elements(method_label, return_dtype=pl.String)
+        labels.append(named.alias("method_label"))
+    return rows.with_columns(labels)

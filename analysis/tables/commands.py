@@ -1,0 +1,28 @@
+"""The commands that tables name: what to type for a method, a variant or a reading."""
+
+import shlex
+from collections.abc import Sequence
+
+from c4.store.labels import Label, reading_changes
+from c4.tasks import AnswerReading
+
+RECORD = "(c4 record --task math)"
+
+
+def reading_options(reading: AnswerReading) -> str:
+    """What to add to a command for a reading; nothing for the default one."""
+    changes = reading_changes(reading, AnswerReading())
+    return "".join(f" --{change.name} {change.value}" for change in changes)
+
+
+def method_options(labels: Sequence[str]) -> str:
+    """What chooses methods, and the settings of variants such as `c4,H=2`."""
+    words = []
+    for label in map(Label.parse, labels):
+        words += ["--method", label.method]
+        for change in label.changes:
+            if change.of_reading:
+                words += [f"--{change.name}", str(change.value)]
+            else:
+                words += ["--set", f"{label.method}.{change}"]
+    return shlex.join(words)

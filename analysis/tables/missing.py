@@ -1,0 +1,88 @@
+"""What a table lacks, and the commands that make it."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from c4.analysis.cohorts import cohort_key, cohort_notes
+from c4.analysis.library import Library
+from c4.analysis.names import METHOD_LABELS
+from c4.analysis.sweeps import SHOWN_IN
+from c4.analysis.tables.commands import RECORD, method_options, reading_options
+from c4.store.labels import method_name
+
+
+def missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
+    """What stands as a dash, and what to type for it."""
+    if rows.is_empty():
+        return [f"everything: nothing is recorded below {library.root} {RECORD}"]
+    notes = [*cohort_notes(library.cohorts), *sweep_notes(library), *_uneven(rows)]
+    reading = reading_options(library.reading)
+    for cohort in library.cohorts.filter("main").iter_rows(named=True):
+        group = rows.filter(pl.col("cohort") == cohort["cohort"])
+        where, again = f"{cohort['task']} on {cohort['model']}", cohort["again"]
+        absent = group.filter(pl.col("steps").is_null())["method"].to_list()
+        if absent:
+            command = f"c4 run{reading} {method_options(absent)} {again} {cohort['span']}"
+            notes.append(f"{where}: {', '.join(absent)} ({command})")
+        present = group.filter(pl.col("steps").is_not_null())
+        untimed = present.filter(pl.col("tps").is_null())["method"].to_list()
+        notes += [f"{where}: timings of {note}" for note in _timing_notes(untimed, again, reading)]
+        if present["accuracy"].null_count():
+            notes += [f"{where}: grades ({command})" for command in _grading(library, cohort)]
+    return notes
+
+
+def _timing_notes(untimed: Sequence[str], again: str, reading: str) -> list[str]:
+    """Methods without a timing, and the commands that time them beside a baseline.
+
+    A call takes a method once, so every variant needs one of its own; what a user's label stands
+    for is the user's to say. A reading that a label names comes behind the usual one, and counts.
+    """
+    known = [label for label in untimed if method_name(label) in METHOD_LABELS]
+    plain = [label for label in known if label in METHOD_LABELS]
+    calls = [plain, *([label] for label in known if label not in plain)]
+    notes = []
+    for labels in filter(None, calls):
+        chosen = method_options(["baseline", *(label for label in labels if label != "baseline")])
+        notes.append(f"{', '.join(labels)} (c4 bench{reading} {chosen} {again})")
+    own = [label for label in untimed if label not in known]
+    return notes + [f"{label}: c4 bench as it was run, with --label {label}" for label in own]
+
+
+def sweep_notes(library: Library) -> list[str]:
+    """The points of sweeps, which are left to a figure or a table of their own."""
+    notes = []
+    for (model, task), rows in library.swept.group_by("model", "task", maintain_order=True):
+        for name, command in SHOWN_IN.items():
+            labels = [label for label in rows["method"] if method_name(label) == name]
+            if labels:
+                notes.append(
+                    f"{task} on {model}: points of a sweep, shown elsewhere: {', '.join(labels)} "
+                    f"({command}); run with a --label of its own, one stands in the main table"
+                )
+    return notes
+
+
+def _grading(library: Library, cohort: dict[str, Any]) -> list[str]:
+    """The commands that grade what is ungraded in a cohort."""
+    reading = reading_options(library.reading)
+    return [
+        f"c4 grade {shlex.quote(str(run.folder))}{reading}"
+        for run in library.runs
+        if cohort_key(run.manifest.identity) == cohort["cohort"]
+        and any(row.never_graded for row in run.rows())
+    ]
+
+
+def _uneven(rows: pl.DataFrame) -> list[str]:
+    """Methods whose accuracy is not of the examples that the baseline's is of."""
+    full = rows.filter(pl.col("method") == "baseline").select("model", "task", full="n")
+    uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
+    return [
+        f"{row['task']} on {row['model']}: {row['method']} has {row['n']} examples, the baseline "
+        f"{row['full']}; `c4 report paired` compares them example by example"
+        for row in uneven.iter_rows(named=True)
+    ]

@@ -1,0 +1,45 @@
+"""Paired statistics: each method against full decoding on the same examples."""
+
+import polars as pl
+
+from c4.analysis.cohorts import cohort_notes
+from c4.analysis.library import Library
+from c4.analysis.paired import paired_table
+from c4.analysis.tables.captions import with_paper, with_pool
+from c4.analysis.tables.columns import NAMES, labelled
+from c4.analysis.tables.commands import RECORD
+from c4.analysis.tables.missing import sweep_notes
+from c4.analysis.tables.render import Column, ReportTable
+
+
+def make_table(library: Library, paper: bool) -> ReportTable:
+    """Every method beside the baseline of its cohort."""
+    rows = paired_table(library.main_outcomes).with_columns(pl.col("identical") * 100)
+    columns = [
+        *NAMES,
+        Column("n", "n"),
+        Column("b", "b"),
+        Column("c", "c"),
+        Column("p", "p", 3),
+        Column("difference", "Δ accuracy", 1, signed=True),
+        Column("low", "95% low", 1, signed=True),
+        Column("high", "95% high", 1, signed=True),
+        Column("identical", "identical %", 1),
+    ]
+    caption = (
+        "Each method against full decoding, example by example: b only the baseline is right, c "
+        "only the method; McNemar's exact test; paired bootstrap interval"
+    )
+    caption = with_pool(caption, library)
+    if paper:
+        rows, caption = with_paper(rows, caption, "paired", ["task", "method"], library)
+        columns += [
+            Column("paper_b", "paper: b", 0),
+            Column("paper_c", "paper: c", 0),
+            Column("paper_p", "paper: p", 3),
+            Column("paper_difference", "paper: Δ", 1, signed=True),
+            Column("paper_identical", "paper: identical %", 1),
+        ]
+    missing = [*cohort_notes(library.cohorts), *sweep_notes(library)]
+    missing += [] if rows.height else [f"a method beside the baseline {RECORD}"]
+    return ReportTable("paired", caption, columns, labelled(rows), missing, "difference")
