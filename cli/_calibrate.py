@@ -9,11 +9,10 @@ import typer
 from rich.table import Table
 
 from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
+from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs, gate_settings
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, show
-from c4.errors import ConfigError
 from c4.replay.calibration import TOLERANCE
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ Examples:
 """
 
 POOL_TASKS = ("mmlu", "gsm8k", "math")
+"""The paper's pool, which is taken as far as it was recorded."""
 
 
 def calibrate_command(
@@ -92,14 +92,16 @@ def calibrate_command(
     from c4.replay.splits import split_runs
 
     refuse_sampler(gate)
-    grid = make_grid(gate, _asked(settings, gamma))
+    asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
+    grid = make_grid(gate, gate_settings([gate], asked)[gate])
     requirement = Requirement(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
-    tasks = task or _default_tasks(runs, model)
     read_as = choose_reading(reading, ending, grader)
     with status("reading signals"):
-        chosen = choose_runs(runs, tasks, model, read_as)
+        chosen = choose_runs(runs, task, model, read_as)
+        if not task:
+            chosen = [run for run in chosen if run.task in POOL_TASKS] or chosen
         splits = split_runs(chosen, pool, unsafe_code=unsafe_code)
         result = calibrate(grid, [split.pool for split in splits], requirement)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
@@ -110,25 +112,6 @@ def calibrate_command(
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
         typer.echo("\n".join(filter(None, [reading_note(read_as), frozen])))
-
-
-def _asked(settings: list[str] | None, gamma: str | None) -> dict[str, str]:
-    """Parameters and the values to try, as written."""
-    asked: dict[str, str] = {}
-    for text in [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]:
-        name, equals, values = text.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {text}: write name=values")
-        if name in asked:
-            raise ConfigError(f"{name} is given twice: {asked[name]} and {values}")
-        asked[name] = values
-    return asked
-
-
-def _default_tasks(runs: Path, model: str | None) -> list[str] | None:
-    """The paper's pool, as far as it was recorded."""
-    there = {run.task for run in choose_runs(runs, None, model)}
-    return [task for task in POOL_TASKS if task in there] or None
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: Path, runs: Path) -> str:

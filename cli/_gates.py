@@ -1,9 +1,8 @@
 """What `c4 replay`, `c4 verify` and `c4 calibrate` share: choosing runs and gates."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,33 +73,27 @@ def choose_gates(
 
     for name in names:
         refuse_sampler(name, task.name)
-    parameters = _parse_settings(names, settings or [])
+    parameters = gate_settings(names, settings or [])
     gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
     if frozen is not None:
         gates[frozen.label] = frozen.make(task.family)
     return gates
 
 
-def _parse_settings(
-    names: Sequence[str], settings: Sequence[str]
-) -> Mapping[str, dict[str, float | str]]:
-    from c4.replay.grids import parse_value
+def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What `--set` says of each of some gates, as it is written."""
+    from c4.gates.registry import gate_parameters
+    from c4.store.labels import parse_settings
 
-    chosen: dict[str, dict[str, float | str]] = {name: {} for name in names}
-    for text in settings:
-        target, _, value = text.partition("=")
-        gate, _, parameter = target.rpartition(".")
-        takers = [gate] if gate else [name for name in names if parameter in _parameters(name)]
-        if not value or not takers or any(taker not in chosen for taker in takers):
-            known = "; ".join(f"{name}: {', '.join(_parameters(name))}" for name in names)
-            raise ConfigError(f"--set {text}: no chosen gate takes that ({known})")
+    known = {name: gate_parameters(name) for name in names}
+    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
+    for setting in parse_settings(settings):
+        takers = [
+            name for name in names if setting.part in (None, name) and setting.name in known[name]
+        ]
+        if not takers:
+            have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
+            raise ConfigError(f"--set {setting}: no chosen gate takes that ({have})")
         for taker in takers:
-            chosen[taker][parameter] = parse_value(value)
+            chosen[taker][setting.name] = str(setting.value)
     return chosen
-
-
-def _parameters(name: str) -> list[str]:
-    from c4.gates.registry import make_gate
-
-    gate: Any = make_gate(name)
-    return [spec.name for spec in fields(gate)] if is_dataclass(gate) else []

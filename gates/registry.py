@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -67,6 +68,12 @@ def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
         return _checked(name, kind)
     settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
     return _checked(name, kind(**typed_parameters(name, kind, {**settings, **params})))
+
+
+def gate_parameters(name: str) -> list[str]:
+    """What can be set in a gate."""
+    kind = _find(name)
+    return [spec.name for spec in fields(kind)] if is_dataclass(kind) else []
 
 
 def _find(name: str) -> Any:

@@ -1,8 +1,9 @@
 """Methods with their gates: names and settings become something that decodes.
 
-A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is
-a rule, a gate or `forward`, the forward pass that every method has. `METHOD.NAME=VALUE` does where
-only one part of the method has that name.
+A setting, which `store/labels.py` reads, may name the part that has it, and the method before that:
+`NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is a rule, a gate or
+`forward`, the forward pass that every method has. `METHOD.NAME=VALUE` is enough where only one part
+of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from c4.record.methods import (
 )
 from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
-from c4.store.labels import Change, Label, reading_changes
+from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
@@ -48,36 +49,6 @@ class MethodChoice:
     """A file that `c4 calibrate` wrote, for the gate it is about."""
     label: str | None = None
     """What the results go by, of a single method."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One parameter, as `--set` gives it."""
-
-    text: str
-    owners: tuple[str, ...]
-    name: str
-    value: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Setting":
-        target, equals, value = text.partition("=")
-        *owners, name = target.split(".")
-        if not equals or not value or not name or len(owners) > 2:
-            raise ConfigError(
-                f"--set {text}: write NAME=VALUE, PART.NAME=VALUE or METHOD.PART.NAME=VALUE, "
-                "as in --set cctc.tau=0.8"
-            )
-        return cls(text, tuple(owners), name, value)
-
-    def parts_of(self, name: str, method: Method) -> list[str]:
-        """The parts of a method that it speaks of and that have such a parameter."""
-        parts = parts_of(method)
-        owners = list(self.owners)
-        if owners and owners[0] == name and (len(owners) == 2 or name not in parts):
-            owners.pop(0)
-        wanted = [part for part in parts if owners in ([], [part])]
-        return [part for part in wanted if self.name in parameters_of(part)]
 
 
 def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
@@ -112,7 +83,7 @@ def resolve_methods(
     reading = reading or AnswerReading()
     if choice.label is not None and len(choice.methods) != 1:
         raise ConfigError(f"--label {choice.label} names one method; {len(choice.methods)} chosen")
-    settings = [Setting.parse(text) for text in choice.settings]
+    settings = parse_settings(choice.settings)
     _check_taken(choice.methods, settings)
     frozen = _frozen(choice, reading)
     resolved = []
@@ -184,26 +155,36 @@ def parts_of(method: Method) -> list[str]:
     return [method.rule, *gate, FORWARD]
 
 
+def takers(setting: Change, name: str, method: Method) -> list[str]:
+    """The parts of a method that a setting speaks of and that have such a parameter."""
+    parts = parts_of(method)
+    owners = [] if setting.part is None else setting.part.split(".")
+    if owners and owners[0] == name and (len(owners) > 1 or name not in parts):
+        owners.pop(0)
+    wanted = [part for part in parts if owners in ([], [part])]
+    return [part for part in wanted if setting.name in parameters_of(part)]
+
+
 def parameters_of(part: str) -> dict[str, Any]:
     """The fields of a part, by name."""
     kind = Forward if part == FORWARD else RULES.get(part) or GATES[part]
     return {spec.name: spec for spec in fields(kind)} if is_dataclass(kind) else {}
 
 
-def _check_taken(methods: Sequence[str], settings: Sequence[Setting]) -> None:
+def _check_taken(methods: Sequence[str], settings: Sequence[Change]) -> None:
     """Every setting must reach some chosen method, and only one part of it."""
     for setting in settings:
-        takers = {name: setting.parts_of(name, METHODS[name]) for name in methods}
-        for name, parts in takers.items():
+        taken = {name: takers(setting, name, METHODS[name]) for name in methods}
+        for name, parts in taken.items():
             if len(parts) > 1:
-                ways = " or ".join(f"{part}.{setting.name}={setting.value}" for part in parts)
+                ways = " or ".join(str(replace(setting, part=part)) for part in parts)
                 raise ConfigError(
-                    f"--set {setting.text}: {name} has a {setting.name} in each of "
+                    f"--set {setting}: {name} has a {setting.name} in each of "
                     f"{' and '.join(parts)}; write {ways}"
                 )
-        if not any(takers.values()):
+        if not any(taken.values()):
             have = ", ".join(_settable(methods))
-            raise ConfigError(f"--set {setting.text}: no chosen method takes that; there is {have}")
+            raise ConfigError(f"--set {setting}: no chosen method takes that; there is {have}")
 
 
 def _settable(methods: Sequence[str]) -> list[str]:
@@ -211,24 +192,13 @@ def _settable(methods: Sequence[str]) -> list[str]:
     return [f"{part}.{name}" for part in sorted(parts) for name in parameters_of(part)]
 
 
-def _changes(name: str, settings: Sequence[Setting]) -> dict[str, dict[str, Any]]:
-    """What the user sets in a method, by part."""
+def _changes(name: str, settings: Sequence[Change]) -> dict[str, dict[str, Any]]:
+    """What the user sets in a method, by part, as it is written."""
     changes: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        for part in setting.parts_of(name, METHODS[name]):
-            value = _value(parameters_of(part)[setting.name].type, setting)
-            changes.setdefault(part, {})[setting.name] = value
+        for part in takers(setting, name, METHODS[name]):
+            changes.setdefault(part, {})[setting.name] = setting.value
     return changes
-
-
-def _value(wanted: Any, setting: Setting) -> Any:
-    """A number where the parameter is one; the other kinds are read from text elsewhere."""
-    if isinstance(wanted, type) and wanted is not float:
-        return setting.value
-    try:
-        return float(setting.value)
-    except ValueError:
-        raise ConfigError(f"--set {setting.text}: {setting.name} is a number") from None
 
 
 def _frozen(choice: MethodChoice, reading: AnswerReading) -> dict[str, dict[str, Any]]:

@@ -13,11 +13,10 @@ from c4.errors import ConfigError
 from c4.gates.kinds import GATES, Gate, ask, exit_step
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
+from c4.store.parameters import Value, parse_value
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""
-
-Value = float | str
 
 DEFAULT_RANGES: dict[str, dict[str, str]] = {
     "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
@@ -115,14 +114,6 @@ def parse_values(name: str, text: str) -> list[Value]:
         raise ConfigError(
             f"{name}={text}: write a value, a list a,b,c or a range lo:hi:step"
         ) from None
-
-
-def parse_value(text: str) -> Value:
-    """A number, if the text is one, else the word."""
-    try:
-        return float(text)
-    except ValueError:
-        return text.strip()
 
 
 def grid_exits(grid: Grid, signals: Signals) -> Ints:

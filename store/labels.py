@@ -1,10 +1,11 @@
 """Labels: how the results of a method are named, and which of them may be compared."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from c4.errors import ConfigError
 from c4.tasks import AnswerReading
 
 BASELINE = "baseline"
@@ -21,7 +22,7 @@ class Change:
     """A parameter that is not the method's own: `H=2`, or `cvee.tau=0.8` to name its part."""
 
     part: str | None
-    """The rule or the gate that has it; None where the label leaves that open."""
+    """The rule or the gate that has it; None where that is left open."""
     name: str
     value: str | None
     """None for a word that is no parameter, as in a label of the user's own."""
@@ -39,6 +40,24 @@ class Change:
     def __str__(self) -> str:
         owner = "" if self.part is None else f"{self.part}."
         return self.name if self.value is None else f"{owner}{self.name}={self.value}"
+
+
+def parse_settings(texts: Sequence[str]) -> list[Change]:
+    """Parameters as `--set` gives them: `NAME=VALUE`, or `PART.NAME=VALUE` to say whose it is.
+
+    What a value may be, and which parts there are, is for those to say who take the parameters.
+    """
+    settings: dict[tuple[str | None, str], Change] = {}
+    for text in texts:
+        setting = Change.parse(text.strip())
+        if not setting.value:
+            raise ConfigError(
+                f"--set {text}: write NAME=VALUE, or PART.NAME=VALUE as in --set cvee.tau=0.8"
+            )
+        first = settings.setdefault((setting.part, setting.name), setting)
+        if first is not setting:
+            raise ConfigError(f"--set {text}: it is given twice, first as {first}; give it once")
+    return list(settings.values())
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
 """Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
 
 from collections.abc import Mapping
-from dataclasses import field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from c4.errors import ConfigError, unknown_name
+
+Value = float | str
+"""A parameter as a user writes it."""
 
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -32,11 +35,12 @@ def parameter(
     return field(default=default, metadata=facts)
 
 
+@dataclass(frozen=True)
 class Checked:
     """Refuses parameters that cannot be meant, on construction."""
 
     def __post_init__(self) -> None:
-        for spec in fields(self):  # type: ignore[arg-type]  # whatever is checked is a dataclass
+        for spec in fields(self):
             if "low" not in spec.metadata:
                 continue
             low, high = spec.metadata["low"], spec.metadata["high"]
@@ -58,8 +62,12 @@ class Checked:
                 )
 
 
-def typed_parameters(name: str, kind: type[Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as the fields of a gate or a rule want them; unknown names are refused."""
+def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as the fields of a gate or a rule want them; unknown names are refused.
+
+    Args:
+        params: values, or the texts that a user wrote.
+    """
     if not is_dataclass(kind):
         return dict(params)
     known = {spec.name: spec for spec in fields(kind)}
@@ -69,8 +77,8 @@ def typed_parameters(name: str, kind: type[Any], params: Mapping[str, Any]) -> d
     return {param: _typed(name, known[param], value) for param, value in params.items()}
 
 
-def _typed(name: str, spec: Any, value: Any) -> Any:
-    wanted = spec.type
+def _typed(name: str, spec: Field[Any], value: Any) -> Any:
+    wanted: object = spec.type
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):
         if value not in list(wanted):
             raise ConfigError(f"{name} takes {spec.name} of {', '.join(wanted)}, not {value!r}")
@@ -79,4 +87,17 @@ def _typed(name: str, spec: Any, value: Any) -> Any:
         if str(value).lower() not in TRUTHS:
             raise ConfigError(f"{name} takes {spec.name} on or off, not {value!r}")
         return TRUTHS[str(value).lower()]
-    return value
+    if wanted in (str, "str") or not isinstance(value, str):  # a name: annotations not evaluated
+        return value
+    read = parse_value(value)
+    if wanted in (float, int, "float", "int") and isinstance(read, str):
+        raise ConfigError(f"{name} takes {spec.name} as a number, not {value!r}")
+    return read
+
+
+def parse_value(text: str) -> Value:
+    """A number, if the text is one, else the word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()

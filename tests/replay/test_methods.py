@@ -158,7 +158,7 @@ def test_a_part_s_setting_reaches_every_method_that_has_it_and_a_method_s_only_o
         ("baseline", "tau=1", "no chosen method takes that; there is forward.cache"),
         ("c4", "H", "write NAME=VALUE"),
         ("c4", "H=", "write NAME=VALUE"),
-        ("c4", "H=many", "H is a number"),
+        ("c4", "H=many", "cctc takes H as a number, not 'many'"),
         ("c4", "H=-1", "CCTC takes H at least 0"),
         ("c4", "confirm=maybe", "cctc takes confirm on or off, not 'maybe'"),
         ("c4", "cvee.tau=2", "CVEE takes tau from 0 to 1"),

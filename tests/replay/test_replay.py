@@ -241,6 +241,8 @@ def test_a_signal_that_is_not_there_is_named(runs, monkeypatch, tmp_path):
         (["--gate", "cctc"], "cctc changes which steps exist"),
         (["--gate", "cvee", "--set", "tau=7"], "CVEE takes tau from 0 to 1"),
         (["--gate", "cvee", "--set", "patience=7"], "no chosen gate takes that"),
+        (["--gate", "cvee", "--set", "sched.high=7"], "no chosen gate takes that"),
+        (["--gate", "cvee", "--set", "tau"], "write NAME=VALUE"),
         (["--task", "math"], "no recording of math below"),
         (["--task", "mmul"], "no task named 'mmul'; did you mean mmlu"),
         (["--config", "nowhere.json"], "no file nowhere.json"),
@@ -251,6 +253,23 @@ def test_bad_replays_are_refused_in_words(runs, args, message):
     result = c4("replay", "--runs", runs, *args)
     assert result.exit_code == 2
     assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["tau"], "write NAME=VALUE"),
+        (["gamma=1"], "it is given twice, first as gamma=1"),
+        (["sched.high=7"], "no chosen gate takes that (cvee: tau, gamma, p_min)"),
+        (["tau=0.9:0.5:0.1"], "a range goes up"),
+        (["tau=many"], "CVEE takes tau from 0 to 1, not many"),
+    ],
+)
+def test_values_to_calibrate_are_written_as_settings_are(runs, settings, message):
+    given = [word for text in settings for word in ("--set", text)]
+    result = c4("calibrate", "--runs", runs, "--gamma", 2, *given)
+    assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 

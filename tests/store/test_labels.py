@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import make_manifest
 
+from c4.errors import ConfigError
 from c4.store.labels import (
     Change,
     Label,
@@ -14,6 +15,7 @@ from c4.store.labels import (
     is_plain,
     label_under,
     method_name,
+    parse_settings,
     reading_changes,
 )
 from c4.tasks import AnswerReading, Ending, ReadingStyle
@@ -55,6 +57,32 @@ def test_a_label_has_a_method_and_changes(text, label):
 @given(st.text(alphabet="c4,.=H2 ()", max_size=20))
 def test_any_text_is_a_label_and_is_written_as_it_was(text):
     assert str(Label.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("tau=0.8", Change(None, "tau", "0.8")),
+        ("tau=0.5:0.9:0.1", Change(None, "tau", "0.5:0.9:0.1")),
+        ("blocks=0,2", Change(None, "blocks", "0,2")),
+        ("cvee.tau=.8", Change("cvee", "tau", ".8")),
+        ("c4.cvee.tau=1e-3", Change("c4.cvee", "tau", "1e-3")),
+        ("my.gates:Calm.nats=0.1", Change("my.gates:Calm", "nats", "0.1")),
+    ],
+)
+def test_a_setting_is_a_change_that_a_user_asks_for(text, setting):
+    assert parse_settings([text]) == [setting]
+
+
+@pytest.mark.parametrize("text", ["tau", "tau=", "=0.8", "cvee.=0.8", "cvee.tau", ""])
+def test_a_setting_without_name_or_value_is_refused(text):
+    with pytest.raises(ConfigError, match="write NAME=VALUE"):
+        parse_settings([text])
+
+
+def test_a_parameter_is_set_once():
+    with pytest.raises(ConfigError, match=r"tau=0\.9: it is given twice, first as tau=0\.8"):
+        parse_settings(["tau=0.8", "cvee.tau=0.7", "tau=0.9"])
 
 
 def test_a_setting_from_a_file_is_of_its_gate():
