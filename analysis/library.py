@@ -24,7 +24,7 @@ from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError
-from c4.gates.kinds import Gate
+from c4.gates.kinds import OwnGate
 from c4.gates.registry import make_gate
 from c4.replay.pools import Pools
 from c4.store.labels import label_under
@@ -129,7 +129,7 @@ class Library:
         main = self.cohorts.filter("main")["cohort"]
         return [run for cohort in main for run in self.recordings(cohort)]
 
-    def gates(self, run: Run) -> dict[str, Gate]:
+    def gates(self, run: Run) -> dict[str, OwnGate]:
         """The gates with the settings of the run's family."""
         family = get_task(run.task).family
         return {name: make_gate(name, family) for name in self.gate_names}
@@ -289,7 +289,7 @@ class Library:
     def _decoded(self, run: Run) -> pl.DataFrame:
         return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
 
-    def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
+    def _replayed(self, run: Run, gates: Mapping[str, OwnGate]) -> pl.DataFrame:
         return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(

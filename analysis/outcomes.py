@@ -9,7 +9,7 @@ import polars as pl
 from c4.analysis.cohorts import cohort_columns
 from c4.analysis.names import in_order
 from c4.analysis.paired import past_tolerance
-from c4.gates.kinds import Gate
+from c4.gates.kinds import OwnGate
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
 from c4.replay.pools import SET_ASIDE, Pools
@@ -81,7 +81,7 @@ def decoded_outcomes(
 
 
 def replayed_outcomes(
-    run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """What the gates make of a recording. Texts are dropped part by part."""
     wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")

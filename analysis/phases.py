@@ -11,7 +11,7 @@ from c4.analysis.cohorts import cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.errors import ConfigError
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import Gate, ask, exit_step, is_premature, stabilization_step, wants_cells
+from c4.gates.kinds import OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
@@ -55,7 +55,7 @@ GATE_SIGNALS = pl.Schema(
 )
 
 
-def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
+def phase_table(run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
 
     Needs the signals alone, so nothing is graded and no cells are read.
@@ -69,15 +69,16 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
     return pl.concat(rows)
 
 
-def gate_exits(part: RunSignals, gates: Mapping[str, Gate]) -> dict[str, npt.NDArray[np.int32]]:
+def gate_exits(part: RunSignals, gates: Mapping[str, OwnGate]) -> dict[str, npt.NDArray[np.int32]]:
     """The step at which each gate stops each trajectory; 0 where it never fires."""
-    for name, gate in gates.items():
-        if wants_cells(gate):
+    known = {name: as_gate(gate) for name, gate in gates.items()}
+    for name, gate in known.items():
+        if gate.wants_cells:
             raise ConfigError(
                 f"{name} reads single positions, and figures are drawn from the signals; ask it "
                 f"with: c4 replay --gate {name}"
             )
-    return {name: exit_step(ask(gate, part.signals)) for name, gate in gates.items()}
+    return {name: exit_step(ask(gate, part.signals)) for name, gate in known.items()}
 
 
 def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
@@ -137,7 +138,7 @@ def region_signals(run: Run) -> Iterator[RegionSignals]:
 
 
 def gate_signals(
-    runs: Sequence[Run], gates: Mapping[str, Gate], pools: Pools = SET_ASIDE
+    runs: Sequence[Run], gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE
 ) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
@@ -186,7 +187,7 @@ def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 
 
 def _moments(
-    runs: Sequence[Run], gates: Mapping[str, Gate]
+    runs: Sequence[Run], gates: Mapping[str, OwnGate]
 ) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
     """By trajectory, the steps at which gates stop it, and at which it settles; 0 is never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}

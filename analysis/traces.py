@@ -10,7 +10,7 @@ import polars as pl
 from c4.analysis.phases import gate_exits
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, Gate, stabilization_step
+from c4.gates.kinds import CVEE, OwnGate, stabilization_step
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
@@ -114,7 +114,7 @@ def spell_ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
 
 
-def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame:
+def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFrame:
     """What CVEE and Prophet see of one trajectory at every step, and where gates stop it."""
     found = _find(run, index)
     family = get_task(run.task).family
@@ -155,7 +155,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, Gate]) -> pl.DataFrame
     return frame.select(pl.col(name).cast(kind) for name, kind in TRACE.items())
 
 
-def _stops(found: _Found, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
+def _stops(found: _Found, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
     """Which gates stop the trajectory, by step."""
     stops: dict[int, list[str]] = {}
     for name, exits in gate_exits(found.part, gates).items():
@@ -164,7 +164,7 @@ def _stops(found: _Found, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
 
 
 def text_table(
-    run: Run, index: int, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+    run: Run, index: int, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """The buffer as each gate leaves it, token by token. See `TEXTS`."""
     found = _find(run, index)

@@ -10,7 +10,7 @@ from c4.errors import ConfigError, RunError
 from c4.gates.kinds import GATES
 
 if TYPE_CHECKING:
-    from c4.gates.kinds import Gate
+    from c4.gates.kinds import OwnGate
     from c4.replay.calibration import FrozenSetting
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
@@ -66,7 +66,7 @@ def choose_gates(
     settings: Sequence[str] | None,
     task: "Task",
     frozen: "FrozenSetting | None" = None,
-) -> "dict[str, Gate]":
+) -> "dict[str, OwnGate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.gates.registry import make_gate
     from c4.record.methods import refuse_sampler

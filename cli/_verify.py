@@ -35,16 +35,16 @@ def verify_command(
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.gates.kinds import GATES, can_run_live, require_live
+    from c4.gates.kinds import GATES, as_gate, require_live
     from c4.record.plan import plan_recording
     from c4.store.runs import open_run
     from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
 
-    names = gate or [name for name, kind in GATES.items() if can_run_live(kind)]
+    names = gate or [name for name, kind in GATES.items() if not kind.needs_future]
     gates = choose_gates(names, settings, get_task(task))
     for chosen in gates.values():
-        require_live(chosen)
+        require_live(as_gate(chosen))
     checks = []
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         asked = decode.config(task, n=n, out=Path(scratch), graded=False)

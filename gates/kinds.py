@@ -5,9 +5,10 @@ the signals' (…, T), so the same object answers for one step of a live decode,
 or a recording under a grid of parameters at once.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +23,47 @@ Number = float | npt.NDArray[np.float64]
 """A parameter, or an array of its values that broadcasts against (…, T)."""
 
 
-class Gate(Protocol):
-    """Anything that can tell, from the signals, at which steps decoding may stop.
+class OwnGate(Protocol):
+    """The least that a gate must have, and all that one of a user's own need have.
 
-    A gate with `wants_cells = True` is asked trajectory by trajectory, as `fires(s, cells)`, and
-    sees every position. One with `needs_future = True` can only be replayed.
+    It takes part wherever gates are asked: `as_gate` makes a `Gate` of it.
     """
 
-    def fires(self, s: Signals) -> BoolArray:
+    def fires(self, s: Signals) -> npt.ArrayLike:
         """Whether each step may stop. (…, T)"""
+
+
+@runtime_checkable
+class Gate(OwnGate, Protocol):
+    """Anything that can tell, from the signals, at which steps decoding may stop."""
+
+    @property
+    def wants_cells(self) -> bool:
+        """Whether it sees all cells: it is asked as `fires(s, cells)`, a trajectory at a time."""
+
+    @property
+    def needs_future(self) -> bool:
+        """Whether it looks at later steps too, so that it can only be replayed."""
+
+
+@dataclass(frozen=True)
+class AdoptedGate:
+    """A gate of a user's own, with the abilities that it leaves out."""
+
+    gate: OwnGate
+    wants_cells: bool
+    needs_future: bool
+
+    def fires(self, *seen: Any) -> npt.ArrayLike:
+        return self.gate.fires(*seen)
+
+
+def as_gate(gate: OwnGate) -> Gate:
+    """A gate with all its abilities; those that a user's own does not mention it does not have."""
+    if isinstance(gate, Gate):
+        return gate
+    names = ("wants_cells", "needs_future")
+    return AdoptedGate(gate, **{name: bool(getattr(gate, name, False)) for name in names})
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
@@ -40,7 +73,7 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
     """
     question: Any = gate.fires
     try:
-        answer = question(s, cells) if wants_cells(gate) else question(s)
+        answer = question(s, cells) if gate.wants_cells else question(s)
     except AttributeError as error:
         if error.obj is not s:
             raise
@@ -49,32 +82,50 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
     return np.asarray(answer, dtype=np.bool_) & s.exists
 
 
-def wants_cells(gate: Gate) -> bool:
-    return getattr(gate, "wants_cells", False)
-
-
-def can_run_live(gate: Gate | type[Gate]) -> bool:
-    """Whether a gate, or a kind of gate, decides from the past alone."""
-    return not getattr(gate, "needs_future", False)
-
-
 def require_live(gate: Gate) -> None:
     """Refuse a gate that a live decode cannot ask."""
-    if not can_run_live(gate):
+    if gate.needs_future:
+        kind = type(gate.gate if isinstance(gate, AdoptedGate) else gate).__name__
         raise ConfigError(
-            f"{type(gate).__name__} needs to know the steps that come after, so it can be replayed "
+            f"{kind} needs to know the steps that come after, so it can be replayed "
             "over a recording but not run in a live decode; ask it with: c4 replay"
         )
 
 
 @dataclass(frozen=True)
-class CVEE(Checked):
-    """Confidence-Verified Early Exit: the answer is confident and has stopped changing."""
+class KnownGate(Checked):
+    """A gate of c4's own: parameters that are checked, and one function."""
+
+    wants_cells: ClassVar[bool] = False
+    needs_future: ClassVar[bool] = False
+
+    @abstractmethod
+    def fires(self, s: Signals) -> BoolArray:
+        """Whether each step may stop. (…, T)"""
+
+
+@dataclass(frozen=True)
+class LevelGate(KnownGate):
+    """A gate that fires where a level reaches tau: one pass over it answers for every tau."""
 
     tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+    threshold: ClassVar[str] = "tau"
+    """The parameter that no level depends on."""
+
+    @abstractmethod
+    def level(self, s: Signals) -> Floats:
+        """The confidence that is compared with tau; NaN where the gate fires in no case."""
+
+    def fires(self, s: Signals) -> BoolArray:
+        return self.level(s) >= self.tau
+
+
+@dataclass(frozen=True)
+class CVEE(LevelGate):
+    """Confidence-Verified Early Exit: the answer is confident and has stopped changing."""
+
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
     p_min: Number = parameter(3, meaning="stable steps in any case")
-    threshold: ClassVar = "tau"
 
     def patience(self, s: Signals) -> Floats:
         """Stable steps that the answer must have behind it."""
@@ -85,29 +136,20 @@ class CVEE(Checked):
         return (s.candidate != NONE) & (s.run >= self.patience(s))
 
     def level(self, s: Signals) -> Floats:
-        """The confidence of a stable answer; NaN where it is not stable yet, and never fires."""
+        """The confidence of a stable answer; NaN where it is not stable yet."""
         return np.where(self.is_stable(s), s.confidence, np.nan)
-
-    def fires(self, s: Signals) -> BoolArray:
-        return self.level(s) >= self.tau
 
 
 @dataclass(frozen=True)
-class ConfidenceOnly(Checked):
+class ConfidenceOnly(LevelGate):
     """CVEE without its patience: the first confident answer."""
-
-    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
-    threshold: ClassVar = "tau"
 
     def level(self, s: Signals) -> Floats:
         return np.where(s.candidate != NONE, s.confidence, np.nan)
 
-    def fires(self, s: Signals) -> BoolArray:
-        return self.level(s) >= self.tau
-
 
 @dataclass(frozen=True)
-class StabilityOnly(Checked):
+class StabilityOnly(KnownGate):
     """CVEE without its confidence: the first answer that has stopped changing."""
 
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
@@ -118,22 +160,17 @@ class StabilityOnly(Checked):
 
 
 @dataclass(frozen=True)
-class FixedPatience(Checked):
+class FixedPatience(LevelGate):
     """CVEE with γ = 0: a confident answer, stable for a fixed number of steps."""
 
-    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
     p_min: Number = parameter(3, meaning="stable steps")
-    threshold: ClassVar = "tau"
 
     def level(self, s: Signals) -> Floats:
         return CVEE(gamma=0.0, p_min=self.p_min).level(s)
 
-    def fires(self, s: Signals) -> BoolArray:
-        return self.level(s) >= self.tau
-
 
 @dataclass(frozen=True)
-class Prophet(Checked):
+class Prophet(KnownGate):
     """The mean gap over the task's region reaches a threshold that falls in three stages."""
 
     high: Number = parameter(7.5, low=-np.inf, meaning="threshold in the first third")
@@ -180,7 +217,7 @@ class Clock(StrEnum):
 
 
 @dataclass(frozen=True)
-class SchED(Checked):
+class SchED(KnownGate):
     """The gap over masked positions reaches a threshold that falls smoothly, and holds still.
 
     `max_change_ratio` is 0, as in SchED's own scripts: a still step changes nothing. The port in
@@ -224,7 +261,7 @@ class SchED(Checked):
 
 
 @dataclass(frozen=True)
-class FixedProgress(Checked):
+class FixedProgress(KnownGate):
     """Stop at a fraction of the budget, whatever the model says."""
 
     fraction: Number = parameter(0.5, high=1.0, meaning="share of the budget to spend")
@@ -234,13 +271,13 @@ class FixedProgress(Checked):
 
 
 @dataclass(frozen=True)
-class Oracle:
+class Oracle(KnownGate):
     """Stops where the candidate is the full decode's answer and never changes again: the bound.
 
     It knows the future, so it can be replayed but not run live.
     """
 
-    needs_future = True
+    needs_future: ClassVar[bool] = True
 
     def fires(self, s: Signals) -> BoolArray:
         return s.step >= stabilization_step(s)[..., None]
@@ -276,7 +313,7 @@ def exit_step(fires: BoolArray) -> Ints:
     return np.where(fires.any(axis=-1), fires.argmax(axis=-1) + 1, 0).astype(np.int32)
 
 
-GATES: dict[str, type[Any]] = {
+GATES: dict[str, type[KnownGate]] = {
     "cvee": CVEE,
     "confidence": ConfidenceOnly,
     "stability": StabilityOnly,

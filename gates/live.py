@@ -1,7 +1,7 @@
 """Gates inside a live decode."""
 
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import Gate, ask, require_live, wants_cells
+from c4.gates.kinds import OwnGate, as_gate, ask, require_live
 from c4.gates.signals import LiveSignals
 from c4.store.cells import CellRecorder
 from c4.store.views import StepView
@@ -12,11 +12,13 @@ from c4.tasks.task import Choices
 class LiveGate:
     """A gate at work in one decode: made anew for each."""
 
-    def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
-        require_live(gate)
-        self.gate = gate
+    def __init__(
+        self, gate: OwnGate, shape: Shape, reader: CandidateReader, choices: Choices
+    ) -> None:
+        self.gate = as_gate(gate)
+        require_live(self.gate)
         self._signals = LiveSignals(shape, reader, choices)
-        self._cells = CellRecorder() if wants_cells(gate) else None
+        self._cells = CellRecorder() if self.gate.wants_cells else None
 
     def fires(self, view: StepView) -> bool:
         """Whether decoding may stop at this step."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, unknown_name
-from c4.gates.kinds import GATES, Gate
+from c4.gates.kinds import GATES, OwnGate
 from c4.store.parameters import typed_parameters
 from c4.tasks import Family
 
@@ -55,7 +55,7 @@ def package_of(point: EntryPoint) -> str:
     return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 
-def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
+def make_gate(name: str, family: Family | None = None, **params: Any) -> OwnGate:
     """A gate by name or `module:object`, with the paper's settings where none are given.
 
     Args:
@@ -107,8 +107,8 @@ def _load(point: EntryPoint) -> Any:
         ) from error
 
 
-def _checked(name: str, gate: Any) -> Gate:
+def _checked(name: str, gate: Any) -> OwnGate:
     if not callable(getattr(gate, "fires", None)):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
-    found: Gate = gate
+    found: OwnGate = gate
     return found

@@ -7,14 +7,14 @@ of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from c4.decode.forward import Forward
 from c4.errors import ConfigError, unknown_name
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import GATES, Gate
+from c4.gates.kinds import GATES, OwnGate
 from c4.gates.live import LiveGate
 from c4.gates.registry import make_gate
 from c4.models import find_checkpoint
@@ -107,7 +107,7 @@ def _resolve(
 ) -> ResolvedMethod:
     method = METHODS[name]
     paper = rule_settings(method, task, shift=shift)
-    rule: Any = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
+    rule = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
     forward = Forward(**typed_parameters(FORWARD, Forward, changes.get(FORWARD, {})))
     changed = _changed(method.rule, rule, make_rule(method.rule, paper))
     changed |= _changed(FORWARD, forward, Forward())
@@ -139,7 +139,7 @@ class LiveGates:
     the same example cheaper than it is.
     """
 
-    gate: Gate
+    gate: OwnGate
     reading: AnswerReading
 
     def __call__(
@@ -165,10 +165,10 @@ def takers(setting: Change, name: str, method: Method) -> list[str]:
     return [part for part in wanted if setting.name in parameters_of(part)]
 
 
-def parameters_of(part: str) -> dict[str, Any]:
-    """The fields of a part, by name."""
+def parameters_of(part: str) -> list[str]:
+    """What can be set in a part."""
     kind = Forward if part == FORWARD else RULES.get(part) or GATES[part]
-    return {spec.name: spec for spec in fields(kind)} if is_dataclass(kind) else {}
+    return [spec.name for spec in fields(kind)]
 
 
 def _check_taken(methods: Sequence[str], settings: Sequence[Change]) -> None:

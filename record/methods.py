@@ -24,7 +24,7 @@ from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Family, Shape, Task
 from c4.tasks.task import Choices
 
-RULES: dict[str, type[Any]] = {
+RULES: dict[str, type[Rule]] = {
     "schedule": Schedule,
     "cctc": CCTC,
     "threshold": Threshold,
@@ -99,8 +99,7 @@ def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[st
 def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """A rule by name; unknown parameters are refused."""
     kind = RULES[name]
-    rule: Rule = kind(**typed_parameters(name, kind, params))
-    return rule
+    return kind(**typed_parameters(name, kind, params))
 
 
 GateMaker = Callable[[Task, Vocabulary, Shape, Choices], ExitGate]
@@ -138,7 +137,6 @@ class ResolvedMethod:
     @property
     def identity(self) -> dict[str, Any]:
         """What decides its numbers, as a manifest keeps it."""
-        rule: Any = self.rule
         gate = None
         if self.gate_name is not None:
             gate = {"name": self.gate_name, **plain(self.gate_settings)}
@@ -146,7 +144,7 @@ class ResolvedMethod:
         return {
             "method": self.name,
             "label": self.label,
-            "rule": {"name": self.rule_name, **plain(asdict(rule))},
+            "rule": {"name": self.rule_name, **plain(asdict(self.rule))},
             "gate": gate,
             "forward": asdict(self.forward),
         }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from c4.decode.loop import Decoded
 from c4.gates.candidates import CandidateReader, filled_predictions
-from c4.gates.kinds import Gate
+from c4.gates.kinds import OwnGate
 from c4.gates.live import LiveGate
 from c4.gates.run_signals import load_signals
 from c4.replay.decisions import PartExits
@@ -36,7 +36,7 @@ class Check:
 
 
 def verify(
-    run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, OwnGate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
     """Compare exit step, every token after the fill and the grade, for each gate."""
     task = get_task(run.task)

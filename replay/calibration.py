@@ -14,15 +14,16 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.gates.kinds import Gate
+from c4.gates.kinds import OwnGate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
 from c4.replay.decisions import split_decisions
-from c4.replay.grids import Grid, Value, grid_exits
+from c4.replay.grids import Grid, grid_exits
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
+from c4.store.parameters import Value
 from c4.store.runs import Run
 from c4.store.storage import put_file
 from c4.tasks import AnswerReading, Family
@@ -283,7 +284,7 @@ class FrozenSetting:
                 "or calibrate with them"
             )
 
-    def make(self, family: Family) -> Gate:
+    def make(self, family: Family) -> OwnGate:
         return make_gate(self.gate, family, **self.parameters)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:

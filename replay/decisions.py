@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import Gate, ask, exit_step, is_premature, stabilization_step, wants_cells
+from c4.gates.kinds import OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Signals
 from c4.replay.grader import ReplayGrader
@@ -51,7 +51,7 @@ class Split(StrEnum):
 
 
 def replay(
-    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
     for part, signals in zip(run.parts, load_signals(run), strict=True):
@@ -61,13 +61,13 @@ def replay(
 class PartExits:
     """Where gates stop the trajectories of one part."""
 
-    def __init__(self, gates: Mapping[str, Gate], signals: RunSignals) -> None:
-        self.gates = gates
+    def __init__(self, gates: Mapping[str, OwnGate], signals: RunSignals) -> None:
+        self.gates = {name: as_gate(gate) for name, gate in gates.items()}
         self.signals = signals.signals
         self._exits = {
             name: exit_step(ask(gate, self.signals))
-            for name, gate in gates.items()
-            if not wants_cells(gate)
+            for name, gate in self.gates.items()
+            if not gate.wants_cells
         }
 
     def at(self, name: str, i: int, cells: Cells) -> int:
@@ -90,7 +90,7 @@ class _Trajectory:
 
 
 def _replay_part(
-    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, OwnGate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
     settled = stabilization_step(signals.signals)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.gates.kinds import GATES, Gate, ask, exit_step
+from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
 from c4.store.parameters import Value, parse_value
@@ -50,7 +50,7 @@ class Grid:
         for combination in itertools.product(*self.values.values()):
             yield dict(zip(self.values, combination, strict=True))
 
-    def make(self, setting: Mapping[str, Any]) -> Gate:
+    def make(self, setting: Mapping[str, Any]) -> OwnGate:
         """The gate with one setting, or with arrays of them."""
         return make_gate(self.gate, **setting)
 
@@ -125,20 +125,21 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
     Returns:
         (settings, n)
     """
-    threshold = getattr(GATES[grid.gate], "threshold", None)
+    kind = GATES[grid.gate]
+    threshold = kind.threshold if issubclass(kind, LevelGate) else None
     exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)
     chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
     for words, numbers, places in _groups(grid, threshold):
         for start in range(0, len(places), chunk):
             some = slice(start, start + chunk)
             arrays = {name: column[some, None, None] for name, column in numbers.items()}
-            gate: Any = grid.make({**words, **arrays})
-            if threshold is None:
-                exits[places[some, 0]] = exit_step(ask(gate, signals))
-            else:
+            gate = grid.make({**words, **arrays})
+            if threshold is not None and isinstance(gate, LevelGate):
                 shape = (len(places[some]), *signals.step.shape)
                 level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
                 exits[places[some]] = threshold_exits(level, grid.values[threshold])
+            else:
+                exits[places[some, 0]] = exit_step(ask(as_gate(gate), signals))
     return exits
 
 

@@ -24,9 +24,11 @@ from c4.gates.kinds import (
     Region,
     SchED,
     StabilityOnly,
+    as_gate,
     ask,
     consecutive,
     exit_step,
+    require_live,
     stabilization_step,
 )
 from c4.gates.registry import make_gate
@@ -273,9 +275,33 @@ class FewMasked:
 @settings(max_examples=40)
 @given(many=st.lists(trajectories(), min_size=2, max_size=4))
 def test_a_gate_stops_stacked_trajectories_where_it_stops_them_alone(name, many):
-    gate = make_gate(name) if name in GATES else FewMasked()
+    gate = make_gate(name) if name in GATES else as_gate(FewMasked())
     alone = [exit_step(gate.fires(s)) for s in many]
     assert exit_step(ask(gate, stack(many).signals)).tolist() == alone
+
+
+class Foresight(FewMasked):
+    """A gate of a user's own that says what it needs."""
+
+    wants_cells = True
+    needs_future = True
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_a_gate_of_c4_s_own_says_what_it_can_do(name):
+    gate = make_gate(name)
+    assert as_gate(gate) is gate
+    assert (gate.wants_cells, gate.needs_future) == (False, name == "oracle")
+
+
+def test_what_a_user_s_gate_does_not_mention_it_does_not_need():
+    plain, seer = as_gate(FewMasked()), as_gate(Foresight())
+    assert (plain.wants_cells, plain.needs_future) == (False, False)
+    assert (seer.wants_cells, seer.needs_future) == (True, True)
+    assert as_gate(plain) is plain
+    require_live(plain)
+    with pytest.raises(ConfigError, match="Foresight needs to know the steps that come after"):
+        require_live(seer)
 
 
 @given(st.lists(trajectories(), min_size=2, max_size=4))

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from c4.analysis.phases import phase_table
 from c4.cli._app import app
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
@@ -185,6 +186,19 @@ def test_a_user_s_gate_is_found_by_module_and_name(runs, monkeypatch, tmp_path):
     assert json.loads(result.stdout)[0]["steps"] == 5
 
 
+class AfterFive:
+    """All that a gate must have."""
+
+    def fires(self, s):
+        return s.step >= 5
+
+
+def test_a_user_s_gate_is_replayed_from_python_as_it_is(runs):
+    run = run_of(runs, "mmlu")
+    assert set(pl.concat(replay(run, {"own": AfterFive()}))["steps"]) == {5}
+    assert set(phase_table(run, {"own": AfterFive()})["exit"]) == {5 / run.shape.budget}
+
+
 def test_a_gate_may_look_at_every_cell(runs, monkeypatch, tmp_path):
     (tmp_path / "cell_gates.py").write_text(
         "class Still:\n"
@@ -201,7 +215,7 @@ def test_a_gate_may_look_at_every_cell(runs, monkeypatch, tmp_path):
 DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
 
 
-@pytest.mark.parametrize("name", ["Calm", "Settled"])
+@pytest.mark.parametrize("name", ["Calm", "Still"])
 def test_the_gates_in_the_documents_work_as_they_stand(
     runs, random_llada, monkeypatch, tmp_path, name
 ):
