@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from c4.analysis.blocks import block_usage, time_shares
-from c4.analysis.calibrations import calibration_table, find_calibrations, read_pools
+from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_key, cohort_table, held_out
 from c4.analysis.names import in_order
 from c4.analysis.outcomes import (
@@ -26,6 +26,7 @@ from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, tra
 from c4.errors import ConfigError
 from c4.gates.kinds import OwnGate
 from c4.gates.registry import make_gate
+from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.pools import Pools
 from c4.store.labels import label_under
 from c4.store.runs import Run, find_runs, readable_runs
@@ -234,19 +235,24 @@ class Library:
     @cached_property
     def calibrations(self) -> pl.DataFrame:
         """What calibrations cost. See `CALIBRATIONS`."""
-        paths = self._found if self._calibrations is None else self._calibrations
-        return calibration_table(paths, self.runs)
+        shown = self._found if self._calibrations is None else self._given
+        return calibration_table(shown, self.runs)
 
     @cached_property
     def pools(self) -> Pools:
         """Which examples calibration may have seen, as far as the files given and found tell."""
-        return read_pools([*self._found, *(self._calibrations or ())])
+        return Pools([s for frozen in (*self._found, *self._given) for s in frozen.pool])
 
     @cached_property
-    def _found(self) -> list[Path]:
-        """The calibration files in this folder and the root."""
+    def _found(self) -> list[FrozenSetting]:
+        """The calibrations in this folder and the root."""
         folders = {Path.cwd(), self.root.resolve()}
-        return [path for folder in sorted(folders) for path in find_calibrations(folder)]
+        return [frozen for folder in sorted(folders) for frozen in readable_calibrations(folder)]
+
+    @cached_property
+    def _given(self) -> list[FrozenSetting]:
+        """The calibrations that were asked for by name."""
+        return [load_calibration(path) for path in self._calibrations or ()]
 
     @cached_property
     def trace(self) -> pl.DataFrame:

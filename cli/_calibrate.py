@@ -42,6 +42,23 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 """The paper's pool, which is taken as far as it was recorded."""
 
 
+PoolOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Choose on the trajectories below this. [default: those set aside]"),
+]
+ToleranceOption = Annotated[float, typer.Option(help="Points that may be lost on any task.")]
+RiskOption = Annotated[
+    float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
+]
+LossOption = Annotated[
+    Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss.")
+]
+ControlOption = Annotated[
+    Literal["fixed-sequence", "bonferroni"], typer.Option(help="How errors are controlled.")
+]
+OutOption = Annotated[Path, typer.Option(help="The frozen setting, for `c4 replay --config`.")]
+
+
 def calibrate_command(
     runs: RunsOption = Path("runs"),
     task: TaskOption = None,
@@ -54,28 +71,13 @@ def calibrate_command(
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
-    pool: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Choose on the trajectories below this. [default: those set aside]"
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="Points that may be lost on any task.")
-    ] = TOLERANCE,
-    risk: Annotated[
-        float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
-    ] = None,
+    pool: PoolOption = None,
+    tolerance: ToleranceOption = TOLERANCE,
+    risk: RiskOption = None,
     delta: Annotated[float, typer.Option(help="How often the certificate may fail.")] = 0.1,
-    loss: Annotated[
-        Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss.")
-    ] = "differs",
-    control: Annotated[
-        Literal["fixed-sequence", "bonferroni"], typer.Option(help="How errors are controlled.")
-    ] = "fixed-sequence",
-    out: Annotated[Path, typer.Option(help="The frozen setting, for `c4 replay --config`.")] = Path(
-        "calibration.json"
-    ),
+    loss: LossOption = "differs",
+    control: ControlOption = "fixed-sequence",
+    out: OutOption = Path("calibration.json"),
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -35,28 +35,33 @@ Examples:
 """
 
 
+FormatOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format", help="pdf, png or svg; may be given several times. [default: pdf and png]"
+    ),
+]
+WidthOption = Annotated[
+    Literal["column", "page"] | None,
+    typer.Option(help="Of a paper with two columns. [default: a page, less for few panels]"),
+]
+TrajectoryOption = Annotated[
+    int | None,
+    typer.Option(help="Which to show in trace and text. [default: where gates disagree most]"),
+]
+
+
 def figures_command(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; or all.")
     ] = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where figures go.")] = Path("figures-out"),
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format", help="pdf, png or svg; may be given several times. [default: pdf and png]"
-        ),
-    ] = None,
-    width: Annotated[
-        Literal["column", "page"] | None,
-        typer.Option(help="Of a paper with two columns. [default: a page, less for few panels]"),
-    ] = None,
+    formats: FormatOption = None,
+    width: WidthOption = None,
     task: TaskOption = None,
     model: ModelOption = None,
-    trajectory: Annotated[
-        int | None,
-        typer.Option(help="Which to show in trace and text. [default: where gates disagree most]"),
-    ] = None,
+    trajectory: TrajectoryOption = None,
     gate: Annotated[
         list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
     ] = None,

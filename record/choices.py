@@ -211,7 +211,7 @@ def _frozen(choice: MethodChoice, reading: AnswerReading) -> dict[str, dict[str,
         raise ConfigError(
             f"{choice.calibration} is about {frozen.gate}, and no chosen method has it"
         )
-    return {frozen.gate: dict(frozen.parameters)}
+    return {frozen.gate: dict(frozen.chosen)}
 
 
 def _changed(part: str, now: Any, paper: Any) -> dict[tuple[str, str], Any]:

@@ -23,6 +23,7 @@ from c4.replay.grids import Grid, grid_exits
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
+from c4.store.labels import frozen_label
 from c4.store.parameters import Value
 from c4.store.runs import Run
 from c4.store.storage import put_file
@@ -258,21 +259,37 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
     put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FrozenSetting:
-    """A setting that a calibration chose, and what it was chosen on."""
+    """What a calibration file keeps: the setting that was chosen, what on, and from how many."""
 
     file: str
     gate: str
-    parameters: Mapping[str, Value]
+    parameters: Mapping[str, Value] | None
+    """None where no setting kept the requirement; see `chosen`."""
     reading: AnswerReading
     """How answers were read when it was chosen; it promises nothing under another reading."""
+    statement: str
+    """What a reader may quote."""
     pool: Sequence[PoolShare]
+    tried: int
+    """Settings in the grid."""
+    seconds: float
+    """That the search took."""
+    worst_drop: float | None
+    """Points that the chosen setting loses on the pool, on the task where it loses most."""
 
     @property
     def label(self) -> str:
         """What its decisions go by."""
-        return f"{self.gate} ({self.file})"
+        return frozen_label(self.gate, self.file)
+
+    @property
+    def chosen(self) -> Mapping[str, Value]:
+        """The chosen parameters; an error where there are none."""
+        if self.parameters is None:
+            raise ConfigError(f"{self.file}: that calibration chose no setting: {self.statement}")
+        return self.parameters
 
     def check_reading(self, reading: AnswerReading) -> None:
         """Refuse to use the setting under another reading than it was chosen under."""
@@ -285,7 +302,7 @@ class FrozenSetting:
             )
 
     def make(self, family: Family) -> OwnGate:
-        return make_gate(self.gate, family, **self.parameters)
+        return make_gate(self.gate, family, **self.chosen)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
         """Tell pool and held out apart in its decisions, if it was chosen on the run's examples."""
@@ -293,17 +310,16 @@ class FrozenSetting:
         return split_decisions(decisions, self.label, pool) if pool else decisions
 
 
-def read_shares(pool: Sequence[Mapping[str, Any]]) -> list[PoolShare]:
-    """What a calibration file says that its setting was chosen on."""
-    return [PoolShare(dict(p["identity"]), frozenset(p["trajectories"])) for p in pool]
-
-
 HEAD = 1000
 """Characters of a file in which its gate is named, if a calibration wrote it."""
 
 
-def is_calibration(path: Path) -> bool:
-    """Whether a file begins as a calibration does; it may still be damaged."""
+def find_calibrations(folder: Path) -> list[Path]:
+    """The files in a folder that begin as a calibration does; one may still be damaged."""
+    return [path for path in sorted(folder.glob("*.json")) if _is_calibration(path)]
+
+
+def _is_calibration(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             # The gate stands first, so a large file of another kind need not be read to its end.
@@ -314,25 +330,21 @@ def is_calibration(path: Path) -> bool:
 
 def check_calibrations(root: Path) -> Iterator[ConfigError | None]:
     """Read every calibration file in a folder of runs."""
-    for path in sorted(root.glob("*.json")):
-        if is_calibration(path):
-            try:
-                load_calibration(path)
-                yield None
-            except ConfigError as error:
-                yield error
+    for path in find_calibrations(root):
+        try:
+            load_calibration(path)
+            yield None
+        except ConfigError as error:
+            yield error
 
 
 def load_calibration(path: Path) -> FrozenSetting:
-    """The setting that a calibration froze."""
+    """What a calibration froze."""
     try:
         frozen = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
-        gate, parameters, statement = (frozen[k] for k in ("gate", "parameters", "statement"))
-        pool = read_shares(frozen["pool"])
-        reading = AnswerReading.parse(**frozen["reading"])
-        setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
+        return _frozen_setting(path.name, frozen)
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
@@ -343,6 +355,34 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
+
+
+def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
+    """The content of a calibration file, read back."""
+    gate, chosen, pool = (frozen[name] for name in ("gate", "parameters", "pool"))
+    if not pool:
+        raise ValueError("its pool is empty")
+    parameters = None if chosen is None else dict(chosen)
+    return FrozenSetting(
+        file=file,
+        gate=str(gate),
+        parameters=parameters,
+        reading=AnswerReading.parse(**frozen["reading"]),
+        statement=str(frozen["statement"]),
+        pool=[PoolShare(dict(p["identity"]), frozenset(p["trajectories"])) for p in pool],
+        tried=len(frozen["table"]),
+        seconds=float(frozen["seconds"]),
+        worst_drop=_worst_drop(frozen["table"], parameters),
+    )
+
+
+def _worst_drop(
+    table: Sequence[Mapping[str, Any]], parameters: Mapping[str, Value] | None
+) -> float | None:
+    """What a setting loses on the pool, by the table that it was chosen from."""
     if parameters is None:
-        raise ConfigError(f"{path}: that calibration chose no setting: {statement}")
-    return setting
+        return None
+    for row in table:
+        if all(row[name] == value for name, value in parameters.items()):
+            return float(row["worst_drop"])
+    raise ValueError(f"its table has no row for {dict(parameters)}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -42,6 +43,9 @@ METHOD_TABLE = {"c4.record.methods", "c4.record.choices"}
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}
 REGISTRY |= {"AnswerReading"}
 """What it may take from tasks: their names, shapes, readings and graders, and no examples."""
+LONGEST_FUNCTION = 60
+"""Lines, from its name to its last statement."""
+MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
     *("c4", "c4.record.choices", "c4.models", "c4.cli._app"),
@@ -165,6 +169,20 @@ def test_analysis_reads_what_is_on_disk_and_decodes_nothing():
             assert taken.target in METHOD_TABLE, str(taken)
         if room_of(taken.target) == "tasks":
             assert taken.name in REGISTRY, str(taken)
+
+
+def functions():
+    """The lines of every function of every room, by where it stands."""
+    for where, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{where}.{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_functions_are_short():
+    found = list(functions())
+    assert not [(name, lines) for name, lines in found if lines > LONGEST_FUNCTION]
+    assert median(lines for _, lines in found) <= MEDIAN_FUNCTION
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)

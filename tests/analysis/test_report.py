@@ -1,6 +1,7 @@
 """The published numbers, and how tables show them."""
 
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import polars as pl
@@ -10,12 +11,12 @@ from typer.testing import CliRunner
 
 from c4.analysis import Library, TableFormat, make_report, render_tables
 from c4.analysis._published import beside, published, unlike_paper
-from c4.analysis.calibrations import calibration_table, find_calibrations
+from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.tables.render import Column, ReportTable
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
-from c4.tasks import TASKS
+from c4.tasks import TASKS, AnswerReading
 
 TABLES = ("main", "ablation", "paired", "scaling", "wino_cvee", "stabilization")
 
@@ -135,10 +136,10 @@ def test_json_names_what_it_stores(table):
     assert stored["rows"] == table.rows.to_dicts()
 
 
-def test_calibration_files_become_rows(tmp_path):
+def test_calibration_files_become_rows(tmp_path, caplog):
     shape = {"length": 64, "budget": 64, "block_length": 16}
     identity = {"model": "tiny", "task": "math", "source": "embedded", "shape": shape}
-    cohort = {"identity": identity, "trajectories": [0, 1, 2]}
+    share = {"identity": identity, "trajectories": [0, 1, 2]}
     tried = [
         {"tau": 0.5, "p_min": 3, "worst_drop": 5.0},
         {"tau": 0.7, "p_min": 3, "worst_drop": 1.5},
@@ -146,27 +147,32 @@ def test_calibration_files_become_rows(tmp_path):
     frozen = {
         "gate": "cvee",
         "parameters": {"tau": 0.7, "p_min": 3},
-        "pool": [cohort, cohort | {"identity": identity | {"task": "mmlu"}}],
+        "reading": asdict(AnswerReading()),
+        "statement": "it loses at most 1.5 points",
+        "pool": [share, share | {"identity": identity | {"task": "mmlu"}}],
         "table": tried,
         "seconds": 0.25,
     }
     (tmp_path / "frozen.json").write_text(json.dumps(frozen))
     (tmp_path / "other.json").write_text("{}")
     (tmp_path / "broken.json").write_text("{")
-    paths = find_calibrations(tmp_path)
-    assert [path.name for path in paths] == ["frozen.json"]
+    (tmp_path / "damaged.json").write_text(json.dumps(frozen)[:-9])
+    found = readable_calibrations(tmp_path)
+    assert [calibration.file for calibration in found] == ["frozen.json"]
+    assert "damaged.json: not a file that `c4 calibrate` wrote" in caplog.text
+    assert "broken.json" not in caplog.text  # nothing says that it was one
     pool = [
-        recorded(cohort["identity"], steps=8, seconds=0.5, indices=[0, 1, 2, 3])
-        for cohort in frozen["pool"]
+        recorded(share["identity"], steps=8, seconds=0.5, indices=[0, 1, 2, 3])
+        for share in frozen["pool"]
     ]
-    row = calibration_table(paths, pool).row(0, named=True)
+    row = calibration_table(found, pool).row(0, named=True)
     assert row["pool"] == "math, mmlu"
     assert (row["trajectories"], row["settings"]) == (6, 2)
     assert (row["forward_passes"], row["decode_seconds"]) == (48, 3.0)
     assert (row["chosen"], row["worst_drop"]) == ("tau=0.7, p_min=3", 1.5)
     assert row["search_seconds"] == 0.25
     assert (row["paper"], row["unlike_paper"]) == (None, "no model of the paper's")
-    gone = calibration_table(paths, pool[:1]).row(0, named=True)
+    gone = calibration_table(found, pool[:1]).row(0, named=True)
     assert gone["forward_passes"] is gone["decode_seconds"] is None
 
 

@@ -9,11 +9,17 @@ import pytest
 from c4.errors import ConfigError
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE, Signals
-from c4.replay.calibration import Requirement, calibrate, load_calibration, pareto_front
+from c4.replay.calibration import (
+    Requirement,
+    calibrate,
+    check_calibrations,
+    load_calibration,
+    pareto_front,
+)
 from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
 from c4.replay.pools import RunSubset, choose
-from c4.tasks import AnswerReading, Example
+from c4.tasks import AnswerReading, Example, Family
 
 
 @pytest.mark.parametrize(
@@ -241,8 +247,15 @@ def test_more_trajectories_of_a_setting_that_loses_too_much_would_not_help():
     assert statement.endswith("loses 22.5%, too much for more of them to help")
 
 
-FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
-FROZEN |= {"reading": asdict(AnswerReading())}
+FROZEN = {
+    "gate": "cvee",
+    "parameters": {"tau": 0.6},
+    "statement": "none fits",
+    "pool": [{"identity": {"task": "math"}, "trajectories": [0, 1]}],
+    "reading": asdict(AnswerReading()),
+    "seconds": 0.5,
+    "table": [{"tau": 0.5, "worst_drop": 3.0}, {"tau": 0.6, "worst_drop": 1.0}],
+}
 
 
 @pytest.mark.parametrize(
@@ -257,9 +270,11 @@ FROZEN |= {"reading": asdict(AnswerReading())}
           for gone in FROZEN),
         (json.dumps(FROZEN | {"parameters": [1]}), "not a file that"),
         (json.dumps(FROZEN | {"pool": 3}), "not a file that"),
+        (json.dumps(FROZEN | {"pool": []}), "its pool is empty"),
+        (json.dumps(FROZEN | {"table": [3]}), "not a file that"),
+        (json.dumps(FROZEN | {"table": []}), "its table has no row for {'tau': 0.6}"),
         (json.dumps(FROZEN | {"pool": ["gsm8k"]}), "not a file that"),
         (json.dumps(FROZEN | {"pool": [{"identity": {}}]}), "it has no 'trajectories'"),
-        (json.dumps(FROZEN | {"parameters": None, "statement": "none fits"}), "none fits"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, message):
@@ -268,3 +283,16 @@ def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, me
     with pytest.raises(ConfigError, match=r"x\.json: ") as refused:
         load_calibration(path)
     assert message in str(refused.value)
+
+
+def test_a_calibration_is_read_back_whether_or_not_it_chose_a_setting(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(FROZEN))
+    frozen = load_calibration(path)
+    assert (frozen.chosen, frozen.worst_drop, frozen.tried) == ({"tau": 0.6}, 1.0, 2)
+    path.write_text(json.dumps(FROZEN | {"parameters": None}))
+    nothing = load_calibration(path)
+    assert (nothing.parameters, nothing.worst_drop) == (None, None)
+    assert list(check_calibrations(tmp_path)) == [None]
+    with pytest.raises(ConfigError, match=r"x\.json: that calibration chose no setting: none fits"):
+        nothing.make(Family.LETTERS)
