@@ -38,7 +38,7 @@ COMPARED_GATES = ("prophet", "sched", "cvee")
 
 
 class Library:
-    """Recordings, live results and timings below a folder, or a part of them.
+    """The runs, timings and calibrations below a folder, or a part of them.
 
     One run is read at a time, and only what a number is made of is kept.
     """

@@ -83,7 +83,7 @@ def _is_cache(change: Change) -> bool:
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:
-    """Length, steps and block in the paper's letters."""
+    """Length, budget and block length in the paper's letters."""
     return f"L={shape['length']} T={shape['budget']} B={shape['block_length']}"
 
 

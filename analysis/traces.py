@@ -86,7 +86,7 @@ def telling_trajectory(phases: pl.DataFrame) -> tuple[str, int] | None:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Traced:
     """One trajectory of a run, with its signals."""
 
     trajectory: Trajectory
@@ -95,11 +95,11 @@ class _Found:
     """Its row in the part."""
 
 
-def _find(run: Run, index: int) -> _Found:
+def _find(run: Run, index: int) -> _Traced:
     for part in load_signals(run):
         places = np.flatnonzero(part.trajectory == index)
         if len(places):
-            return _Found(run.trajectory(index), part, int(places[0]))
+            return _Traced(run.trajectory(index), part, int(places[0]))
     raise RunError(f"{run.folder} has no trajectory {index}; there are {spell_ranges(run.indices)}")
 
 
@@ -155,7 +155,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFr
     return frame.select(pl.col(name).cast(kind) for name, kind in TRACE.items())
 
 
-def _stops(found: _Found, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
+def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
     """Which gates stop the trajectory, by step."""
     stops: dict[int, list[str]] = {}
     for name, exits in gate_exits(found.part, gates).items():
@@ -212,7 +212,7 @@ def _buffer(
         model=pl.lit(run.model),
         task=pl.lit(run.task),
         trajectory=pl.lit(row.trajectory),
-        budget=pl.lit(row.steps),
+        budget=pl.lit(row.budget),
         answer=pl.lit(found.value if found else None),
         correct=pl.lit(correct),
         target=pl.lit(row.target),

@@ -1,4 +1,4 @@
-"""Every method live on every task, and whether the loop and the speedups keep their promises.
+"""Every method live on every task, and whether the loop and the speedups reach their aims.
 
     python benchmarks/bench_live.py [--model tiny] [--n 50] [--timed 20] [--passes 3]
 
@@ -182,7 +182,7 @@ def render(summaries: Sequence[RunSummary], timings: Timings) -> str:
     return "\n".join(lines)
 
 
-def promises(summaries: Sequence[RunSummary], timings: Timings) -> str:
+def aims(summaries: Sequence[RunSummary], timings: Timings) -> str:
     """What c4 saves, loses and gains on each task, as Markdown; what misses its aim stands out."""
     lines = [
         f"| task | saving (aim {SAVING_AIM:.0%}) | points lost (limit {TOLERANCE}) "
@@ -263,7 +263,7 @@ def main() -> None:
         methods=["baseline", *(m for m in methods if m != "baseline")],
     )
     summaries, timings = measure(options)
-    parts = [promises(summaries, timings), loop_line(options), render(summaries, timings)]
+    parts = [aims(summaries, timings), loop_line(options), render(summaries, timings)]
     print("\n\n".join(parts))
     if options.complete and not given.no_table:
         write_measured(options, parts)

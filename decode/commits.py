@@ -44,15 +44,15 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a decode: positions start to stop, and the steps it may spend."""
+    """One block of a decode: positions start to stop, and the steps that it is given."""
 
     index: int
     count: int
     """Blocks in the decode, N."""
     start: int
     stop: int
-    steps: int
-    """S, by which the schedule fills the block."""
+    budget: int
+    """Steps in which the schedule fills the block, S."""
 
     def open_positions(self, masked: BoolArray) -> IntArray:
         """The block's masked positions, in order."""

@@ -297,8 +297,8 @@ def stabilization_step(s: Signals) -> Ints:
     box, or the front of a number, may stand before the tail, where no gate looks.
     """
     answer = s.last("answer")
-    settled = (s.candidate == answer) & (answer != NONE)
-    run = consecutive(settled | ~s.exists)[..., -1]  # padding changes nothing
+    agrees = (s.candidate == answer) & (answer != NONE)
+    run = consecutive(agrees | ~s.exists)[..., -1]  # padding changes nothing
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
 
 

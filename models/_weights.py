@@ -101,7 +101,7 @@ def _file_hash(path: Path) -> str:
 SHA256 = re.compile(r"[0-9a-f]{64}")
 REMEMBERED_SIZE = 64 * 2**20
 """Bytes from which on a file's hash is remembered; smaller files are read in a moment."""
-SETTLED = 5.0
+AT_REST = 5.0
 """Seconds after its last change from which on a file's hash is remembered. A file system may
 count time so coarsely that a second change right after the first leaves no trace."""
 PATIENCE = 2.0
@@ -127,7 +127,7 @@ def _read_and_remember(path: Path) -> str:
     started = time.time_ns()
     digest = _read_hash(path)
     changed = max(before["mtime_ns"], before["ctime_ns"])
-    if _state(path) == before and started - changed >= SETTLED * 1e9:
+    if _state(path) == before and started - changed >= AT_REST * 1e9:
         _remember(path, {**before, "sha256": digest})
     return digest
 

@@ -1,4 +1,4 @@
-"""Calibration: the cheapest setting of a gate that keeps its promise on the pool."""
+"""Calibration: the cheapest setting of a gate that keeps its requirement on the pool."""
 
 import json
 import re
@@ -72,7 +72,7 @@ class Calibration:
     table: pl.DataFrame
     """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
     chosen: int | None
-    """The row that keeps the promise with the fewest steps; None if none does."""
+    """The row that keeps the requirement with the fewest steps; None if none does."""
     n: int
     """Trajectories in the pool."""
     seconds: float = 0.0
@@ -268,7 +268,7 @@ class FrozenSetting:
     parameters: Mapping[str, Value] | None
     """None where no setting kept the requirement; see `chosen`."""
     reading: AnswerReading
-    """How answers were read when it was chosen; it promises nothing under another reading."""
+    """How answers were read when it was chosen; it says nothing about another reading."""
     statement: str
     """What a reader may quote."""
     pool: Sequence[PoolShare]

@@ -67,7 +67,7 @@ BENCH = pa.schema(
     [
         pa.field("method", pa.string(), nullable=False),
         pa.field("settings", pa.string(), nullable=False),  # JSON: rule and gate, every parameter
-        pa.field("identity", pa.string(), nullable=False),  # JSON: of a live run's manifest
+        pa.field("identity", pa.string(), nullable=False),  # JSON: as in the manifest of such a run
         pa.field("length", pa.int32(), nullable=False),  # L
         pa.field("budget", pa.int32(), nullable=False),  # T
         pa.field("block_length", pa.int32(), nullable=False),  # B

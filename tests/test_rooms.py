@@ -1,6 +1,7 @@
 """The house plan, written down once: who may import whom. Data walks one way."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -139,6 +140,37 @@ def test_rooms_import_only_what_the_plan_allows(room):
 def test_every_room_is_in_the_plan():
     rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
     assert rooms == MAY_IMPORT.keys() == set(PACKAGES.values())
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def documented_imports():
+    """What the page on the architecture says that each room may import."""
+    for room, what in re.findall(r"^\| `(\w+)/` \|[^|]*\| ([^|]*) \|", ARCHITECTURE, re.MULTILINE):
+        besides = what.partition("every room but ")[2]
+        named = set(MAY_IMPORT) - {room, besides} if besides else set(re.findall(r"\w+", what))
+        yield room, named & MAY_IMPORT.keys() | {"errors"}
+
+
+def behind(room, arrows):
+    """The rooms from which arrows lead to a room, by whatever way."""
+    found = {tail for tail, head in arrows if head == room}
+    return found.union(*(behind(tail, arrows) for tail in found))
+
+
+def test_the_architecture_page_tells_the_same_plan():
+    told = dict(documented_imports())
+    del told["training"]  # no room: it is not shipped
+    assert told == {room: may | {"errors"} for room, may in MAY_IMPORT.items()}
+
+
+def test_the_picture_of_the_rooms_shows_the_same_plan():
+    arrows = re.findall(r"^ +(\w+) --> (\w+)$", ARCHITECTURE, re.MULTILINE)
+    for tail, head in arrows:
+        assert tail in MAY_IMPORT[head], f"{tail} --> {head}"
+    for room, may in MAY_IMPORT.items():
+        assert may - {"errors"} <= behind(room, arrows), room
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)

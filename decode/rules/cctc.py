@@ -117,7 +117,7 @@ class CCTCState(ScheduledState):
         if self.rule.stall_valve and self._stalled == STALLED_STEPS:
             self._stalled = 0
             return True
-        return self.rule.last_step_valve and step == self.block.steps
+        return self.rule.last_step_valve and step == self.block.budget
 
 
 def merge(*branches: tuple[Origin, Iterable[int]]) -> Choice:

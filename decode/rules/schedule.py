@@ -24,6 +24,6 @@ class ScheduledState(RuleState):
 
     def top(self, step: int, reading: Reading, masked: BoolArray) -> IntArray:
         """The scheduled number of positions, most confident first."""
-        share, rest = divmod(self.block.stop - self.block.start, self.block.steps)
+        share, rest = divmod(self.block.stop - self.block.start, self.block.budget)
         open_positions = self.block.open_positions(masked)
         return most_confident(open_positions, reading, share + (step <= rest))

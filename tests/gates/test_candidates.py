@@ -80,7 +80,7 @@ def test_a_number_is_the_same_wherever_a_window_begins(number):
 
 
 @pytest.mark.parametrize(("style", "reads"), [("careful", 1), ("plain", 2)])
-def test_what_only_the_whole_text_settles_is_read_once(style, reads, monkeypatch):
+def test_what_only_the_whole_text_decides_is_read_once(style, reads, monkeypatch):
     seen, extract = [], CandidateReader._extract
 
     def counted(self, tokens, *rest):

@@ -47,7 +47,7 @@ offers = st.sampled_from([(), CHOICES])
 
 
 class Dreamer:
-    """A denoiser whose predictions settle with time, and are full of ties."""
+    """A denoiser whose predictions grow firm with time, and are full of ties."""
 
     mask_id = MASK
     shift = False

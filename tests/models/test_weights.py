@@ -15,7 +15,7 @@ def reads(tmp_path, monkeypatch):
     """Files that were read to be hashed, one entry each time; the cache is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(_weights, "REMEMBERED_SIZE", 1)
-    monkeypatch.setattr(_weights, "SETTLED", -1e9)  # no file here is older than the test
+    monkeypatch.setattr(_weights, "AT_REST", -1e9)  # no file here is older than the test
     seen = []
     read = _weights._read_hash
     monkeypatch.setattr(_weights, "_read_hash", lambda path: seen.append(path) or read(path))
@@ -86,7 +86,7 @@ def test_a_changed_file_is_read_again(weights, reads, change):
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(weights, reads, tmp_path, monkeypatch):
-    monkeypatch.setattr(_weights, "SETTLED", 3600.0)
+    monkeypatch.setattr(_weights, "AT_REST", 3600.0)
     weights_hash([weights])
     weights_hash([weights])
     assert len(reads) == 2
