@@ -19,12 +19,17 @@ from c4.store.runs import Run
 from c4.tasks import TASKS, get_task
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
+PLACE = {
+    "model": pl.String(),
+    "task": pl.String(),
+    "family": pl.String(),
+    "cohort": pl.String(),  # equal where examples, weights and shape are: only those pair
+}
+"""Columns that say where a row belongs, in every frame of rows or methods."""
+
 COHORTS = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "source": pl.String(),  # of the examples: embedded, hub or file
         "length": pl.Int32(),
         "budget": pl.Int32(),

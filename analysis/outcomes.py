@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import polars as pl
 
-from c4.analysis.cohorts import cohort_columns
+from c4.analysis.cohorts import PLACE, cohort_columns
 from c4.analysis.names import in_order
 from c4.analysis.paired import past_tolerance
 from c4.gates.kinds import OwnGate
@@ -20,10 +20,7 @@ from c4.tasks import Shape
 
 OUTCOMES = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),  # equal where examples, weights and shape are: only those pair
+        **PLACE,
         "method": pl.String(),
         "how": pl.String(),  # decoded or replayed
         "trajectory": pl.Int32(),

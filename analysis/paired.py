@@ -7,6 +7,7 @@ import polars as pl
 from scipy import stats
 
 from c4.analysis._bootstrap import bootstrap_interval
+from c4.analysis.cohorts import PLACE
 from c4.analysis.names import in_order
 from c4.replay.calibration import TOLERANCE
 
@@ -15,10 +16,7 @@ NOISE = 1e-9
 
 PAIRED = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "method": pl.String(),
         "how": pl.String(),
         "n": pl.Int64(),  # examples that both have, graded

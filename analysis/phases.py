@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from c4.analysis.cohorts import cohort_columns, held_out
+from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.errors import ConfigError
 from c4.gates.candidates import CandidateReader
@@ -19,10 +19,7 @@ from c4.tasks import get_task
 
 PHASES = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "trajectory": pl.Int32(),
         "pool": pl.Boolean(),  # calibration may have seen the example
         "gate": pl.String(),
@@ -38,10 +35,7 @@ PHASES = pl.Schema(
 SIGNALS = ("gap", "confidence", "entropy")
 GATE_SIGNALS = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "pool": pl.Boolean(),  # calibration may have seen the examples
         "kind": pl.String(),  # course: the cohort's, per step; trigger: an exit; settled: at s_j
         "gate": pl.String(),  # of a trigger

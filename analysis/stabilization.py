@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from c4.analysis._bootstrap import Floats, bootstrap_interval
-from c4.analysis.cohorts import cohort_columns
+from c4.analysis.cohorts import PLACE, cohort_columns
 from c4.analysis.names import in_order
 from c4.gates.kinds import stabilization_step
 from c4.gates.run_signals import load_signals
@@ -18,10 +18,7 @@ from c4.store.runs import Run
 
 SETTLING = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "trajectory": pl.Int32(),
         "pool": pl.Boolean(),  # calibration may have seen the example
         "stabilization": pl.Float64(),  # s_j; null where the last candidate is not the answer
@@ -118,10 +115,7 @@ def stabilization_summary(
 
 SUMMARY = pl.Schema(
     {
-        "model": pl.String(),
-        "task": pl.String(),
-        "family": pl.String(),
-        "cohort": pl.String(),
+        **PLACE,
         "pool": pl.Boolean(),
         "n": pl.Int64(),
         "never": pl.Int64(),  # trajectories without a final candidate

@@ -21,7 +21,7 @@ from c4.cli._gates import (
 )
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table, percent, show
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,8 +125,3 @@ def render(summary: "pl.DataFrame") -> Table:
             *(f"{row[name]:.1%}" for name in shares),
         )
     return table
-
-
-def percent(share: float | None) -> str:
-    """A share in percent; a dash where nothing could be graded."""
-    return "–" if share is None else f"{share:.1%}"

@@ -22,7 +22,7 @@ from c4.cli._decode import (
     takes_decode_options,
 )
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table, percent, show
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -114,12 +114,12 @@ def render(summaries: "list[RunSummary]") -> Table:
             s.task,
             s.method,
             str(s.n),
-            "–" if s.accuracy is None else f"{s.accuracy:.1%}",
+            percent(s.accuracy),
             "–" if s.drop is None else f"{0 - s.drop:+.1f}",
             f"{s.steps:.1f} of {s.budget}",
             f"{s.saving:.1%}",
             f"{s.exits:.1%}",
-            "–" if s.identical is None else f"{s.identical:.1%}",
+            percent(s.identical),
             f"{s.tokens_per_forward:.2f}",
         )
     return table

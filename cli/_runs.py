@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from c4.cli._progress import progress
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table, percent, show
 from c4.errors import C4Error, RunError
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def render(summaries: "list[RunSummary]") -> Table:
     )
     table = new_table(*columns)
     for s in summaries:
-        accuracy = "–" if s.accuracy is None else f"{s.accuracy:.1%}"
-        counts = (str(s.n), str(s.graded), accuracy, f"{s.steps:g}", f"{s.bytes:,}")
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:g}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table

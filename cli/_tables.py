@@ -19,3 +19,8 @@ def show(table: RenderableType) -> None:
     if not output.is_terminal:
         output = Console(markup=False, width=PIPE_WIDTH)
     output.print(table)
+
+
+def percent(share: float | None) -> str:
+    """A share in percent; a dash where there is nothing to take it of."""
+    return "–" if share is None else f"{share:.1%}"
