@@ -1,4 +1,4 @@
-"""What calibration costs, from the files it leaves behind."""
+"""What calibrations cost, read from the files they write."""
 
 import json
 import logging
@@ -49,7 +49,7 @@ def find_calibrations(folder: Path) -> list[Path]:
 
 
 def read_pools(paths: Iterable[Path]) -> Pools:
-    """The examples that calibration may have seen, where these are its files."""
+    """The examples that calibration may have seen, according to its files."""
     return Pools([share for path in paths for share in read_shares(_read(path)["pool"])])
 
 
