@@ -1,4 +1,4 @@
-"""Gates by name, with the paper's settings for each family, and gates of users' own."""
+"""Gates by name, with the paper's settings for each family, and gates that users define."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ from c4.tasks import Family
 log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "c4.gates"
-"""Group under which an installed package offers gates of its own."""
+"""Entry-point group under which installed packages offer gates."""
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
     "prophet": {
@@ -50,12 +50,12 @@ def offered_gates() -> Mapping[str, EntryPoint]:
 
 
 def package_of(point: EntryPoint) -> str:
-    """Who offers a gate."""
+    """The name of the package that offers a gate."""
     return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 
 def make_gate(name: str, family: Family | None = None, **params: Any) -> Gate:
-    """A gate by name or `module:object`, with the paper's settings where none are given.
+    """A gate by name or `module:object`, with the paper's settings unless others are given.
 
     Args:
         family: whose settings to start from; the gate's own defaults if None.
