@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ROOMS := analysis cli decode errors figures front gates models record replay store tasks
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo docs-figures test lint types unit coverage oldest benchmarks clean
+.PHONY: demo docs-figures test lint types unit coverage oldest matrix benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
@@ -33,14 +33,20 @@ unit: $(VENV)/.tools $(VENV)/.installed
 
 # Lines and branches that the tests reach; outside `make test`, because it makes them slower.
 coverage: $(VENV)/.tools $(VENV)/.installed
-	$(BIN)/python -m pytest --cov=c4 --cov-branch --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest --cov --cov-report=term
 
-# The oldest versions that pyproject.toml allows (torch apart, whose old builds are gone).
+# The oldest versions that pyproject.toml allows, torch excepted. TESTS chooses some of the tests.
+# Old libraries call deprecated functions of newer ones, so those warnings are no errors here.
 oldest:
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install --quiet --requirement requirements-oldest.txt
-	.venv-oldest/bin/pip install --quiet --no-deps .
-	.venv-oldest/bin/python -m pytest
+	rm -rf build
+	.venv-oldest/bin/pip install --quiet --no-deps --force-reinstall .
+	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning $(TESTS)
+
+# Every Python version that pyproject.toml names and that is installed here.
+matrix:
+	.ci/matrix $(TESTS)
 
 benchmarks: $(VENV)/.installed
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
@@ -62,4 +68,4 @@ $(VENV)/.installed: $(VENV)/.ready $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest build *.egg-info demo-out docs-out
+	rm -rf $(VENV) .venv-* build *.egg-info demo-out docs-out

@@ -1,6 +1,6 @@
-"""Analysis: what runs say, as frames and numbers. Draws nothing, and decodes nothing.
+"""Analysis: runs as data frames and numbers. Nothing is drawn or decoded here.
 
-A `Library` holds what lies below a folder, and its frames are computed when they are asked for.
+A `Library` holds the runs below a folder, and computes its frames when they are asked for.
 The functions here take runs or frames and return frames; each frame's columns are declared beside
 the function that makes it, as `PHASES` is in `c4.analysis.phases`.
 """

@@ -1,4 +1,4 @@
-"""Intervals by resampling examples."""
+"""Bootstrap intervals, made by resampling examples."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The paper's numbers, to be put beside one's own where these are of the same thing."""
+"""The paper's numbers, to be shown beside a user's where both measure the same thing."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,7 +17,7 @@ MODELS = {
     "dream": "dream",
     "Dream-v0-Instruct-7B": "dream",
 }
-"""Which published model a recording's is, by its name without the organisation."""
+"""The paper's name of each published model, by its hub name without the organisation."""
 
 
 def published(table: str) -> pl.DataFrame:
@@ -29,12 +29,12 @@ def published(table: str) -> pl.DataFrame:
 
 
 def published_model(model: str) -> str | None:
-    """The paper's name of a model; None where it has no such model."""
+    """The paper's name of a model, or None if the paper does not have it."""
     return MODELS.get(model_label(model))
 
 
 def unlike_paper(cohort: Mapping[str, Any], *, any_shape: bool = False) -> str | None:
-    """Why the paper's numbers are not of the same thing as a cohort's; None where they are.
+    """Why the paper's numbers cannot be compared with a cohort's, or None if they can.
 
     Args:
         cohort: model, task, source, length, budget and block_length.

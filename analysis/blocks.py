@@ -37,7 +37,7 @@ TIME_SHARES = pl.Schema(
 
 
 def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
-    """Passes that each method spends in each block. See `BLOCKS`."""
+    """Forward passes that each method spends in each block. See `BLOCKS`."""
     spent = outcomes.select(
         "cohort",
         "method",

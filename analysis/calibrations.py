@@ -1,4 +1,4 @@
-"""What calibration costs, from the files it leaves behind."""
+"""What calibrations cost, read from the files they write."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -53,7 +53,7 @@ def cohort_key(identity: Mapping[str, Any]) -> str:
 
 
 def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
-    """What every row of a run says about where it belongs. Needs a column `trajectory`."""
+    """The columns that say which cohort a run's rows belong to. Needs a column `trajectory`."""
     identity = run.manifest.identity
     return {
         "model": pl.lit(run.model),
@@ -65,7 +65,7 @@ def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
 
 
 def held_out(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without the examples that calibration may have seen, where a cohort has others."""
+    """Drop the examples that calibration may have seen, unless a cohort has no others."""
     others = (~pl.col("pool")).any().over("cohort")
     return frame.filter(~(pl.col("pool") & others))
 
@@ -89,7 +89,7 @@ def cohort_table(
 
 
 class _Member(NamedTuple):
-    """A folder of a cohort: what it has results of."""
+    """A folder of a cohort, and the methods it has results of."""
 
     run: Run
     methods: set[str]
@@ -140,7 +140,7 @@ def _own_shape(task: str) -> tuple[int, ...]:
 
 
 def _setup(run: Run) -> dict[str, Any]:
-    """What `c4 run` must be given to decode in the same cohort."""
+    """The options with which `c4 run` decodes in the same cohort."""
     identity = run.manifest.identity
     source = identity["source"]
     if source not in (EMBEDDED_SOURCE, HUB_SOURCE):  # a file: its name is known, not its place
@@ -166,7 +166,7 @@ def _spell_options(options: Mapping[str, Any]) -> str:
 
 
 def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
-    """Which shape is shown where there are several cohorts, and what is not."""
+    """Notes that say which of several cohorts is shown, and which are not."""
     notes = []
     several = cohorts.filter(pl.len().over("model", "task") > 1)
     for (model, task), group in several.group_by("model", "task", maintain_order=True):

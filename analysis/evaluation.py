@@ -1,4 +1,4 @@
-"""How good a model is at full budget, task by task."""
+"""How well a model does at full budget, task by task."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ from c4.tasks import get_task
 
 @dataclass(frozen=True)
 class TaskEvaluation:
-    """One task's recording in numbers."""
+    """Accuracy, stabilization and speed on one task."""
 
     task: str
     family: str
     n: int
     graded: int
-    """Of these so many; accuracy is theirs."""
+    """Number of graded answers; `accuracy` is computed over them."""
     accuracy: float | None
-    """None where nothing is graded."""
+    """None if no answer was graded."""
     interval: tuple[float, float] | None
-    """95%, Wilson's."""
+    """The 95% Wilson interval of `accuracy`."""
     s_50: float | None
     s_90: float | None
     """Progress by which half, and nine tenths, of the answers have settled for good."""
     located: float
-    """Share of final answers that the gates can see where they look for them."""
+    """Share of final answers that lie where the gates look for them."""
     seconds: float
-    """One decode, on average."""
+    """Mean seconds per decode."""
 
 
 def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvaluation:

@@ -1,4 +1,4 @@
-"""Everything that lies below a folder, as frames that are computed once, when asked for."""
+"""All runs below a folder, as data frames that are computed once, when asked for."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from c4.store.timings import read_timings
 from c4.tasks import AnswerReading, get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
-"""What figures compare, unless told otherwise."""
+"""The gates that figures compare by default."""
 
 
 class Library:
@@ -81,7 +81,7 @@ class Library:
 
     @cached_property
     def all_runs(self) -> list[Run]:
-        """Every run that holds something, whatever is asked for."""
+        """Every run that is not empty, whatever models and tasks were asked for."""
         return [run for run in readable_runs(find_runs(self.root), self.reading) if len(run)]
 
     @cached_property
@@ -115,7 +115,7 @@ class Library:
 
     @cached_property
     def cohorts(self) -> pl.DataFrame:
-        """What is on disk, and which of it is shown, whatever is asked for. See `COHORTS`."""
+        """Every cohort on disk, and which of them are shown. See `COHORTS`."""
         frame = cohort_table(self.all_runs, self.gate_names, self.pools)
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
@@ -145,7 +145,7 @@ class Library:
 
     @cached_property
     def phases(self) -> pl.DataFrame:
-        """Their exits against stabilization. See `PHASES`."""
+        """Exits of held-out trajectories against stabilization. See `PHASES`."""
         frame = self._per_run(
             self.main_runs,
             PHASES,
@@ -156,7 +156,7 @@ class Library:
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
-        """What gates saw of them. See `GATE_SIGNALS`."""
+        """What gates saw of held-out trajectories. See `GATE_SIGNALS`."""
         frames = [GATE_SIGNALS.to_frame()]
         for cohort in self.cohorts.filter("main")["cohort"]:
             if runs := self.recordings(cohort):
@@ -184,7 +184,7 @@ class Library:
 
     @cached_property
     def totals(self) -> pl.DataFrame:
-        """Every method and every shape in numbers."""
+        """Totals per method and shape, one row each."""
         return method_totals(self.outcomes)
 
     @cached_property
@@ -195,7 +195,7 @@ class Library:
 
     @cached_property
     def main_totals(self) -> pl.DataFrame:
-        """The same in numbers."""
+        """Totals per method in the main cohorts, one row each."""
         return method_totals(self.main_outcomes)
 
     @cached_property
@@ -256,13 +256,13 @@ class Library:
 
     @cached_property
     def trace(self) -> pl.DataFrame:
-        """The telling trajectory, step by step; empty where there is no recording."""
+        """One telling trajectory, step by step; empty if there is no recording."""
         chosen = self._telling
         return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
 
     @cached_property
     def texts(self) -> pl.DataFrame:
-        """Its buffer at every gate's exit; empty where there is no recording."""
+        """The buffer of that trajectory at every gate's exit; empty if there is no recording."""
         chosen = self._telling
         if chosen is None:
             return TEXTS.to_frame()
@@ -281,7 +281,7 @@ class Library:
         return next(run for run in self.recordings(cohort) if index in run.indices), index
 
     def _asked(self, index: int) -> tuple[Run, int] | None:
-        """The run that has a trajectory, if there can be no doubt which is meant."""
+        """The one run that has the trajectory that was asked for; several are an error."""
         kinds = sorted({(run.model, run.task) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
@@ -313,6 +313,6 @@ class Library:
 
 
 def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
-    """Held-out rows in order; what lies in two folders counts once."""
+    """Held-out rows in order; a trajectory that is in two folders counts once."""
     once = frame.unique(key, keep="first", maintain_order=True)
     return in_order(held_out(once), *key[-1:])

@@ -18,7 +18,7 @@ class Mark:
 
     colour: str
     marker: str
-    """As Matplotlib names it."""
+    """Matplotlib's name of the marker."""
 
 
 MARKS = {
@@ -41,15 +41,15 @@ MARKS = {
     "wino+cvee": Mark("#661100", "H"),
 }
 SPARE = [Mark(c, m) for c in ("#6699CC", "#997700", "#994455") for m in ("X", "d", "p", "h")]
-"""For gates and labels of users' own."""
+"""Marks for gates and labels that users define."""
 
 
 def mark_of(method: str) -> Mark:
-    """A method's mark; settings of the user's own (`c4,H=2`) do not change it."""
+    """A method's mark; a variant such as `c4,H=2` has that of its method."""
     name = Label.parse(method).kind
     return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
 
 
 def is_variant(method: str) -> bool:
-    """Whether a label is of a variant; its mark is hollow, beside its method's own."""
+    """Whether a label names a variant of a method; variants get hollow marks."""
     return not Label.parse(method).is_plain

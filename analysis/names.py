@@ -47,11 +47,11 @@ METHOD_LABELS = {
     "progress": "fixed progress",
     "oracle": "oracle",
 }
-"""In the order in which methods are listed."""
+"""Names of the methods, in the order in which they are listed."""
 METHOD_LADDER = ("baseline", "confidence", "stability", "cvee", "cctc-core", "cctc", "c4")
-"""The ablation: each rung adds one thing."""
+"""The methods of the ablation, each of which adds one thing to the one before."""
 CACHE_LABELS = {"dual": " + DualCache", "prefix": " + prefix cache"}
-"""What a method's name gains by a cache."""
+"""What a cache adds to a method's name."""
 
 
 def task_label(task: str) -> str:
@@ -59,17 +59,17 @@ def task_label(task: str) -> str:
 
 
 def model_label(model: str) -> str:
-    """A model's name without the organisation that a hub id brings."""
+    """A model's name without the organisation in its hub id."""
     return model.rpartition("--")[2]
 
 
 def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
-    """Which labels are of these methods, variants included."""
+    """Whether each label names one of these methods or a variant of one."""
     return labels.is_in([x for x in labels.unique() if Label.parse(x).method in methods])
 
 
 def method_label(method: str) -> str:
-    """A method's name; settings of the user's own stay behind it: `c4,H=2` is `C4, H=2`."""
+    """A method's name with any changed settings after it: `c4,H=2` is `C4, H=2`."""
     label = Label.parse(method)
     words = [METHOD_LABELS.get(label.method, label.method)]
     words += [CACHE_LABELS[str(c.value)] for c in label.changes if _is_cache(c)]
@@ -108,7 +108,7 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
 def _places(
     frame: pl.DataFrame, column: str, name: Callable[[str], str], order: list[str]
 ) -> list[pl.Expr]:
-    """The place of a column's values in their list; what is not listed comes last, by name."""
+    """The place of each value in its list; values that are not listed come last, by name."""
     if column not in frame.columns:
         return []
     names = {value: name(value) for value in frame[column].drop_nulls().unique()}

@@ -42,7 +42,7 @@ OUTCOMES = pl.Schema(
 
 
 DECODED, REPLAYED = "decoded", "replayed"
-"""How an outcome came about."""
+"""How an outcome was obtained."""
 
 
 def decoded_outcomes(
@@ -80,7 +80,7 @@ def decoded_outcomes(
 def replayed_outcomes(
     run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
-    """What the gates make of a recording. Texts are dropped part by part."""
+    """What gates decide on a recording. Texts are dropped part by part to save memory."""
     wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")
     parts = [frame.select(wanted) for frame in replay(run, gates, unsafe_code=unsafe_code)]
     return _outcomes(
@@ -105,7 +105,7 @@ def _outcomes(run: Run, pools: Pools, frame: pl.DataFrame, **columns: pl.Expr) -
 
 
 def scheduled_steps(shape: Shape) -> pl.Expr:
-    """Passes in every block when the schedule runs to a step and stops there."""
+    """Forward passes in each block if the schedule runs up to a step and stops there."""
     spent = [
         (pl.col("steps") - n * shape.steps_per_block).clip(0, shape.steps_per_block)
         for n in range(shape.blocks)
@@ -114,7 +114,7 @@ def scheduled_steps(shape: Shape) -> pl.Expr:
 
 
 def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """One source for every method: the one with most examples, decoded before replayed.
+    """One source per method: the one with the most examples, and decoded rather than replayed.
 
     Replay and live decoding agree to the token, so either may stand for the method; mixing them
     would only blur where numbers come from.

@@ -12,7 +12,7 @@ from c4.analysis.names import in_order
 from c4.replay.calibration import TOLERANCE
 
 NOISE = 1e-9
-"""What rounding may add to a loss."""
+"""The largest error that rounding may add to a drop."""
 
 PAIRED = pl.Schema(
     {
@@ -38,7 +38,7 @@ def past_tolerance(lost: float) -> bool: ...
 @overload
 def past_tolerance(lost: pl.Expr) -> pl.Expr: ...
 def past_tolerance(lost: float | pl.Expr) -> bool | pl.Expr:
-    """Whether so many points are more than may be lost."""
+    """Whether a drop in points is larger than the tolerance."""
     return lost > TOLERANCE + NOISE
 
 

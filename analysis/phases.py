@@ -69,7 +69,7 @@ def gate_exits(part: RunSignals, gates: Mapping[str, OwnGate]) -> dict[str, npt.
     for name, gate in known.items():
         if gate.wants_cells:
             raise ConfigError(
-                f"{name} reads single positions, and figures are drawn from the signals; ask it "
+                f"{name} reads single positions, but figures are drawn from signals; ask it "
                 f"with: c4 replay --gate {name}"
             )
     return {name: exit_step(ask(gate, part.signals)) for name, gate in known.items()}
@@ -120,7 +120,7 @@ class RegionSignals(NamedTuple):
 
 
 def region_signals(run: Run) -> Iterator[RegionSignals]:
-    """What stands where a margin gate looks, part by part; defined at every step."""
+    """The signals in the region that margin gates look at, part by part."""
     reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length, run.reading)
     for part in run.parts:
         for numbers, cells in run.read_batches(part):
@@ -162,7 +162,7 @@ def gate_signals(
 def _labels(
     run: Run, numbers: npt.NDArray[np.int32], pools: Pools
 ) -> tuple[pl.DataFrame, list[int]]:
-    """The trajectories that are shown, where they belong, and their rows."""
+    """The trajectories that are shown, their cohort columns, and their rows."""
     frame = pl.DataFrame({"trajectory": numbers}).with_row_index("row")
     frame = frame.with_columns(**cohort_columns(run, pools))
     frame = held_out(frame.unique("trajectory", keep="first", maintain_order=True))
@@ -170,7 +170,7 @@ def _labels(
 
 
 def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """Trajectories of all parts; steps that one does not have are NaN."""
+    """Stack the trajectories of all parts; steps that a trajectory lacks are NaN."""
     steps = max(part.shape[1] for part in parts)
     stacked = np.full((sum(map(len, parts)), steps), np.nan)
     start = 0
@@ -183,7 +183,7 @@ def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 def _moments(
     runs: Sequence[Run], gates: Mapping[str, OwnGate]
 ) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
-    """By trajectory, the steps at which gates stop it, and at which it settles; 0 is never."""
+    """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}
     settled: dict[int, int] = {}
     for part in (part for run in runs for part in load_signals(run)):
@@ -204,7 +204,7 @@ def _course(values: npt.NDArray[np.float64]) -> pl.DataFrame:
 def _at_moments(
     values: npt.NDArray[np.float64], numbers: Sequence[int], moments: Mapping[int, int]
 ) -> pl.DataFrame:
-    """A signal where something happened to each trajectory, for those to which it did."""
+    """A signal's value at a moment of each trajectory that has this moment."""
     happened = [(i, number) for i, number in enumerate(numbers) if moments[number]]
     return pl.DataFrame(
         {

@@ -29,7 +29,7 @@ SETTLING = pl.Schema(
 
 
 def stabilization_table(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
-    """When every trajectory's answer settled for good, and when it first showed. See `SETTLING`."""
+    """When each answer settled for good, and when it first appeared. See `SETTLING`."""
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):
         settled = settled_step(part.signals)
@@ -44,7 +44,7 @@ def stabilization_table(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
 
 
 def settled_step(s: Signals) -> pl.Series:
-    """The step from which each trajectory's answer stays; null where it never settles."""
+    """The step from which each trajectory's answer stays the same; null if it never settles."""
     steps = pl.Series(stabilization_step(s))
     return steps.set(pl.Series(s.steps) < steps, None)
 
@@ -82,7 +82,7 @@ def settled_interval(stabilization: pl.Series, share: float) -> tuple[float | No
 
 
 def _needed(share: float, n: int) -> int:
-    """How many trajectories make up the share."""
+    """The number of trajectories that make up a share."""
     return math.ceil(share * n - 1e-9)
 
 

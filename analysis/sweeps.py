@@ -1,4 +1,4 @@
-"""Sweeps: over the holes CCTC tolerates, over shapes, and over CVEE on top of WINO."""
+"""Sweeps over the holes that CCTC tolerates, over shapes, and over CVEE's settings on WINO."""
 
 import json
 from collections.abc import Mapping
@@ -45,13 +45,13 @@ def in_sweep(label: str) -> bool:
 
 
 def of_sweeps(frame: pl.DataFrame) -> pl.Series:
-    """Which rows are points of a sweep."""
+    """Whether each row is a point of a sweep."""
     points = [label for label in frame["method"].unique() if in_sweep(label)]
     return frame["method"].is_in(points)
 
 
 def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
-    """C⁴ under every H that was run, where at least two were. See `H_SWEEP`."""
+    """C⁴ with every H that was run, if there are at least two. See `H_SWEEP`."""
     confirmed = outcomes.group_by("cohort", "method").agg(pl.col("confirmed").mean())
     rows = []
     for row in totals.join(confirmed, on=["cohort", "method"]).iter_rows(named=True):
@@ -69,7 +69,7 @@ def _only_h(label: str) -> bool:
 
 
 def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
-    """Methods under every shape that was decoded, of models and tasks with several or a cache.
+    """Methods under every shape, for models and tasks with several shapes or a cache.
 
     Columns: those of the totals, and blocks.
     """
@@ -129,7 +129,7 @@ def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
 
 
 def _holds(variant: Mapping[str, Any], wino: Mapping[str, Any]) -> bool:
-    """Whether a variant is graded, and keeps WINO's accuracy."""
+    """Whether a variant is graded and stays within tolerance of WINO's accuracy."""
     if variant["accuracy"] is None or wino["accuracy"] is None:
         return False
     return not past_tolerance(100 * (wino["accuracy"] - variant["accuracy"]))

@@ -92,7 +92,7 @@ class _Traced:
     trajectory: Trajectory
     part: RunSignals
     place: int
-    """Its row in the part."""
+    """Index of the trajectory within its part."""
 
 
 def _find(run: Run, index: int) -> _Traced:
@@ -104,7 +104,7 @@ def _find(run: Run, index: int) -> _Traced:
 
 
 def spell_ranges(numbers: Sequence[int]) -> str:
-    """Numbers as their ranges: 0 to 3, 40 to 59."""
+    """Numbers written as ranges: 0 to 3, 40 to 59."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:
@@ -166,7 +166,7 @@ def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]
 def text_table(
     run: Run, index: int, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
-    """The buffer as each gate leaves it, token by token. See `TEXTS`."""
+    """The buffer as each gate would leave it, token by token. See `TEXTS`."""
     found = _find(run, index)
     cells = found.trajectory.cells
     filled = filled_predictions(cells.token, cells.masked)

@@ -29,11 +29,11 @@ from c4.cli._progress import console
 from c4.errors import C4Error
 
 RESUMABLE = ("record", "run", "models", "demo")
-"""Commands that keep what they finished and go on from there."""
+"""Commands that keep what they have finished and can continue from there."""
 
 
 class C4Group(TyperGroup):
-    """Prints what a user can act on without a traceback."""
+    """Prints errors that a user can act on without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -43,7 +43,7 @@ class C4Group(TyperGroup):
             raise typer.Exit(2) from error
         except KeyboardInterrupt:
             advice = (
-                "; nothing finished is lost: give the same command (without --fresh) to go on"
+                "; nothing finished is lost: give the same command (without --fresh) to continue"
                 if ctx.invoked_subcommand in RESUMABLE
                 else ""
             )
@@ -106,10 +106,10 @@ def main() -> None:
 
 
 def leave(done: SystemExit) -> NoReturn:
-    """End the process with the code it asks for.
+    """End the process at once with the exit code it asks for.
 
-    Threads of Arrow and torch are now and then still alive when the interpreter takes itself down,
-    and the process then aborts with another code after all work is done. So it is left at once.
+    Threads of Arrow and torch are sometimes still alive while the interpreter shuts down, and the
+    process then aborts with another code although all its work is done.
     """
     if not isinstance(done.code, int | None):
         raise done

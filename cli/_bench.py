@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 HELP = """Time methods by the paper's protocol.
 
-20 fixed examples after 2 warm-ups, 3 passes; mean of the pass means and their coefficient of
-variation. The clock runs around each whole decode, gate included, and waits for the device.
-Methods take turns from pass to pass. A speedup is over the baseline of the same call; without
-one there is none. The numbers are kept in OUT/bench.
+The protocol decodes 20 fixed examples in 3 passes after 2 warm-ups, and reports the mean of the
+pass means and their coefficient of variation. The clock runs around each whole decode, gate
+included, and waits for the device. Methods take turns from pass to pass. A speedup is reported only
+if the baseline is among the methods of the call. The numbers are kept in OUT/bench.
 
 Examples:
 
@@ -46,10 +46,10 @@ def bench_command(
     method: MethodOption,
     task: TasksOption,
     decode: DecodeOptions,
-    n: Annotated[int, typer.Option(min=1, help="Timed examples.")] = 20,
-    warmups: Annotated[int, typer.Option(min=0, help="Examples decoded before them.")] = 2,
-    passes: Annotated[int, typer.Option(min=1, help="Passes over the examples.")] = 3,
-    skip: Annotated[int, typer.Option(min=0, help="Examples to pass over first.")] = 40,
+    n: Annotated[int, typer.Option(min=1, help="Number of examples to time.")] = 20,
+    warmups: Annotated[int, typer.Option(min=0, help="Number of warm-up examples.")] = 2,
+    passes: Annotated[int, typer.Option(min=1, help="Number of passes over the examples.")] = 3,
+    skip: Annotated[int, typer.Option(min=0, help="Number of examples to skip first.")] = 40,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
@@ -68,13 +68,13 @@ def bench_command(
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):
-        typer.echo("no speedup: there is no --method baseline in this call", err=True)
+        typer.echo("no speedup: add --method baseline to this call to get one", err=True)
 
 
 def time_methods(
     chosen: "Sequence[tuple[Plan, Sequence[ResolvedMethod]]]", protocol: "TimingProtocol"
 ) -> list[dict[str, Any]]:
-    """Time every task's methods with one loaded model, and keep each task's table."""
+    """Time the methods of every task, loading the model once, and store a table per task."""
     from c4.record.bench import Bench
     from c4.record.plan import load_planned
     from c4.store.timings import write_timings
@@ -97,7 +97,7 @@ def time_methods(
 
 
 def render(rows: list[dict[str, Any]]) -> Table:
-    """One line a method."""
+    """A table with one line per method."""
     columns = ("task", "method", "s each", "CV", "TPS", "TPS before end", "tokens/forward")
     table = new_table(*columns, "steps", "speedup", "step ratio")
     for row in rows:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from c4.replay.calibration import Calibration
     from c4.replay.splits import RunSplit
 
-HELP = """Find the cheapest setting of a gate that stays within its tolerance, or is certified.
+HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
 
-The choice is made on a pool and tried once on the held-out rest. Of each run, the pool is the
-examples that its task sets aside for calibration; where none of them is recorded, it is the first
-40 trajectories, or a third if there are fewer than 120; or what `--pool` says. The file keeps the
-split, and tables and figures count these examples as pool for every method. Every parameter takes a
+The setting is chosen on a pool and tried once on the trajectories held out. The pool of a run is
+the examples that its task sets aside for calibration. If none of them is recorded, it is the first
+40 trajectories, or a third if there are fewer than 120. `--pool` overrides both. The file keeps the
+split, and tables and figures treat these examples as pool for every method. Every parameter takes a
 value, a list a,b,c or a range lo:hi:step.
 
 Examples:
@@ -44,29 +44,37 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 
 PoolOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Choose on the trajectories below this. [default: those set aside]"),
+    typer.Option(
+        min=1, help="Choose on trajectories with numbers below this. [default: those set aside]"
+    ),
 ]
-ToleranceOption = Annotated[float, typer.Option(help="Points that may be lost on any task.")]
+ToleranceOption = Annotated[
+    float, typer.Option(help="Accuracy points that may be lost on any task.")
+]
 RiskOption = Annotated[
-    float | None, typer.Option(help="Certify this risk instead, by Learn-Then-Test.")
+    float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
 ]
 LossOption = Annotated[
-    Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss.")
+    Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
 ]
 ControlOption = Annotated[
-    Literal["fixed-sequence", "bonferroni"], typer.Option(help="How errors are controlled.")
+    Literal["fixed-sequence", "bonferroni"],
+    typer.Option(help="How errors over the whole grid are controlled, for --risk."),
 ]
-OutOption = Annotated[Path, typer.Option(help="The frozen setting, for `c4 replay --config`.")]
+OutOption = Annotated[
+    Path, typer.Option(help="File for the frozen setting; see `c4 replay --config`.")
+]
 
 
 def calibrate_command(
     runs: RunsOption = Path("runs"),
     task: TaskOption = None,
     model: ModelOption = None,
-    gate: Annotated[str, typer.Option(help="What to calibrate.")] = "cvee",
-    gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=…")] = None,
+    gate: Annotated[str, typer.Option(help="Gate to calibrate.")] = "cvee",
+    gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=….")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter and its values, tau=0.5:0.9:0.1")
+        list[str] | None,
+        typer.Option("--set", help="A parameter and the values to try, such as tau=0.5:0.9:0.1."),
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
@@ -74,7 +82,9 @@ def calibrate_command(
     pool: PoolOption = None,
     tolerance: ToleranceOption = TOLERANCE,
     risk: RiskOption = None,
-    delta: Annotated[float, typer.Option(help="How often the certificate may fail.")] = 0.1,
+    delta: Annotated[
+        float, typer.Option(help="Probability with which the certificate may fail.")
+    ] = 0.1,
     loss: LossOption = "differs",
     control: ControlOption = "fixed-sequence",
     out: OutOption = Path("calibration.json"),
@@ -117,7 +127,7 @@ def calibrate_command(
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: Path, runs: Path) -> str:
-    """What else the file changes: examples that are evaluation wherever it is not found."""
+    """Says which evaluation examples become pool wherever tables and figures find the file."""
     counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
     if not counts:
         return ""
@@ -146,7 +156,7 @@ def summary(
 def show_calibration(
     result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
 ) -> None:
-    """How it was split, the choice, what it was chosen from, and how it did on the rest."""
+    """Print the split, the choice, the settings it was chosen from, and how it did held out."""
     for split in splits:
         typer.echo(split.statement)
     pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
     from c4.record.plan import RunConfig
 
-TaskOption = Annotated[str, typer.Option("--task", help="One of `c4 tasks`.")]
+TaskOption = Annotated[str, typer.Option("--task", help="A task that `c4 tasks` lists.")]
 TasksOption = Annotated[
-    list[str], typer.Option("--task", help="One of `c4 tasks`; may be given several times.")
+    list[str],
+    typer.Option("--task", help="A task that `c4 tasks` lists; may be given several times."),
 ]
 MethodOption = Annotated[
     list[str],
@@ -29,15 +30,17 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A parameter: H=2, cctc.tau=0.7 for one rule or gate, c4.cvee.tau=0.8 for that of "
-        "one method.",
+        help="Set a parameter: H=2 wherever there is one, cctc.tau=0.7 in one rule or gate, "
+        "c4.cvee.tau=0.8 in one method. May be given several times.",
     ),
 ]
 CalibrationOption = Annotated[
-    Path | None, typer.Option("--config", help="A gate's setting frozen by `c4 calibrate`.")
+    Path | None,
+    typer.Option("--config", help="Use the setting of a gate that `c4 calibrate` froze."),
 ]
 LabelOption = Annotated[
-    str | None, typer.Option(help="What the results go by. [default: the method and its changes]")
+    str | None,
+    typer.Option(help="Name of the results. [default: the method and its changed parameters]"),
 ]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
@@ -54,32 +57,36 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "n": (
         Annotated[
-            int | None, typer.Option(min=1, help="Examples of each task. [default: the paper's]")
+            int | None,
+            typer.Option(min=1, help="Number of examples per task. [default: the paper's]"),
         ],
         None,
     ),
     "skip": (
         Annotated[
             int | None,
-            typer.Option(min=0, help="Examples to pass over first. [default: the task's]"),
+            typer.Option(min=0, help="Number of examples to skip first. [default: the task's]"),
         ],
         None,
     ),
-    "seed": (Annotated[int, typer.Option(help="Shuffles the examples.")], 0),
+    "seed": (Annotated[int, typer.Option(help="Seed that shuffles the examples.")], 0),
     "source": (
         Annotated[
             str | None,
             typer.Option(
-                help="embedded, hub, or a .jsonl/.parquet file with the hub's fields. "
-                f"[default: embedded for {EMBEDDED}, else hub]"
+                help="Where examples come from: embedded, hub, or a .jsonl/.parquet file with the "
+                f"hub's fields. [default: embedded for {EMBEDDED}, otherwise hub]"
             ),
         ],
         None,
     ),
-    "gen_length": (Annotated[int | None, typer.Option(min=1, help="Positions, L.")], None),
+    "gen_length": (
+        Annotated[int | None, typer.Option(min=1, help="Number of positions to generate, L.")],
+        None,
+    ),
     "steps": (Annotated[int | None, typer.Option(min=1, help="Step budget, T.")], None),
     "block_length": (
-        Annotated[int | None, typer.Option(min=1, help="Positions of a block, B.")],
+        Annotated[int | None, typer.Option(min=1, help="Number of positions per block, B.")],
         None,
     ),
     "reading": (ReadingOption, None),
@@ -94,12 +101,13 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
         None,
     ),
-    "out": (Annotated[Path, typer.Option(help="Folder of all runs.")], Path("runs")),
+    "out": (Annotated[Path, typer.Option(help="Folder that holds all runs.")], Path("runs")),
     "resume": (
         Annotated[
             bool,
             typer.Option(
-                "--resume/--fresh", help="Go on with a run of the same identity, or redo it."
+                "--resume/--fresh",
+                help="Continue a run of the same identity, or delete it and start over.",
             ),
         ],
         True,
@@ -112,7 +120,7 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """What a user asked for, whatever the task."""
+    """The decode options that a user gave, for any task."""
 
     given: dict[str, Any]
 
@@ -120,7 +128,7 @@ class DecodeOptions:
         """The configuration of a task.
 
         Args:
-            calibration: brings the reading that it was made under.
+            calibration: a calibration file; its reading is used unless the user gave one.
         """
         from c4.record.plan import RunConfig
 
@@ -149,7 +157,7 @@ class DecodeOptions:
 
 
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command all decode options but some; it gets them as its argument `decode`."""
+    """Add all decode options but some to a command, which gets them as its argument `decode`."""
     options = {name: o for name, o in DECODE_OPTIONS.items() if name not in without}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

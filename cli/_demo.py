@@ -13,10 +13,10 @@ from c4.gates.kinds import GATES
 
 HELP = """Show everything c4 does, on the model that ships with it.
 
-Records the calibration pool and an evaluation set of three tasks, replays every gate, calibrates,
-runs C4 live against full decoding and, on one task, under two other H, and draws all tables and
-figures into one page. Each step is a command of its own and is printed before it runs. A second
-call reuses what is recorded.
+The demo records the calibration pool and an evaluation set of three tasks, replays every gate,
+calibrates, runs C4 live against full decoding and, on one task, with two other values of H. It then
+collects all tables and figures in one page. Each step is a c4 command and is printed before it
+runs. A second call reuses what has been recorded.
 
 Examples:
 
@@ -26,15 +26,17 @@ Examples:
 """
 
 SWEPT = "gsm8k"
-"""The task on which C4 is run under other H too."""
+"""The task on which C4 is also run with other values of H."""
 TITLE = "c4: when may a diffusion language model stop?"
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("demo-out"),
-    n: Annotated[int, typer.Option(min=1, help="Evaluation examples of each task.")] = 20,
+    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path(
+        "demo-out"
+    ),
+    n: Annotated[int, typer.Option(min=1, help="Number of evaluation examples per task.")] = 20,
     pool: Annotated[
-        int, typer.Option(min=1, max=40, help="Calibration examples of each task.")
+        int, typer.Option(min=1, max=40, help="Number of calibration examples per task.")
     ] = 20,
 ) -> None:
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
@@ -45,7 +47,7 @@ def demo_command(
 
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
-    """What a user would type, in order."""
+    """The commands that a user would type, in order."""
     runs = ["--runs", str(out / "runs")]
     chosen = [word for task in tasks for word in ("--task", task)]
     gates = [name for name in GATES if name != "progress"]  # it has no setting of the paper's
@@ -72,7 +74,7 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
 
 
 def _code_task() -> str | None:
-    """HumanEval, where this machine can isolate the programs it is graded by."""
+    """HumanEval if this machine can isolate model-written programs, else None."""
     from c4.errors import SandboxError
     from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
@@ -80,13 +82,13 @@ def _code_task() -> str | None:
     try:
         check_can_grade(get_task("humaneval"), unsafe_code=False)
     except SandboxError as error:
-        console.print(f"without code: {error}")
+        console.print(f"no code task in this demo: {error}")
         return None
     return "humaneval"
 
 
 def _run(arguments: list[str]) -> None:
-    """Run a command inside this process: torch is loaded once."""
+    """Run a command inside this process, so that torch is loaded only once."""
     from typer.main import get_command
 
     from c4.cli._app import app
@@ -112,8 +114,8 @@ def _draw_everything(out: Path) -> Path:
         every_gate = Library(out / "runs", gates=REPORT_GATES, calibrations=calibrations, note=note)
         tables = make_report(["all"], every_gate, paper=False)
     intro = (
-        "Recorded, replayed and run live on the small model that ships with c4, on problems that "
-        "c4 generates. Its numbers are not LLaDA's."
+        "These results were recorded, replayed and run live with the small model that ships with "
+        "c4, on problems that c4 generates. They are not LLaDA's numbers."
     )
     page = out / "index.html"
     write_page(page, TITLE, intro, drawings, tables)

@@ -17,11 +17,11 @@ from c4.errors import RunError
 if TYPE_CHECKING:
     from c4.figures.gallery import Drawing
 
-HELP = """Draw the figures from what is on disk, each with its data beside it as CSV.
+HELP = """Draw figures from the runs on disk, and write the data of each beside it as CSV.
 
 Names: stabilization, phase-diagram, gates, trace, text, blocks, totals, time-share, h-sweep,
-frontier; all of them if none is given. A figure whose data is missing is skipped, and the message
-says which command makes it.
+frontier; all of them are drawn if none is given. A figure whose data is missing is skipped, and a
+message names the command that would produce the data.
 
 Examples:
 
@@ -43,32 +43,43 @@ FormatOption = Annotated[
 ]
 WidthOption = Annotated[
     Literal["column", "page"] | None,
-    typer.Option(help="Of a paper with two columns. [default: a page, less for few panels]"),
+    typer.Option(
+        help="Width in a paper with two columns. [default: as wide as the panels need, at most a "
+        "page]"
+    ),
 ]
 TrajectoryOption = Annotated[
     int | None,
-    typer.Option(help="Which to show in trace and text. [default: where gates disagree most]"),
+    typer.Option(
+        help="Number of the trajectory in trace and text. [default: the one gates disagree on most]"
+    ),
+]
+ComparedOption = Annotated[
+    list[str] | None,
+    typer.Option("--gate", help="A gate to compare, as in `c4 replay`; may be repeated."),
+]
+CalibrationsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A file of `c4 calibrate`, besides those in the current folder and in --runs."
+    ),
 ]
 
 
 def figures_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; or all.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Figures to draw. [default: all]"),
     ] = None,
     runs: RunsOption = Path("runs"),
-    out: Annotated[Path, typer.Option(help="Where figures go.")] = Path("figures-out"),
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures-out"),
     formats: FormatOption = None,
     width: WidthOption = None,
     task: TaskOption = None,
     model: ModelOption = None,
     trajectory: TrajectoryOption = None,
-    gate: Annotated[
-        list[str] | None, typer.Option("--gate", help="Gates to compare; as in `c4 replay`.")
-    ] = None,
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(help="More files of `c4 calibrate` than those here and in --runs."),
-    ] = None,
+    gate: ComparedOption = None,
+    calibration: CalibrationsOption = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
@@ -113,7 +124,7 @@ def figures_command(
 
 
 def show_texts(drawings: "Sequence[Drawing]") -> None:
-    """Print decoded texts to the terminal too."""
+    """Print the decoded texts to the terminal as well."""
     from c4.figures.text import terminal_texts
 
     for one in drawings:
@@ -122,7 +133,7 @@ def show_texts(drawings: "Sequence[Drawing]") -> None:
 
 
 def show_files(drawn: Mapping[str, list[str]], skipped: Mapping[str, str], pool: str) -> None:
-    """Say what was drawn, which examples it leaves out, and how to make what is missing."""
+    """Print which files were drawn, which examples they leave out, and how to draw the others."""
     for name, files in drawn.items():
         typer.echo(f"{name}: {', '.join(files)}")
     if drawn and pool:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
-RunsOption = Annotated[Path, typer.Option("--runs", help="Folder of all recordings.")]
+RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
 TaskOption = Annotated[
-    list[str] | None, typer.Option("--task", help="Only these; may be given several times.")
+    list[str] | None,
+    typer.Option("--task", help="Use only this task; may be given several times."),
 ]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Only recordings of this model.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Use only runs of this model.")]
 GateOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -30,10 +31,14 @@ GateOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A parameter, as tau=0.8, or sched.patience=2 for one gate only."),
+    typer.Option(
+        "--set",
+        help="Set a parameter: tau=0.8 in every gate that has it, sched.patience=2 in one gate. "
+        "May be given several times.",
+    ),
 ]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="A setting frozen by `c4 calibrate`.")
+    Path | None, typer.Option("--config", help="Use a setting that `c4 calibrate` froze.")
 ]
 
 
@@ -43,7 +48,7 @@ def choose_runs(
     model: str | None = None,
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
-    """The recordings below a folder, of some tasks, to be read in one way."""
+    """The recordings of some tasks below a folder, opened under one reading."""
     from c4.store.runs import find_recordings
     from c4.tasks import get_task
 

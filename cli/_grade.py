@@ -14,8 +14,8 @@ from c4.cli._record import render
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
-The run is a recording, or the results of `c4 run`. Grades are added beside it; of each reading
-the newest counts.
+The run is a recording or the results of `c4 run`. Grades are stored beside it, and nothing recorded
+is changed. For each reading, the newest grade counts.
 
 Examples:
 
@@ -24,6 +24,7 @@ Examples:
     c4 grade runs/model=llada/task=humaneval/method=c4
 
     c4 grade runs/model=tiny/task=math/method=baseline --reading plain --ending skip
+
     c4 grade runs/model=llada/task=math/method=baseline --all --grader math-verify
 """
 
@@ -31,7 +32,7 @@ Examples:
 def grade_command(
     run: Annotated[Path, typer.Argument(help="Folder of one run.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Grade again what has a grade already.")
+        bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
     ] = False,
     reading: ReadingOption = None,
     ending: EndingOption = None,

@@ -13,14 +13,14 @@ from c4.cli._tables import new_table, show
 if TYPE_CHECKING:
     from c4.analysis.evaluation import TaskEvaluation
 
-app = typer.Typer(no_args_is_help=True, help="The models that have a name here.")
+app = typer.Typer(no_args_is_help=True, help="List models, or evaluate one on every task.")
 
 
 @app.command("list")
 def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the names that --model takes besides hub ids and folders."""
+    """List the model names that --model accepts, besides hub ids and folders."""
     from c4.models import ALIASES, EMBEDDED
 
     models = {EMBEDDED: "ships with c4"} | {name: f"hub: {hub}" for name, hub in ALIASES.items()}
@@ -36,17 +36,19 @@ def list_command(
 @app.command("eval")
 def eval_command(
     model: Annotated[str, typer.Argument(help="A name, a hub id or a folder.")] = "tiny",
-    n: Annotated[int, typer.Option(min=1, help="Evaluation problems per task.")] = 100,
+    n: Annotated[int, typer.Option(min=1, help="Number of evaluation problems per task.")] = 100,
     task: Annotated[
-        list[str] | None, typer.Option(help="Only these; may be given several times.")
+        list[str] | None, typer.Option(help="Use only this task; may be given several times.")
     ] = None,
-    source: Annotated[str, typer.Option(help="embedded, or hub.")] = "embedded",
-    out: Annotated[Path, typer.Option(help="Where the recordings go.")] = Path("runs"),
+    source: Annotated[
+        str, typer.Option(help="Where problems come from: embedded or hub.")
+    ] = "embedded",
+    out: Annotated[Path, typer.Option(help="Folder that holds all runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Decode evaluation problems of every task at full budget; report accuracy and stabilization.
 
-    Recordings are kept: asked again, only what is missing is decoded. Example: c4 models eval tiny
+    Recordings are kept, so a second call decodes only what is missing. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
     from c4.record.plan import RunConfig, plan_recording
@@ -82,5 +84,6 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
         lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
     ungraded = [f"{e.n - e.graded} of {e.task}" for e in evaluations if e.graded < e.n]
     if ungraded:
-        lines += ["", f"Not graded, and not counted: {', '.join(ungraded)} (c4 grade FOLDER)."]
+        listed = ", ".join(ungraded)
+        lines += ["", f"Not graded, so not counted: {listed}. To grade them: c4 grade FOLDER."]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, a line now and then elsewhere; always on stderr."""
+"""Progress on stderr: a bar on a terminal, and an occasional line elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Advance(Protocol):
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Advance]:
-    """Yields a function to be called once for every unit that is done."""
+    """Yield a function to be called once for every unit that is done."""
     if console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -60,7 +60,7 @@ class _Lines:
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """Yields a function that says what is being done: a spinner, or lines where there is none."""
+    """Yield a function that shows what is being done, beside a spinner or as lines."""
     if console.is_terminal:
         with console.status(Text(text)) as spinner:
             yield lambda text: spinner.update(Text(text))

@@ -13,26 +13,24 @@ ReadingOption = Annotated[
     typer.Option(
         "--reading",
         help="How answers are found: careful knows the example's choices and how models write "
-        f"answers, plain is the paper's. [default: {USUAL.style}, or that of --config]",
+        f"answers; plain is the paper's way. [default: {USUAL.style}, or as in --config]",
     ),
 ]
 EndingOption = Annotated[
     Ending | None,
     typer.Option(
         "--ending",
-        help="What counts behind the first end token: nothing (cut), or all but special tokens "
-        f"(skip), as in the authors' release. [default: {USUAL.ending}, or that of --config]",
+        help="What counts after the first end token: nothing (cut), or everything except special "
+        f"tokens (skip), as in the authors' release. [default: {USUAL.ending}, or as in --config]",
     ),
 ]
-
-
 GraderOption = Annotated[
     Grader | None,
     typer.Option(
         "--grader",
-        help="Who is asked where an answer is not written as the gold one is: nobody (exact), or a "
-        "computer algebra system (math-verify; needs pip install 'c4-dlm[math]'). "
-        f"[default: {USUAL.grader}, or that of --config]",
+        help="How to grade an answer whose form differs from the gold answer's: as wrong (exact), "
+        "or by asking a computer algebra system (math-verify; needs "
+        f"pip install 'c4-dlm[math]'). [default: {USUAL.grader}, or as in --config]",
     ),
 ]
 
@@ -43,7 +41,7 @@ def choose_reading(
     grader: Grader | None = None,
     config: Path | None = None,
 ) -> AnswerReading:
-    """The reading a user asks for, a calibration was made under, or the default."""
+    """The reading that a user asks for, or that of a calibration, or the default."""
     if config is None:
         usual = USUAL
     else:
@@ -58,7 +56,7 @@ def choose_reading(
 
 
 def reading_note(reading: AnswerReading) -> str | None:
-    """What to say below a table that is not of the default reading."""
+    """The note below a table whose answers are not read in the default way, else None."""
     if reading == USUAL:
         return None
     return (

@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 HELP = """Decode a task at full budget and record every step.
 
-The run is written to OUT/model=MODEL/task=TASK/method=baseline. If it is there already, only what
-is missing is decoded; interrupt it whenever you like and give the same command again. How answers
-are read matters to the grades alone, and other commands may read them otherwise.
+The run is written to OUT/model=MODEL/task=TASK/method=baseline. If it already exists, only missing
+examples are decoded, so you can interrupt the command at any time and give it again. How answers
+are read affects only the grades; other commands may read the same recording in another way.
 
 Examples:
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 HELP = """Ask exit gates when they would have stopped, and what the answer would have been.
 
-Offline and exact: text and grade are those of the buffer after the final fill at the exit step.
+Nothing is decoded, and the result is exact: text and grade are those of the buffer after the final
+fill at the exit step.
 
 Examples:
 
@@ -44,7 +45,7 @@ Examples:
 """
 
 SPLIT_NOTE = (
-    "pool: what the frozen setting was chosen on, so its numbers there flatter it; "
+    "pool: the trajectories that the frozen setting was chosen on, which flatter it; "
     "held out: the other trajectories of that recording"
 )
 
@@ -60,7 +61,7 @@ def replay_command(
     ending: EndingOption = None,
     grader: GraderOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write one row per trajectory and gate, as Parquet.")
+        Path | None, typer.Option(help="Also write one row per trajectory and gate as Parquet.")
     ] = None,
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
@@ -97,14 +98,15 @@ def replay_command(
 
 
 def has_splits(summary: "pl.DataFrame") -> bool:
-    """Whether some gate was chosen on a part of what it is shown on."""
+    """Whether some gate's setting was chosen on a part of these trajectories."""
     return summary["split"].is_not_null().any()
 
 
 def render(summary: "pl.DataFrame") -> Table:
     """A table with the full decode's numbers beside each gate's.
 
-    A recorded sampler has saved steps itself; then a column says what the gate saves of the rest.
+    A recorded sampler has already saved steps, so a second column then shows what share of the
+    recorded steps the gate saves.
     """
     shares = {"saving": "saving"}
     if (summary["full_steps"] != summary["budget"]).any():

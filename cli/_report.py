@@ -11,13 +11,13 @@ from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import RunError
 
-HELP = """Print the paper's tables from what is on disk.
+HELP = """Print the paper's tables from the runs on disk.
 
-Names: main, ablation, paired, stabilization, scaling, calibration; all of them if none is given.
-Gates are replayed over recordings; samplers appear once `c4 run` has run them, and speeds once
-`c4 bench` has measured them. Variants such as a calibrated `c4` stand beside their method; those of
-a sweep, C4 under another H alone and WINO with CVEE in other settings, are only named. What is
-missing is a dash, and the caption says so.
+Names: main, ablation, paired, stabilization, scaling, calibration; all of them are printed if none
+is given. Gates are replayed over recordings; samplers appear once `c4 run` has run them, and speeds
+once `c4 bench` has measured them. Variants such as a calibrated `c4` have a row beside their
+method. The points of a sweep (C4 with nothing but another H, and WINO with CVEE in other settings)
+are only named. A missing number is shown as a dash, and the caption says what is missing.
 
 Examples:
 
@@ -31,21 +31,27 @@ Examples:
 
 def report_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; or all.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Tables to print. [default: all]"),
     ] = None,
     runs: RunsOption = Path("runs"),
     form: Annotated[
-        Literal["markdown", "latex", "csv", "json"], typer.Option("--format", help="How.")
+        Literal["markdown", "latex", "csv", "json"],
+        typer.Option("--format", help="Format of the tables."),
     ] = "markdown",
     against: Annotated[
         Literal["paper"] | None,
-        typer.Option(help="Put the published numbers beside, where model, data and shape match."),
+        typer.Option(
+            help="Put the published numbers beside yours where model, data and shape match."
+        ),
     ] = None,
     task: TaskOption = None,
     model: ModelOption = None,
     calibration: Annotated[
         list[Path] | None,
-        typer.Option(help="Files of `c4 calibrate`. [default: those here and in --runs]"),
+        typer.Option(
+            help="A file of `c4 calibrate`. [default: those in the current folder and in --runs]"
+        ),
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,

@@ -33,9 +33,10 @@ log = logging.getLogger(__name__)
 HELP = """Decode live under any method, grade, and keep one row per example.
 
 All methods of a call share the model and the examples, so they can be compared pair by pair. The
-results go to OUT/model=MODEL/task=TASK/method=LABEL; what is there already is not decoded
-again. Parameters are the paper's for each task unless you set them. How a gate reads answers is
-one of its settings; a method without a gate is decoded once, and graded under any reading.
+results go to OUT/model=MODEL/task=TASK/method=LABEL; examples that are already there are not
+decoded again. Parameters are the paper's for each task unless you set them. How a gate reads
+answers is one of its settings; a method without a gate is decoded once and can be graded under any
+reading.
 
 Examples:
 
@@ -55,7 +56,7 @@ def run_command(
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
-    cells: Annotated[bool, typer.Option("--cells", help="Keep every step too.")] = False,
+    cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.choices import plan_methods
@@ -71,7 +72,7 @@ def run_command(
 
 
 def decode_plans(plans: "Sequence[Plan]") -> None:
-    """Decode what every plan lacks, with one loaded model."""
+    """Decode the missing examples of every plan, loading the model once."""
     from c4.record.plan import load_planned
     from c4.record.recorder import start_recording
 
@@ -88,7 +89,7 @@ def decode_plans(plans: "Sequence[Plan]") -> None:
 
 
 def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
-    """How the methods did on the examples that were asked for, and no others on disk."""
+    """Print how the methods did on the examples of this call, not on others that are on disk."""
     from c4.store.summary import summarise
 
     summaries = [
@@ -106,7 +107,7 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
 
 
 def render(summaries: "list[RunSummary]") -> Table:
-    """One line a method, beside the baseline where there is one."""
+    """A table with one line per method, compared with the baseline if there is one."""
     columns = ("task", "method", "n", "accuracy", "Δ", "steps", "saving", "exits")
     table = new_table(*columns, "identical", "tokens/forward")
     for s in summaries:

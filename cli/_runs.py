@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def runs_command(
-    root: Annotated[Path, typer.Option("--runs", help="Folder of all runs.")] = Path("runs"),
+    root: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path(
+        "runs"
+    ),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 PIPE_WIDTH = 140
-"""Columns of text where there is no terminal to ask."""
+"""Width of tables, in characters, when output does not go to a terminal."""
 
 
 def new_table(*columns: str, title: str | None = None) -> Table:
@@ -13,7 +13,7 @@ def new_table(*columns: str, title: str | None = None) -> Table:
 
 
 def show(table: RenderableType) -> None:
-    """Print a table or a text as wide as the terminal, or wide enough where there is none."""
+    """Print a table or a text as wide as the terminal, or as `PIPE_WIDTH` if there is none."""
     # Names come from users, and may have brackets.
     output = Console(markup=False)
     if not output.is_terminal:

@@ -15,7 +15,8 @@ def tasks_command(
 ) -> None:
     """List the tasks: family, shape and where their examples come from.
 
-    Shapes are the paper's; a model that brings its own, as the embedded one does, takes those.
+    The shapes shown are the paper's. A model that defines its own shapes uses those; the embedded
+    model does.
     """
     if as_json:
         rows = [

@@ -13,10 +13,11 @@ from c4.cli._gates import GateOption, SetOption, choose_gates
 from c4.cli._progress import progress
 from c4.errors import C4Error
 
-HELP = """Prove on this machine that replay and live decoding agree.
+HELP = """Check on this machine that replay and live decoding agree.
 
-Records some examples, replays every gate over them, then decodes the same examples live under
-each gate. Exit step, every token of the final buffer and the grade must be identical.
+The command records some examples, replays every gate over them, and then decodes the same examples
+live under each gate. The exit step, every token of the final buffer and the grade must be
+identical.
 
 Examples:
 
@@ -30,7 +31,7 @@ Examples:
 def verify_command(
     task: TaskOption,
     decode: DecodeOptions,
-    n: Annotated[int, typer.Option(min=1, help="Examples.")] = 8,
+    n: Annotated[int, typer.Option(min=1, help="Number of examples.")] = 8,
     gate: GateOption = None,
     settings: SetOption = None,
     as_json: JsonOption = False,

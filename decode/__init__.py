@@ -1,4 +1,4 @@
-"""Decode: one forward pass a step, a rule that commits, a gate that may end it.
+"""Decode: one forward pass per step, a rule that commits, and a gate that may end the decode.
 
 `decode` is the loop, in `c4.decode.loop`, which loads torch; the commit rules stand in
 `c4.decode.rules`, one file each, and load none.

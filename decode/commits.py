@@ -23,7 +23,7 @@ NOWHERE: IntArray = np.empty(0, dtype=np.int64)
 
 
 class Predictor(Protocol):
-    """The part of a denoiser that rules need. Most only ever `read`."""
+    """The part of a denoiser that rules need. Most rules use only `read`."""
 
     mask_id: int
     shift: bool
@@ -48,7 +48,7 @@ class Block:
 
     index: int
     count: int
-    """Blocks in the decode, N."""
+    """Number of blocks in the decode, N."""
     start: int
     stop: int
     budget: int
@@ -61,24 +61,24 @@ class Block:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a step writes, on whose account, and what it takes back."""
+    """What a step commits, the origin of those commits, and what it takes back."""
 
     positions: IntArray
     """Masked positions of the block that take their prediction; at least one."""
     origin: Origin | OriginArray
-    """Of all of them, or of each."""
+    """The origin of all positions, or of each."""
     revoked: IntArray = field(default_factory=lambda: NOWHERE)
     """Committed positions of the block that are masked again."""
 
 
 class RuleState(ABC):
-    """A rule at work in one decode."""
+    """The state of a rule during one decode."""
 
     block: Block
-    """The one being decoded."""
+    """The block that is being decoded."""
 
     def enter(self, block: Block) -> None:
-        """Begin a block; the one before is full."""
+        """Begin a block, after the block before it has been filled."""
         self.block = block
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
@@ -92,7 +92,7 @@ class RuleState(ABC):
 
     @abstractmethod
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
-        """What to commit now.
+        """Choose what to commit at this step.
 
         Args:
             step: counted from 1 at the block's start.
@@ -116,7 +116,7 @@ class Rule(Checked):
         """Go to work on one decode."""
 
     def check(self, shape: Shape, *, shift: bool) -> None:
-        """Refuse what the rule cannot decode, before a model is loaded; most can do anything.
+        """Refuse what the rule cannot decode, before a model is loaded. Most rules refuse nothing.
 
         Args:
             shift: whether the model predicts a position from the one before.
@@ -124,7 +124,7 @@ class Rule(Checked):
 
 
 def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
-    """A reading of which a window is newer than the rest: the first that `fresh` holds."""
+    """A reading whose window is replaced by the first positions of `fresh`."""
     merged = {spec.name: getattr(reading, spec.name).copy() for spec in fields(Reading)}
     for name, values in merged.items():
         values[window] = getattr(fresh, name)[: window.stop - window.start]
@@ -132,7 +132,7 @@ def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
 
 
 def accept(sure: IntArray, open_positions: IntArray, reading: Reading, *, least: int = 1) -> Choice:
-    """Commit what is sure if there are `least` of it, else the most confident position alone."""
+    """Commit the sure positions if there are at least `least`, else only the most confident one."""
     if len(sure) >= least:
         return Choice(sure, Origin.ACCEPTED)
     return Choice(most_confident(open_positions, reading, 1), Origin.SCHEDULE)
@@ -141,7 +141,7 @@ def accept(sure: IntArray, open_positions: IntArray, reading: Reading, *, least:
 def most_confident(positions: IntArray, reading: Reading, count: int) -> IntArray:
     """The `count` most confident of some positions; ties go to the lower one.
 
-    By the odds: confidences near 1 are equal in float32 long before the probabilities are.
+    Positions are ranked by odds, because float32 cannot tell confidences near 1 apart.
     """
     order = np.argsort(reading.odds[positions], kind="stable")
     return positions[order[:count]]

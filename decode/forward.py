@@ -1,4 +1,4 @@
-"""The forward pass: whole, or with a cache of what lies outside the current block.
+"""The forward pass: in full, or with a cache of what lies outside the current block.
 
 Fast-dLLM's two caches belong to the pass and not to a rule, so any rule can use either. A block's
 first pass is a full one and keeps keys and values. Later passes of the block compute a window anew
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cache(StrEnum):
-    """What a pass behind a block's first one does not compute anew."""
+    """What the passes after a block's first one do not recompute."""
 
     OFF = "off"
     PREFIX = "prefix"  # everything before the block
@@ -32,7 +32,7 @@ class Cache(StrEnum):
 
 @dataclass(frozen=True)
 class Forward(Checked):
-    """How forward passes are made, whatever the rule."""
+    """How forward passes are computed, independently of the rule."""
 
     cache: Cache = Cache.OFF
 
@@ -64,16 +64,16 @@ class ForwardPasses(Protocol):
     """The passes of one decode, in order."""
 
     def enter(self, block: Block) -> Predictor:
-        """What a rule asks while it decodes a block."""
+        """The predictor that a rule uses while it decodes a block."""
 
     @property
     def fills_first(self) -> bool:
-        """Whether the last pass commits nothing but the block's first position."""
+        """Whether the last pass may commit only the block's first position."""
 
 
 @dataclass(frozen=True)
 class WholePasses:
-    """Passes that compute everything anew."""
+    """Passes that recompute everything."""
 
     predictor: Predictor
     fills_first: bool = False
@@ -83,7 +83,7 @@ class WholePasses:
 
 
 class CachedPasses:
-    """Passes with a cache, which each block fills anew.
+    """Passes with a cache that each block refills.
 
     A shifted model predicts a window's first position outside the window. Fast-dLLM's program for
     Dream therefore commits that position, and no other, from the full pass; so does this.
@@ -105,7 +105,7 @@ class CachedPasses:
 
 
 class CachedPass:
-    """A predictor whose passes, but for the first, compute only a window anew."""
+    """A predictor whose passes, except for the first, recompute only a window."""
 
     def __init__(self, predictor: CachingPredictor, window: slice, length: int) -> None:
         self.predictor = predictor

@@ -1,4 +1,4 @@
-"""The decode loop: one forward pass a step, a rule that commits, a gate that may end it.
+"""The decode loop: one forward pass per step, a rule that commits, a gate that may end it.
 
 The loop knows no method. What a step reads and commits is the rule's affair, and whatever wants
 to see every step, a recorder or an exit gate, sees the same `StepView`.
@@ -30,23 +30,23 @@ class Decoded:
     ids: IntArray
     """The generated tokens."""
     steps: int
-    """Forward passes spent, the firing one included."""
+    """Forward passes spent, including the one at which the gate fired."""
     exited: bool
-    """Whether a gate fired; then every position still masked took its prediction."""
+    """Whether a gate fired, in which case every masked position took its prediction."""
     origin: OriginArray
     """Who committed each position: codes of `Origin`."""
     commit_step: TokenArray
-    """The step whose commit stands."""
+    """The step at which each position's final token was committed."""
     revoked: int
-    """RuleState that were taken back."""
+    """Number of commits that were taken back."""
     block_steps: TokenArray
-    """Forward passes spent in each block; 0 where it was never reached."""
+    """Forward passes spent in each block; 0 if it was never reached."""
     block_seconds: npt.NDArray[np.float64]
-    """Wall clock spent in each block."""
+    """Seconds spent in each block."""
 
 
 class Buffer:
-    """The sequence while it is decoded: what stands where, since when, and who wrote it."""
+    """The sequence during a decode: each position's token, commit step and origin."""
 
     def __init__(self, prompt: IntArray, length: int, mask_id: int) -> None:
         self.mask_id = mask_id
@@ -59,7 +59,7 @@ class Buffer:
         self.revoked = 0
 
     def commit(self, choice: Choice, reading: Reading, step: int) -> None:
-        """Write what a step chose; what it takes back holds the mask again."""
+        """Write what a step chose, and mask again what it takes back."""
         chosen = choice.positions
         self.generated[chosen] = reading.token[chosen]
         self.masked[chosen] = False
@@ -82,7 +82,7 @@ def decode(
     observer: Observer | None = None,
     forward: Forward | None = None,
 ) -> Decoded:
-    """Fill `shape.length` masked positions behind the prompt, block by block.
+    """Fill `shape.length` masked positions after the prompt, block by block.
 
     A block is left as soon as it is full; the schedule fills it in the steps it may spend, and
     a rule that runs on its own account may take more.
@@ -138,7 +138,7 @@ def blocks_of(shape: Shape) -> Iterator[Block]:
 
 
 def view_step(step: int, block: int, reading: Reading, masked: BoolArray) -> StepView:
-    """A reading as the rest of the system may see it: signals rounded, nothing aliased."""
+    """A reading as recorders and gates see it: signals are rounded, and arrays are copies."""
     return StepView(
         step=step,
         block=block,

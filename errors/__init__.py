@@ -1,4 +1,4 @@
-"""The one family of errors a user may see; every room raises these and `cli` prints them."""
+"""The errors that a user may see: every room raises these, and `cli` prints them."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ class C4Error(Exception):
 
 
 class ConfigError(C4Error):
-    """A parameter, or a combination of them, that cannot be meant."""
+    """A parameter, or a combination of parameters, that makes no sense."""
 
 
 class DataError(C4Error):
@@ -33,7 +33,7 @@ class NotReplayable(C4Error):  # noqa: N818 - the name is the message
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:
-    """The error for a name that is none, to be raised: it says the nearest names, or else all."""
+    """An error for an unknown name that lists the nearest known names, or else all of them."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3)
     there = f"there are {', '.join(names) or 'none'}"

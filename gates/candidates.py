@@ -1,4 +1,4 @@
-"""The candidate: what the task's extractor reads in a prediction, and which tokens hold it.
+"""The candidate: what the task's extractor reads in a prediction, and the tokens that hold it.
 
 One reader serves recordings and live decodes, so the two cannot disagree.
 """
@@ -20,9 +20,9 @@ FIRST_POSITIONS = 5
 TAIL_FRAC = 0.3
 """Share of the generation, at its end, in which `last` looks."""
 FIRST_WINDOW, WINDOW_GROWTH = 8, 4
-"""Tokens read first, and how many times more where those were not enough."""
+"""Tokens read at first, and the factor by which a window that was too small grows."""
 MOST_REMEMBERED = 20_000
-"""Windows a reader keeps at one time, so that memory does not grow with the trajectories."""
+"""Windows that a reader remembers at one time, so that memory stays bounded."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class LocatedCandidate:
 
     value: str
     span: tuple[int, int] | None
-    """Its positions, as (first, one past the last); None where they cannot be located."""
+    """Its positions, as (first, one past the last); None if they cannot be located."""
 
 
 Window = tuple[int, int]
 """Consecutive positions, as (first, one past the last)."""
 Look = tuple[LocatedCandidate | None, bool]
-"""What a window holds, and whether the tokens around it could not change that."""
+"""What a window holds, and whether more tokens around it could not change that."""
 
 
 class CandidateReader:
@@ -95,7 +95,7 @@ class CandidateReader:
         ]
 
     def _stops(self, rows: TokenArray) -> list[int]:
-        """How many tokens of each row can write something. (R, L) -> (R,)"""
+        """The number of tokens of each row that can contribute text. (R, L) -> (R,)"""
         if self.reading.ending is Ending.CUT:
             return first_ends(rows, self._ends)
         return last_texts(rows, self._ends)
@@ -103,7 +103,7 @@ class CandidateReader:
     def _read(
         self, row: bytes, stop: int, choices: Choices
     ) -> tuple[LocatedCandidate | None, str | None]:
-        """What the tokens before `stop` say."""
+        """The candidate in the tokens before `stop`."""
         candidate = found = None
         if stop not in self._windows:
             self._windows[stop] = self._windows_before(stop)
@@ -162,7 +162,7 @@ def _growing() -> Iterator[int]:
 
 
 def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
-    """How many tokens of each row stand before the first end token. (R, L) -> (R,)"""
+    """The number of tokens before the first end token of each row. (R, L) -> (R,)"""
     if len(rows) == 1:  # a live decode's, where lists are faster
         row = rows[0].tolist()
         return [min((row.index(end) for end in ends if end in row), default=len(row))]
@@ -174,7 +174,7 @@ def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
 
 
 def last_texts(rows: TokenArray, ends: Sequence[int]) -> list[int]:
-    """How many tokens of each row stand before the end tokens that close it. (R, L) -> (R,)"""
+    """The number of tokens before the end tokens that close each row. (R, L) -> (R,)"""
     writes = ~np.isin(rows, ends)
     stops = np.where(writes.any(axis=1), rows.shape[1] - writes[:, ::-1].argmax(axis=1), 0)
     return stops.tolist()

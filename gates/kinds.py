@@ -67,7 +67,7 @@ def as_gate(gate: OwnGate) -> Gate:
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
-    """Ask a gate about some steps; a signal that it only imagines is an error in words.
+    """Ask a gate about some steps; asking for a signal that does not exist is a clear error.
 
     Steps that a trajectory does not have never fire, whatever the gate makes of their padding.
     """
@@ -128,11 +128,11 @@ class CVEE(LevelGate):
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
     def patience(self, s: Signals) -> Floats:
-        """Stable steps that the answer must have behind it."""
+        """For how many steps the answer must have been stable."""
         return np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
 
     def is_stable(self, s: Signals) -> BoolArray:
-        """Whether there is an answer that has lasted as long."""
+        """Whether there is an answer that has been stable for that long."""
         return (s.candidate != NONE) & (s.run >= self.patience(s))
 
     def level(self, s: Signals) -> Floats:
@@ -178,7 +178,7 @@ class Prophet(KnownGate):
     low: Number = parameter(2.5, low=-np.inf, meaning="threshold in the last")
 
     def demand(self, s: Signals) -> Floats:
-        """What the gap must reach at each step."""
+        """The threshold that the gap must reach at each step."""
         late = np.where(s.progress < 0.67, self.mid, self.low)
         return np.where(s.progress < 0.33, self.high, late)
 
@@ -195,14 +195,14 @@ class Curve(StrEnum):
 
 
 class Region(StrEnum):
-    """Where SchED looks."""
+    """The positions that SchED looks at."""
 
     ALL = "all"
     LAST = "last"
 
 
 class Aggregate(StrEnum):
-    """What SchED makes of the gaps."""
+    """How SchED aggregates the gaps."""
 
     MEAN = "mean"
     MEDIAN = "median"
@@ -284,7 +284,7 @@ class Oracle(KnownGate):
 
 
 def consecutive(holds: BoolArray) -> Ints:
-    """How many steps in a row, the present one last, a condition has held. (…, T)"""
+    """For how many consecutive steps, up to each step, a condition has held. (…, T)"""
     steps = np.arange(1, holds.shape[-1] + 1, dtype=np.int32)
     broken = np.maximum.accumulate(np.where(holds, 0, steps), axis=-1)
     return (steps - broken).astype(np.int32)
@@ -303,13 +303,13 @@ def stabilization_step(s: Signals) -> Ints:
 
 
 def is_premature(exits: npt.ArrayLike, stabilization: npt.ArrayLike) -> BoolArray:
-    """Whether exits came before the answer had settled, in steps; 0 is no exit and never early."""
+    """Whether exit steps came before the answer had settled; 0 is no exit, so never premature."""
     at = np.asarray(exits)
     return (at > 0) & (at < np.asarray(stabilization))
 
 
 def exit_step(fires: BoolArray) -> Ints:
-    """The first step that fires, counted from 1; 0 where none does. (…, T) -> (…)"""
+    """The first step that fires, counted from 1; 0 if none does. (…, T) -> (…)"""
     return np.where(fires.any(axis=-1), fires.argmax(axis=-1) + 1, 0).astype(np.int32)
 
 

@@ -10,7 +10,7 @@ from c4.tasks.task import Choices
 
 
 class LiveGate:
-    """A gate at work in one decode: made anew for each."""
+    """A gate inside one decode; every decode needs a new one."""
 
     def __init__(
         self, gate: OwnGate, shape: Shape, reader: CandidateReader, choices: Choices

@@ -1,4 +1,4 @@
-"""Gates by name, with the paper's settings for each family, and gates of users' own."""
+"""Gates by name, with the paper's settings for each family, and gates that users define."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ from c4.tasks import Family
 log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "c4.gates"
-"""Group under which an installed package offers gates of its own."""
+"""Entry-point group under which installed packages offer gates."""
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
     "prophet": {
@@ -51,7 +51,7 @@ def offered_gates() -> Mapping[str, EntryPoint]:
 
 
 def package_of(point: EntryPoint) -> str:
-    """Who offers a gate."""
+    """The name of the package that offers a gate."""
     return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 

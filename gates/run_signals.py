@@ -1,4 +1,4 @@
-"""Signals of a whole run, computed once and kept beside it.
+"""Signals of a whole run, computed once and cached beside it.
 
 One cache file for each part of the recording and each reading, so that memory stays bounded. A
 file is used only if its bytes are whole and its key is that of the present cells, settings and
@@ -43,7 +43,7 @@ class RunSignals:
     """The signals of some trajectories of a run, stacked."""
 
     trajectory: Ints
-    """Their numbers. (n,)"""
+    """Numbers of the trajectories. (n,)"""
     signals: Signals
     """Arrays of (n, T); `signals.steps` says how many of the T each trajectory has."""
     candidates: Sequence[Sequence[str]]
@@ -54,7 +54,7 @@ class RunSignals:
 
 
 def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
-    """The signals of a run under its reading, part by part, from the cache where it is good."""
+    """The signals of a run under its reading, part by part, from the cache if it is valid."""
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
     for part in run.parts:
@@ -67,7 +67,7 @@ def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]
 
 
 def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
-    """Several parts as one."""
+    """Stack the signals of several parts."""
     steps = max(part.signals.step.shape[-1] for part in parts)
     return RunSignals(
         np.concatenate([part.trajectory for part in parts]),
@@ -77,7 +77,7 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
 
 
 def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
-    """What signals depend on: cells, choices, the tokenizer, settings, the task, the code."""
+    """A digest of what signals depend on: cells, choices, tokenizer, settings, task and code."""
     identity = run.manifest.identity
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.rows.path.name, identity["tokenizer_sha256"]]
@@ -105,7 +105,7 @@ def definition(function: Callable[..., Any]) -> str:
 
 @cache
 def code_hash() -> str:
-    """Of the modules that decide what signals are."""
+    """A digest of the source of the modules that signals depend on."""
     modules = (signals_module, candidates_module, text_module)
     paths = [Path(str(module.__file__)) for module in modules]
     paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
@@ -131,7 +131,7 @@ def _join(signals: Sequence[Signals]) -> Signals:
 
 
 def _pad(signals: Signals, steps: int) -> Signals:
-    """Lengthen to a number of steps with ones at which nothing is known."""
+    """Pad to a number of steps with steps at which nothing is known."""
     missing = steps - signals.step.shape[-1]
     if not missing:
         return signals
@@ -159,7 +159,7 @@ def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
 
 
 def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
-    """Keep signals, unless the storage is read-only or full, or another command was faster."""
+    """Cache signals, unless the storage is read-only or full or another command was faster."""
     try:
         _write_cache(run, part, key, signals)
     except OSError as error:
@@ -178,7 +178,7 @@ def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None
 
 
 def _reading_of(cached: Part) -> bytes | None:
-    """The reading that a cache file is of; None where it cannot be told."""
+    """The reading that a cache file belongs to; None if that cannot be told."""
     try:
         metadata: dict[bytes, bytes] = open_part(cached).schema_arrow.metadata or {}
     except (RunError, OSError, pa.ArrowException):
@@ -187,7 +187,7 @@ def _reading_of(cached: Part) -> bytes | None:
 
 
 def _to_table(signals: RunSignals) -> pa.Table:
-    """Flat columns, a row for every step."""
+    """A table with flat columns and a row for every step."""
     steps = signals.signals.step.shape[-1]
     columns = {"trajectory": np.repeat(signals.trajectory, steps)}
     columns |= {s.name: getattr(signals.signals, s.name).ravel() for s in fields(Signals)}

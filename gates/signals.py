@@ -1,4 +1,4 @@
-"""Signals: what every step of a trajectory says, as arrays that no threshold can change.
+"""Signals: what gates see at every step, as arrays that do not depend on any threshold.
 
 Means are sums of fixed-point numbers, exact in float64 whatever their order, so a recording and
 a live decode give the same bits.
@@ -23,9 +23,9 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NONE = -1
-"""Stands for no candidate, no answer, no span and no grade."""
+"""The number that means no candidate, no answer, no span or no grade."""
 QUANTILE = 0.2
-"""Of the masked gaps; the default of SchED's release."""
+"""The quantile of the masked gaps; this is the default of SchED's release."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Signals:
     """
 
     step: Ints
-    """1…T; -1 where the trajectory has no such step."""
+    """1…T; -1 if the trajectory has no such step."""
     budget: Ints
     """Steps of the full decode."""
     candidate: Ints
-    """Which of the trajectory's values is read; -1 where there is none."""
+    """Number of the value that was read, within the trajectory; -1 if there is none."""
     span_start: Ints
     span_end: Ints
-    """Positions that hold the candidate; -1 where they cannot be located."""
+    """Positions that hold the candidate; -1 if they cannot be located."""
     confidence: Floats
-    """Mean over the span; NaN where it has none, or reaches beyond the current block."""
+    """Mean over the span; NaN if there is none or it reaches beyond the current block."""
     entropy: Floats
     """Mean over the span, in nats; NaN where the confidence is."""
     run: Ints
@@ -55,15 +55,16 @@ class Signals:
     region_gap: Floats
     """Mean gap over the task's region, masked or not."""
     masked: Ints
-    """Masked positions when the step began."""
+    """Number of masked positions when the step began."""
     masked_gap: Floats
-    """Mean gap over them; NaN where there are none."""
+    """Mean gap over the masked positions; NaN if there are none."""
     masked_gap_median: Floats
-    """Their median: the lower of two middle ones, as `torch.median` has it."""
+    """Median of those gaps: the lower of two middle values, as in `torch.median`."""
     masked_gap_quantile: Floats
-    """Their quantile at `QUANTILE`, the cautious end."""
+    """Quantile of those gaps at `QUANTILE`, the cautious end."""
     changed: Floats
-    """Share of them that predict another token than a step before; 1 at the first step."""
+    """Share of masked positions whose prediction has changed since the step before;
+    1 at the first step."""
     tail_masked: Ints
     tail_masked_gap: Floats
     tail_masked_gap_median: Floats
@@ -79,7 +80,7 @@ class Signals:
 
     @property
     def progress(self) -> Floats:
-        """Share of the budget spent, the present step included."""
+        """Share of the budget spent, including the present step."""
         return self.step / self.budget
 
     @property
@@ -107,12 +108,12 @@ SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
 
 @dataclass(frozen=True)
 class SignalReading:
-    """Signals of some trajectories, and what their numbers stand for."""
+    """Signals of some trajectories, and the values that their numbers stand for."""
 
     signals: Signals
     """Arrays of (n, T)."""
     candidates: list[list[str]]
-    """The values that each trajectory's candidates and answers have, by number."""
+    """The value behind each number, for every trajectory's candidates and answers."""
 
 
 def read_signals(
@@ -236,7 +237,7 @@ class LiveSignals:
 
 
 class SignalsSoFar(Signals):
-    """Signals of a decode that goes on, each looked up when it is asked for."""
+    """Signals of a decode in progress, each computed when it is asked for."""
 
     _live: LiveSignals
     _steps: int
@@ -277,7 +278,7 @@ def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]
 
 
 def spans_of(found: Sequence[LocatedCandidate | None]) -> Longs:
-    """Where candidates stand, -1 where they cannot be located. (R, 2)"""
+    """The spans of candidates; -1 if they cannot be located. (R, 2)"""
     return np.array([f.span if f and f.span else (NONE, NONE) for f in found], dtype=np.int64)
 
 
@@ -291,7 +292,7 @@ def counted(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Int
 
 
 def span_signals(cells: Cells, spans: Longs, block_ends: Longs) -> dict[str, npt.NDArray[Any]]:
-    """What depends on the positions that hold the candidate. spans: (…, T, 2)"""
+    """The signals that depend on the candidate's span. spans: (…, T, 2)"""
     defined = (spans[..., 0] >= 0) & (spans[..., 1] <= block_ends)
     return {
         "span_start": spans[..., 0].astype(np.int32),
@@ -344,11 +345,11 @@ MARGINS = frozenset(
         )
     }
 )
-"""The signals that `margin_signals` makes."""
+"""The signals that `margin_signals` computes."""
 
 
 def margin_signals(cells: Cells, reader: CandidateReader) -> dict[str, npt.NDArray[Any]]:
-    """What depends on gaps, masks and tokens alone. Cells are arrays of (…, T, L)."""
+    """The signals that depend only on gaps, masks and tokens. Cells are arrays of (…, T, L)."""
     *_, length = cells.token.shape
     steps = cells.token.shape[:-1]
     tail = slice(reader.tail_start, length)

@@ -1,6 +1,6 @@
-"""Replay: when would a gate have stopped, and what would have followed?
+"""Replay: when would a gate have stopped, and what would the answer have been?
 
-`replay` asks gates about a recording, `calibrate` finds the cheapest setting of one that keeps its
+`replay` asks gates about a recording; `calibrate` finds the cheapest setting of a gate that meets a
 requirement. Knows nothing of models; a run and a gate are enough.
 """
 

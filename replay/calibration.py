@@ -43,14 +43,14 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What a setting must keep on the pool to be chosen."""
+    """What a setting must fulfil on the pool to be chosen."""
 
     tolerance: float = TOLERANCE
     """Points of accuracy that may be lost on any task."""
     risk: float | None = None
-    """With a guarantee instead: the risk that may not be exceeded."""
+    """The risk to certify instead; None to use the tolerance."""
     delta: float = 0.1
-    """How often the guarantee may fail."""
+    """Probability with which the certificate may fail."""
     loss: Loss = Loss.DIFFERS
     control: Control = Control.FIXED_SEQUENCE
 
@@ -65,7 +65,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A whole grid on the pool, and what was chosen."""
+    """The results of a whole grid on the pool, and the setting that was chosen."""
 
     grid: Grid
     requirement: Requirement
@@ -76,7 +76,7 @@ class Calibration:
     n: int
     """Trajectories in the pool."""
     seconds: float = 0.0
-    """That the search took."""
+    """Seconds that the search took."""
 
     @property
     def parameters(self) -> dict[str, Value] | None:
@@ -97,7 +97,7 @@ class Calibration:
 
     @property
     def statement(self) -> str:
-        """What a reader may quote."""
+        """The result in a sentence that can be quoted."""
         return _statement(self)
 
     def _setting(self, index: int) -> dict[str, Value]:
@@ -106,7 +106,7 @@ class Calibration:
 
 
 def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -> Calibration:
-    """Try every setting on the pool."""
+    """Try every setting on the pool and choose the cheapest that meets the requirement."""
     start = time.perf_counter()
     exits = [grid_exits(grid, subset.signals.signals) for subset in pool]
     n = sum(map(len, pool))
@@ -133,7 +133,7 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
-    """The chosen setting on trajectories that had no part in choosing it, per task."""
+    """How the chosen setting does, per task, on trajectories that it was not chosen on."""
     if calibration.parameters is None:
         return pl.DataFrame()
     one = Grid(calibration.grid.gate, {k: [v] for k, v in calibration.parameters.items()})
@@ -218,7 +218,7 @@ def _statement(calibration: Calibration) -> str:
 
 
 def _shortfall(calibration: Calibration, risk: float) -> str:
-    """How many trajectories would have certified the setting on which it all drawings.
+    """How many trajectories would have certified the decisive setting.
 
     A fixed sequence ends at once if its first setting fails; else any setting might have passed.
     """
@@ -236,7 +236,7 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
 
 
 def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
-    """Freeze the chosen setting with everything needed to find it again."""
+    """Write the chosen setting to a file, with everything needed to find it again."""
     frozen = {
         "gate": calibration.grid.gate,
         "parameters": calibration.parameters,

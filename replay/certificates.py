@@ -1,4 +1,4 @@
-"""Learn-Then-Test: which settings of a gate are safe, with a guarantee that holds at any n.
+"""Learn-Then-Test: certify which settings of a gate are safe, with a guarantee for any n.
 
 Exit losses are not monotone in the thresholds, so conformal risk control does not apply. Each
 setting is a hypothesis "its risk exceeds α"; an exact binomial p-value tests it, and a
@@ -16,7 +16,7 @@ from c4.gates.signals import Floats, Longs
 from c4.store.arrays import BoolArray
 
 MOST_NEEDED = 100_000
-"""Trajectories; who would need more will not record them."""
+"""The largest number of trajectories that is worth suggesting."""
 LOOKED_AT_ONCE = 1_000
 
 
@@ -28,7 +28,7 @@ class Control(StrEnum):
 
 
 def p_values(losses: Longs, n: int, risk: float) -> Floats:
-    """The chance of so few losses in n, were the risk just α. Exact."""
+    """Exact probability of so few losses in n trajectories if the risk were just α."""
     return stats.binom.cdf(losses, n, risk)
 
 

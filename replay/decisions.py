@@ -44,7 +44,7 @@ DECISIONS = pl.Schema(
 
 
 class Split(StrEnum):
-    """What part a trajectory had in choosing a gate's setting."""
+    """Whether a gate's setting was chosen on a trajectory."""
 
     POOL = "pool"  # the setting was chosen on it
     HELD_OUT = "held out"  # it was chosen on others of the recording
@@ -71,7 +71,7 @@ class PartExits:
         }
 
     def at(self, name: str, i: int, cells: Cells) -> int:
-        """The step at which a gate stops the i-th trajectory; 0 where it never fires."""
+        """The step at which a gate stops the i-th trajectory; 0 if it never fires."""
         if name in self._exits:
             return int(self._exits[name][i])
         steps = len(cells.token)
@@ -85,7 +85,7 @@ class _Trajectory:
 
     row: Row
     filled: TokenArray
-    """The buffer as a fill at each step would leave it. (T, L)"""
+    """The buffer that a final fill at each step would leave. (T, L)"""
     candidates: Sequence[str]
 
 
@@ -123,7 +123,7 @@ def _decide(
     settled: int,
     grader: ReplayGrader,
 ) -> dict[str, Any]:
-    """The outcome of leaving at a step; 0 stays to the end."""
+    """The outcome of an exit at a step; 0 means no exit."""
     row = trajectory.row
     steps = exit_at or row.steps
     candidate = int(signals.signals.candidate[i, steps - 1])
@@ -155,7 +155,7 @@ def _value(values: Sequence[str], number: int) -> str | None:
 
 
 def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -> pl.DataFrame:
-    """Say which decisions of a gate are on trajectories that its setting was chosen on."""
+    """Mark a gate's decisions on trajectories that its setting was chosen on."""
     part = (
         pl.when(pl.col("trajectory").is_in(list(pool)))
         .then(pl.lit(Split.POOL.value))
@@ -167,7 +167,7 @@ def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -
 
 
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Per recording, gate and split: accuracy, steps, what the gate did, beside the full decode.
+    """Per recording, gate and split: accuracy and steps beside the full decode's.
 
     `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
     """

@@ -17,7 +17,7 @@ class ReplayGrader:
         self._known: dict[tuple[int, str], Grade] = {}
 
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
-        """Whether tokens answer the row's problem; None where nobody can tell."""
+        """Whether tokens answer the row's problem; None if that cannot be graded."""
         text = self.run.text(ids)
         if row.correct is not None and text == self.run.text(row.final_ids):
             return row.correct
@@ -28,7 +28,7 @@ class ReplayGrader:
         return self._grade(row, self.run.text(ids))
 
     def own(self, row: Row) -> tuple[str | None, bool | None]:
-        """Answer and correctness of what a row holds; both None where nobody ever graded it."""
+        """Answer and correctness of a row's own tokens; both None if it was never graded."""
         if not row.graded_otherwise:
             return row.answer, row.correct
         given = self._grade(row, self.run.text(row.final_ids))

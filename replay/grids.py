@@ -32,7 +32,7 @@ DEFAULT_RANGES: dict[str, dict[str, str]] = {
     },
     "progress": {"fraction": "0.05:1:0.05"},
 }
-"""What `c4 calibrate` sweeps where the user says nothing."""
+"""The values that `c4 calibrate` tries by default."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Grid:
         return make_gate(self.gate, **setting)
 
     def neighbours(self, index: int) -> list[int]:
-        """Settings one value away in one parameter."""
+        """Settings that differ by one value in one parameter."""
         shape = [len(values) for values in self.values.values()]
         place = np.unravel_index(index, shape)
         near = []
@@ -68,7 +68,7 @@ class Grid:
         return near
 
     def from_strict_to_loose(self) -> list[int]:
-        """An order of the settings that depends on no data: the most cautious first."""
+        """The settings from the most cautious on; this order does not depend on data."""
         directions = strictness(self.gate)
         columns = []
         for name, values in self.values.items():
@@ -88,7 +88,7 @@ def strictness(gate: str) -> dict[str, int]:
 
 
 def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
-    """The default ranges of a gate, with the user's in their place."""
+    """The default ranges of a gate, with the user's ranges in their place."""
     make_gate(gate)  # an unknown gate or a sampler is refused here
     if gate not in DEFAULT_RANGES:
         raise ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
@@ -107,7 +107,7 @@ def parse_values(name: str, text: str) -> list[Value]:
             low, high, step = (Decimal(piece) for piece in text.split(":"))
             count = int((high - low) / step) + 1
             if step <= 0 or count < 1:
-                raise ConfigError(f"{name}={text}: a range goes up, lo:hi:step")
+                raise ConfigError(f"{name}={text}: a range must increase, lo:hi:step")
             return [float(low + i * step) for i in range(count)]
         return [parse_value(piece) for piece in text.split(",")]
     except (ValueError, InvalidOperation, ZeroDivisionError):

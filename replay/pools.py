@@ -19,7 +19,7 @@ from c4.tasks import Family, Grader, get_task
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
-"""What two runs share if their trajectory numbers stand for the same problems."""
+"""The identity that two runs share if their trajectory numbers mean the same problems."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunSubset:
         return recording_name(self.run)
 
     def steps_at(self, exits: Ints) -> Ints:
-        """Forward passes spent; all of the recorded where the gate never fires. (settings, n)"""
+        """Forward passes spent; all recorded steps if the gate never fires. (settings, n)"""
         return self._at(self.signals.signals.step, exits)
 
     def same_at(self, exits: Ints) -> BoolArray:
@@ -87,7 +87,7 @@ class RunSubset:
 
 
 def pool_size(identity: Mapping[str, Any]) -> int:
-    """How many of the first examples are set aside for calibration; none in files of users' own."""
+    """Number of examples that are set aside for calibration; 0 for a user's own file."""
     own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
     return get_task(identity["task"]).skip if own_split else 0
 
@@ -97,20 +97,20 @@ class PoolShare:
     """The trajectories of one run that a setting was chosen on."""
 
     identity: Mapping[str, Any]
-    """The run's, as in its manifest."""
+    """The identity of the run, as in its manifest."""
     trajectories: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Pools:
-    """Examples that calibration may have seen, wherever c4 asks for them.
+    """Examples that calibration may have seen.
 
     An example is the same problem whatever decodes it, so what was chosen on one run counts for
     every model, shape and method.
     """
 
     shares: Sequence[PoolShare] = ()
-    """What settings on disk were chosen on."""
+    """The trajectories that settings on disk were chosen on."""
 
     def of(self, identity: Mapping[str, Any]) -> frozenset[int]:
         """Numbers of the examples that are set aside, and of those that a setting was chosen on."""

@@ -1,4 +1,4 @@
-"""Splitting recordings in two: what a gate's setting is chosen on, and what it is tried on."""
+"""Splitting recordings into a pool, to choose a gate's setting on, and a held-out rest."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from c4.replay.pools import (
 from c4.store.runs import Run
 
 FIRST = 40
-"""Trajectories to choose on where none are set aside; a third where there are fewer than 120."""
+"""Trajectories to choose on if none are set aside; a third if there are fewer than 120."""
 
 
 class SplitRule(StrEnum):
@@ -35,12 +35,12 @@ class SplitRule(StrEnum):
 
 @dataclass(frozen=True)
 class RunSplit:
-    """A run in two: what a setting is chosen on, and what it is then tried on."""
+    """A run split into a pool, to choose a setting on, and a held-out part, to try it on."""
 
     rule: SplitRule
     pool: RunSubset
     held_out: RunSubset | None
-    """None where all of the run is in the pool."""
+    """None if the whole run is in the pool."""
 
     @property
     def name(self) -> str:
@@ -48,13 +48,13 @@ class RunSplit:
 
     @property
     def share(self) -> PoolShare:
-        """What tables and figures must know of it."""
+        """What tables and figures need to know about the pool."""
         trajectories = frozenset(self.pool.signals.trajectory.tolist())
         return PoolShare(dict(self.pool.run.manifest.identity), trajectories)
 
     @property
     def beyond_set_aside(self) -> int:
-        """How many examples of the pool are evaluation examples wherever this is not known."""
+        """Number of examples in the pool that the task does not set aside."""
         return len(self.share.trajectories - SET_ASIDE.of(self.share.identity))
 
     @property
@@ -87,7 +87,7 @@ class RunSplit:
 def split_runs(
     runs: Sequence[Run], below: int | None = None, *, unsafe_code: bool = False
 ) -> list[RunSplit]:
-    """Each run in two, its pool and the trajectories that no pool of these runs has.
+    """Split each run into its pool and the trajectories that are in no pool of these runs.
 
     Args:
         below: the pool is what is numbered below this; if None, it is what the task sets aside,
@@ -134,7 +134,7 @@ def _choose_pool(
 
 
 def _record_command(run: Run, n: int) -> str:
-    """What to type to record the first examples in a run's shape."""
+    """The command that records the first examples in a run's shape."""
     shape = run.shape
     return (
         f"c4 record --task {run.task} --model {run.model} --skip 0 --n {n} "
@@ -148,7 +148,7 @@ def _numbered(signals: RunSignals, numbers: Collection[int]) -> RunSignals:
 
 
 def _refuse_twins(runs: Sequence[Run]) -> None:
-    """A setting is chosen for one recording of each task: two would share a column."""
+    """Refuse two recordings of one task, because a setting is chosen on one of each."""
     folders: dict[str, Path] = {}
     for run in runs:
         name = recording_name(run)

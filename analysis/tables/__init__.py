@@ -19,10 +19,10 @@ from c4.analysis.tables.render import ReportTable, without_unpublished
 from c4.errors import unknown_name
 
 TableMaker = Callable[[Library, bool], ReportTable]
-"""Makes a table; the flag puts the published numbers beside one's own, where they compare."""
+"""A function that makes a table; the flag adds published numbers where they compare."""
 
 REPORT_GATES = ("confidence", "stability", "prophet", "sched", "cvee")
-"""Gates that a report replays where no run of them is on disk."""
+"""Gates that a report replays if no run of them is on disk."""
 REPORTS: dict[str, list[TableMaker]] = {
     "main": [main.make_table],
     "ablation": [ablation.make_table],

@@ -1,4 +1,4 @@
-"""What a caption says about the calibration pool and about the published numbers."""
+"""Captions: the sentences on the calibration pool and on the published numbers."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from c4.analysis.library import Library
 
 
 def with_pool(caption: str, library: Library, *, every: bool = False) -> str:
-    """A caption that says what part the calibration pool plays in the cohorts of a table."""
+    """A caption that says how the cohorts of a table treat the calibration pool."""
     note = pool_note(library.cohorts if every else library.cohorts.filter("main"))
     return f"{caption} ({note})" if note else caption
 
@@ -24,7 +24,7 @@ def with_paper(
     *,
     any_shape: bool = False,
 ) -> tuple[pl.DataFrame, str]:
-    """Rows with the published numbers beside those of the same thing, and why not beside all."""
+    """Rows with the published numbers where they compare, and the reasons where they do not."""
     shown = library.cohorts.join(rows, on="cohort", how="semi")
     models, reasons = {}, []
     for cohort in shown.iter_rows(named=True):
@@ -37,7 +37,7 @@ def with_paper(
 
 
 def with_reasons(caption: str, reasons: Iterable[tuple[str, str, str | None]]) -> str:
-    """A caption that says beside which models and tasks no published numbers stand, and why."""
+    """A caption that lists the models and tasks without published numbers, and why."""
     tasks: dict[tuple[str, str], list[str]] = {}
     for model, task, why in reasons:
         if why:

@@ -1,4 +1,4 @@
-"""Columns that several tables have, and the frames' columns behind them."""
+"""Columns that several tables share, and the frame columns they come from."""
 
 from collections.abc import Sequence
 
@@ -16,27 +16,27 @@ NUMBERS = [
     Column("speedup", "speedup ×", 2),
 ]
 TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
-"""How speeds were measured."""
+"""Columns that say how speeds were measured."""
 
 
 def paper_columns(columns: Sequence[Column]) -> list[Column]:
-    """Columns for the published numbers that stand beside these."""
+    """The columns of the published numbers that belong to these columns."""
     return [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in columns]
 
 
 def percent(rows: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy and saving in percent."""
+    """Convert accuracy and saving to percent."""
     return rows.with_columns(pl.col("accuracy", "saving") * 100)
 
 
 def with_speed(rows: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
-    """Rows with the timing of each method, where there is one."""
+    """Add the timing of each method to its rows, if there is one."""
     speeds = bench.select("cohort", "method", "tps", "timed", "cv", "speedup")
     return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
 
 
 def labelled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with the names of tasks and methods as the paper writes them."""
+    """Replace the names of tasks and methods by those that the paper uses."""
     labels = [pl.col("task").map_elements(task_label, return_dtype=pl.String).alias("label")]
     if "method" in rows.columns:
         named = pl.col("method").map_elements(method_label, return_dtype=pl.String)

@@ -1,4 +1,4 @@
-"""The commands that tables name: what to type for a method, a variant or a reading."""
+"""Parts of the commands that tables suggest, for methods, variants and readings."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ RECORD = "(c4 record --task math)"
 
 
 def reading_options(reading: AnswerReading) -> str:
-    """What to add to a command for a reading; nothing for the default one."""
+    """The options that select a reading; none for the default one."""
     changes = reading_changes(reading, AnswerReading())
     return "".join(f" --{change.name} {change.value}" for change in changes)
 
 
 def method_options(labels: Sequence[str]) -> str:
-    """What chooses methods, and the settings of variants such as `c4,H=2`."""
+    """The options that select methods, with the settings of variants such as `c4,H=2`."""
     words = []
     for label in map(Label.parse, labels):
         words += ["--method", label.method]

@@ -6,11 +6,11 @@ from c4.analysis.tables.methods import methods_table
 from c4.analysis.tables.render import ReportTable
 
 METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
-"""The rows that the table has in any case."""
+"""Methods that always have a row in the table."""
 
 
 def make_table(library: Library, paper: bool) -> ReportTable:
-    """Everything that was run but the rungs of the ablation ladder, which have their own table."""
+    """Every method that was run except those of the ablation, which have their own table."""
     rungs = set(METHOD_LADDER) - set(METHODS) - {"cvee"}
     totals = library.main_totals
     return methods_table(

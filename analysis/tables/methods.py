@@ -44,7 +44,7 @@ def methods_table(
 
 
 def _with_expected(rows: pl.DataFrame, methods: Sequence[str]) -> pl.DataFrame:
-    """A row for every method that a table must have, empty where nothing ran."""
+    """Add an empty row for every expected method that was not run."""
     keys = ["model", "task", "family", "cohort", "pool"]
     expected = rows.select(keys).unique(maintain_order=True)
     expected = expected.join(pl.DataFrame({"method": methods}), how="cross")

@@ -1,4 +1,4 @@
-"""What a table lacks, and the commands that make it."""
+"""Notes on what a table lacks, and the commands that would produce it."""
 
 import shlex
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from c4.store.labels import method_name
 
 
 def missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
-    """What stands as a dash, and what to type for it."""
+    """What is shown as a dash, and the commands that would fill it in."""
     if rows.is_empty():
         return [f"everything: nothing is recorded below {library.root} {RECORD}"]
     notes = [*cohort_notes(library.cohorts), *sweep_notes(library), *_uneven(rows)]
@@ -53,7 +53,7 @@ def _timing_notes(untimed: Sequence[str], again: str, reading: str) -> list[str]
 
 
 def sweep_notes(library: Library) -> list[str]:
-    """The points of sweeps, which are left to a figure or a table of their own."""
+    """A note on the points of sweeps, which another figure or table shows."""
     notes = []
     for (model, task), rows in library.swept.group_by("model", "task", maintain_order=True):
         for name, command in SHOWN_IN.items():
@@ -78,7 +78,7 @@ def _grading(library: Library, cohort: dict[str, Any]) -> list[str]:
 
 
 def _uneven(rows: pl.DataFrame) -> list[str]:
-    """Methods whose accuracy is not of the examples that the baseline's is of."""
+    """Methods whose accuracy is computed over other examples than the baseline's."""
     full = rows.filter(pl.col("method") == "baseline").select("model", "task", full="n")
     uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
     return [

@@ -14,7 +14,7 @@ DASH = "–"
 
 
 class TableFormat(StrEnum):
-    """How a table is written."""
+    """Format of a table's text."""
 
     MARKDOWN = "markdown"
     LATEX = "latex"
@@ -29,20 +29,20 @@ class Column:
     key: str
     heading: str
     decimals: int | None = None
-    """None for text and counts."""
+    """Number of decimals; None for text and counts."""
     signed: bool = False
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table with everything that its readers must know."""
+    """A table with its caption and notes."""
 
     name: str
     caption: str
     columns: Sequence[Column]
     rows: pl.DataFrame
     missing: Sequence[str] = field(default=())
-    """What could not be filled in, and the command that would."""
+    """What could not be filled in, and the commands that would do so."""
     marked: str | None = None
     """The column that is marked in the rows where `past` is true."""
 
@@ -51,18 +51,18 @@ class ReportTable:
         return self.rows.is_empty()
 
     def marks(self, row: Mapping[str, Any], column: Column) -> bool:
-        """Whether a cell is marked: its accuracy fell past the tolerance."""
+        """Whether a cell is marked because accuracy fell by more than the tolerance."""
         return column.key == self.marked and bool(row["past"])
 
     @property
     def legend(self) -> str | None:
-        """What a mark means, if there is one."""
+        """What the mark means; None if nothing is marked."""
         marked = self.marked is not None and self.rows["past"].any()
         return f"a drop past {TOLERANCE:.1f} points" if marked else None
 
 
 def without_unpublished(table: ReportTable) -> ReportTable:
-    """Without the published numbers where not one of them matches, and a note instead."""
+    """Drop the columns of published numbers if none of them matches, and add a note instead."""
     theirs = [column.key for column in table.columns if column.key.startswith("paper_")]
     if not theirs or any(table.rows[key].is_not_null().any() for key in theirs):
         return table
@@ -73,7 +73,7 @@ def without_unpublished(table: ReportTable) -> ReportTable:
 
 
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
-    """All tables in one text."""
+    """All tables as one text."""
     if kind is TableFormat.JSON:
         return json.dumps([_as_dict(table) for table in tables], ensure_ascii=False)
     write = {
@@ -158,7 +158,7 @@ def _is_text(table: ReportTable, column: Column) -> bool:
 
 
 def _escape(text: str) -> str:
-    """Text as LaTeX wants it."""
+    """Text with LaTeX's special characters escaped."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
     special |= {DASH: "--", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "Δ": r"$\Delta$"}

@@ -10,7 +10,7 @@ from c4.analysis.tables.render import Column, ReportTable
 
 
 def make_table(library: Library, paper: bool) -> ReportTable:
-    """Two rows a task: when half and when nine tenths of its answers have settled."""
+    """Two rows per task: when half and when nine tenths of its answers have settled."""
     rows = stabilization_summary(library.settling)
     columns = [
         *NAMES[:2],
@@ -35,6 +35,6 @@ def make_table(library: Library, paper: bool) -> ReportTable:
 
 
 def recordings_missing(library: Library) -> list[str]:
-    """Which cohorts are not shown; where nothing is recorded, what to record."""
+    """Notes on cohorts that are not shown or, if nothing is recorded, on what to record."""
     notes = cohort_notes(library.cohorts)
     return notes if library.settling.height else [*notes, f"recordings {RECORD}"]

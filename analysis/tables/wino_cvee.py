@@ -10,7 +10,7 @@ from c4.analysis.tables.render import Column, ReportTable
 
 
 def make_table(library: Library, paper: bool) -> ReportTable:
-    """WINO alone, with CVEE as deployed, and with the best setting that holds."""
+    """WINO alone, with CVEE as deployed, and with CVEE in the best setting within tolerance."""
     rows = wino_table(library.wino_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
     keys = [f"{kind}_{what}" for kind in names for what in ("accuracy", "steps")]
@@ -33,7 +33,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
 
 
 def _missing_sweeps(rows: pl.DataFrame, library: Library) -> list[str]:
-    """What to record so that CVEE is tried on WINO; a run without its steps must be run again."""
+    """Notes on what to record to try CVEE on WINO; a run without its cells must be run again."""
     ran = library.main_totals.filter(pl.col("method") == "wino")
     if ran.is_empty():
         return ["WINO with its steps (c4 run --task gsm8k --method wino --cells)"]

@@ -1,4 +1,4 @@
-"""Commit-Core-Then-Confirm: commit what is confident from the left, hold back the rest a step."""
+"""Commit-Core-Then-Confirm: commit confident positions from the left, defer the rest a step."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 STALLED_STEPS = 3
-"""Steps in a row without a core after which everything confident commits."""
+"""Consecutive steps without a core after which every ready position is committed."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class CCTC(Rule):
     tau: float = parameter(0.8, high=1.0, meaning="confidence that makes a position ready")
     H: float = parameter(1, meaning="undecided positions the core may leave behind it; inf for any")
     confirm: bool = True
-    """Whether a ready position that was held back commits when it predicts the same again."""
+    """Whether a deferred position is committed if it predicts the same token again."""
     blocks: str = "all"
     """`all`, `not-last`, or the numbers of the blocks to accelerate, as 0,2."""
     last_step_valve: bool = True
-    """Whether everything ready commits at the last step of a block's budget."""
+    """Whether every ready position is committed at the last step of a block's budget."""
     stall_valve: bool = True
-    """Whether everything ready commits once the core has been empty three steps running."""
+    """Whether every ready position is committed after three steps in a row without a core."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,11 +51,11 @@ class CCTC(Rule):
 
     @property
     def _numbers(self) -> list[int]:
-        """The blocks that are given by number."""
+        """The blocks that the user gave by number."""
         return [int(number) for number in self.blocks.split(",") if number.isdecimal()]
 
     def accelerates(self, block: Block) -> bool:
-        """Whether the rule is at work in a block; the schedule alone is, elsewhere."""
+        """Whether the rule is active in a block; other blocks use only the schedule."""
         if self.blocks == "not-last":
             return block.index < block.count - 1
         return self.blocks == "all" or block.index in self._numbers
@@ -96,7 +96,7 @@ class CCTCState(ScheduledState):
         )
 
     def _split(self, reading: Reading, masked: BoolArray) -> tuple[dict[int, int], dict[int, int]]:
-        """The ready positions with their tokens: the core, and those behind too many holes."""
+        """The ready positions with their tokens: the core, and those after too many holes."""
         open_positions = self.block.open_positions(masked)
         ready = reading.confidence[open_positions] >= self.rule.tau
         token = reading.token[open_positions]
@@ -121,7 +121,7 @@ class CCTCState(ScheduledState):
 
 
 def merge(*branches: tuple[Origin, Iterable[int]]) -> Choice:
-    """Positions of all branches, each on the account of the first branch that has it."""
+    """Positions of all branches, each attributed to the first branch that has it."""
     origin: dict[int, Origin] = {}
     for who, positions in branches:
         for position in positions:

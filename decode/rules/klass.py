@@ -1,4 +1,4 @@
-"""KLASS: commit what is confident and whose whole distribution has stopped moving."""
+"""KLASS: commit confident positions whose distributions have stopped changing."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KLASS(Rule):
-    """Confidence above τ and KL(p_t ‖ p_t−1) below ε at some steps running; else the schedule.
+    """Confidence above τ and KL(p_t ‖ p_t−1) below ε at several steps in a row, else the schedule.
 
     On shifted models, as in the release for Dream: at least τ, and else the best position alone.
     """
@@ -43,7 +43,7 @@ class KLASS(Rule):
 
 
 class KLASSState(ScheduledState):
-    """The distributions of the step before and the divergences of the block's last steps."""
+    """The previous step's distributions, and the divergences of the block's last steps."""
 
     def __init__(self, rule: KLASS) -> None:
         self.rule = rule
@@ -67,7 +67,7 @@ class KLASSState(ScheduledState):
         return predictor.interpret(logits)
 
     def _divergence(self, now: "Tensor") -> FloatArray:
-        """KL of the block's distributions from those a step before; nothing is before step 1."""
+        """KL of the block's distributions from those of the step before; none at step 1."""
         if self._before is None:
             return np.full(len(now), np.inf, dtype=np.float32)
         first = self.block.start - self._before_start
@@ -86,6 +86,6 @@ class KLASSState(ScheduledState):
 
     @property
     def _still(self) -> BoolArray:
-        """Whether each position of the block has not moved for long enough. (B,)"""
+        """Whether each position of the block has been stable for long enough. (B,)"""
         enough = len(self._moved) == int(self.rule.history)
         return enough & np.all([moved < self.rule.epsilon for moved in self._moved], axis=0)

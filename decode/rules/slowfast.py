@@ -13,12 +13,12 @@ from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 ENOUGH = 2
-"""Confident positions that commit together; a single one is no more than the best."""
+"""The fewest confident positions that are committed together."""
 
 
 @dataclass(frozen=True)
 class SlowFast(Rule):
-    """A block is decoded in cycles of a slow, exploring phase and a fast, filling one."""
+    """Decode a block in cycles of a slow, exploring phase and a fast, filling phase."""
 
     explore: float = parameter(6, low=1, whole=True, meaning="passes of the slow phase")
     tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
@@ -31,7 +31,7 @@ class SlowFast(Rule):
         256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
     )
     truncate: bool = True
-    """Whether the fast phase hides what lies behind its span, from its second pass on."""
+    """Whether the fast phase hides what lies beyond its span, from its second pass on."""
 
     def start(self) -> "SlowFastState":
         return SlowFastState(self)
@@ -46,7 +46,7 @@ class SlowFast(Rule):
 
 
 class SlowFastState(RuleState):
-    """Where the present cycle began, and how far it reaches once that is fixed."""
+    """Where the current cycle began, and how far it reaches once that is known."""
 
     def __init__(self, rule: SlowFast) -> None:
         self.rule = rule
@@ -67,7 +67,7 @@ class SlowFastState(RuleState):
 
     @property
     def _fast_passes(self) -> int:
-        """Passes of the fast phase so far; below 0 in the slow one."""
+        """Passes of the fast phase so far; below 0 in the slow phase."""
         return self._passes - int(self.rule.explore)
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
@@ -90,7 +90,7 @@ class SlowFastState(RuleState):
         return self._end_cycle(choice, masked)
 
     def _end_cycle(self, choice: Choice, masked: BoolArray) -> Choice:
-        """Begin the next cycle if this step fills the span; behind the last, fill the block."""
+        """Begin the next cycle if this step fills the span; after the last one, fill the block."""
         left = masked.copy()
         left[choice.positions] = False
         if self._fast_passes < 0 or left[self._start : self._end].any():
@@ -101,7 +101,7 @@ class SlowFastState(RuleState):
         return choice
 
     def _explore(self, reading: Reading, masked: BoolArray) -> None:
-        """Estimate where the cycle ends, unless the latest estimates agreed already."""
+        """Estimate where the cycle ends, unless the latest estimates already agreed."""
         if self._fixed:
             return
         self._ends.append(self._estimate(reading, masked))
@@ -111,7 +111,7 @@ class SlowFastState(RuleState):
         self._end = latest[-1] if self._fixed else int(np.mean(latest))
 
     def _estimate(self, reading: Reading, masked: BoolArray) -> int:
-        """One past the farthest masked position that is at all confident; one position at least."""
+        """One past the farthest masked position with some confidence; at least one position."""
         scope = slice(self._start, self.block.stop)
         seen = masked[scope] & (reading.confidence[scope] >= self.rule.tau_span)
         return self._start + (int(np.flatnonzero(seen)[-1]) + 1 if seen.any() else 1)

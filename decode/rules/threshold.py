@@ -1,4 +1,4 @@
-"""Fast-dLLM's parallel decoding: everything confident, and always the best."""
+"""Fast-dLLM's parallel decoding: commit every confident position, and at least the best."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from c4.store.parameters import parameter
 
 @dataclass(frozen=True)
 class Threshold(Rule):
-    """Each step commits every position of the block that reaches the threshold."""
+    """Commit every position of the block that reaches the threshold, at every step."""
 
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits a position")
 
@@ -19,7 +19,7 @@ class Threshold(Rule):
 
 
 class ThresholdState(RuleState):
-    """The threshold at work; it remembers nothing."""
+    """The state of the threshold rule, which remembers nothing."""
 
     def __init__(self, rule: Threshold) -> None:
         self.rule = rule

@@ -1,4 +1,4 @@
-"""WINO: accept widely, then take back what a second look does not bear out."""
+"""WINO: accept many positions, then take back those that a second look does not confirm."""
 
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ class WINOState(RuleState):
         return Choice(choice.positions, choice.origin, self._disputed(masked)[: max(0, last - 1)])
 
     def _disputed(self, masked: BoolArray) -> IntArray:
-        """Committed positions that the shadow does not bear out, the least likely first."""
+        """Committed positions that the shadow does not confirm, the least likely first."""
         doubtful = ~masked[self.block.start : self.block.stop] & (self._shadow < self.rule.tau_back)
         found = np.flatnonzero(doubtful)
         return self.block.start + found[np.argsort(self._shadow[found], kind="stable")]

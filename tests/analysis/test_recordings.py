@@ -314,4 +314,4 @@ def test_only_graded_answers_are_counted_as_right_or_wrong(random_llada, tmp_pat
     some = evaluate_run(run)
     assert (some.n, some.graded, some.accuracy) == (5, 2, sum(right) / 2)
     shown = c4("models", "eval", random_llada, "--task", "mmlu", "--n", 5, "--out", tmp_path)
-    assert "Not graded, and not counted: 3 of mmlu" in shown.stdout
+    assert "Not graded, so not counted: 3 of mmlu" in shown.stdout

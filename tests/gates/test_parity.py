@@ -149,7 +149,7 @@ def test_every_gate_exits_live_where_it_does_on_replay(task, name, seed, rule, r
 
 def test_a_gate_that_needs_the_future_is_refused_live():
     reader = CandidateReader(TASKS["gsm8k"], VOCABULARY, SHAPE.length, USUAL)
-    with pytest.raises(ConfigError, match="Oracle needs to know the steps that come after"):
+    with pytest.raises(ConfigError, match="Oracle needs to know later steps"):
         LiveGate(Oracle(), SHAPE, reader, ())
 
 
