@@ -109,9 +109,7 @@ def figures_command(
         drawings = draw_figures(
             figure_kinds, library, out, kinds, note, Width(width) if width else None
         )
-    drawn = {
-        one.figure_kind.name: [str(path) for path in (*one.files, one.data)] for one in drawings
-    }
+    drawn = drawn_files(drawings)
     skipped = {x.name: x.needs for x in figure_kinds if x.name not in drawn}
     if as_json:
         typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
@@ -121,6 +119,11 @@ def figures_command(
         show_files(drawn, skipped, pool_note(library.cohorts.filter("main")))
     if not drawn:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+
+
+def drawn_files(drawings: "Sequence[Drawing]") -> dict[str, list[str]]:
+    """What was written for every figure, its data last."""
+    return {one.figure_kind.name: [str(p) for p in (*one.files, one.data)] for one in drawings}
 
 
 def show_texts(drawings: "Sequence[Drawing]") -> None:
