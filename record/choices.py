@@ -1,4 +1,4 @@
-"""Methods with their gates: names and settings become something that decodes.
+"""Methods with their gates: turns names and settings into something that can decode.
 
 A setting is written `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is
 a rule, a gate or `forward`, the forward pass that every method has. `METHOD.NAME=VALUE` does where
@@ -35,19 +35,19 @@ from c4.tasks import AnswerReading, Shape, Task, get_task
 from c4.tasks.task import Choices
 
 FORWARD = "forward"
-"""The part of every method that is neither rule nor gate."""
+"""Name of the part of every method that is neither rule nor gate."""
 
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """Methods as a user chooses them."""
+    """The methods and settings that a user chose."""
 
     methods: Sequence[str]
     settings: Sequence[str] = ()
     calibration: Path | None = None
-    """A file that `c4 calibrate` wrote, for the gate it is about."""
+    """A file that `c4 calibrate` wrote; its setting is used for its gate."""
     label: str | None = None
-    """What the results go by, of a single method."""
+    """Name of the results; only for a single method."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Setting:
 
 
 def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
-    """A task under every chosen method: same examples, same model, a folder for each."""
+    """Plan a task under every chosen method: same examples, same model, a folder for each."""
     base, methods = choose_methods(config, choice)
     return [plan_run(base, method, cells=cells) for method in methods]
 
 
 def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
-    """A task's examples and model, and the chosen methods with their settings for both."""
+    """The plan of a task, and the chosen methods with their settings for its task and model."""
     for name in choice.methods:
         check_method(name)
     # Names and settings before anything that takes long.
@@ -100,7 +100,7 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
 
 
 def check_method(name: str) -> None:
-    """Refuse a name that is none."""
+    """Refuse the name of a method that does not exist."""
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
 
@@ -179,7 +179,7 @@ class LiveGates:
 
 
 def parts_of(method: Method) -> list[str]:
-    """What can be set in a method."""
+    """The parts of a method that have parameters."""
     gate = [] if method.gate is None else [method.gate]
     return [method.rule, *gate, FORWARD]
 
@@ -212,7 +212,7 @@ def _settable(methods: Sequence[str]) -> list[str]:
 
 
 def _changes(name: str, settings: Sequence[Setting]) -> dict[str, dict[str, Any]]:
-    """What the user sets in a method, by part."""
+    """The user's settings for a method, by part."""
     changes: dict[str, dict[str, Any]] = {}
     for setting in settings:
         for part in setting.parts_of(name, METHODS[name]):
@@ -222,7 +222,7 @@ def _changes(name: str, settings: Sequence[Setting]) -> dict[str, dict[str, Any]
 
 
 def _value(wanted: Any, setting: Setting) -> Any:
-    """A number where the parameter is one; the other kinds are read from text elsewhere."""
+    """The value as a number if the parameter is one, else as text."""
     if isinstance(wanted, type) and wanted is not float:
         return setting.value
     try:
