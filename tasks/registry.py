@@ -28,7 +28,7 @@ TASKS: dict[str, Task] = {
 
 
 def get_task(name: str) -> Task:
-    """The task of this name, or an error that names the nearest."""
+    """The task of this name; an unknown name is an error that lists the nearest ones."""
     if name not in TASKS:
         raise unknown_name("task", name, TASKS)
     return TASKS[name]
