@@ -125,6 +125,7 @@ FIGURES = {
         ),
     )
 }
+"""Every figure by its name."""
 
 
 def choose_figures(names: Sequence[str]) -> list[FigureKind]:

@@ -286,3 +286,4 @@ GATES: dict[str, type[Any]] = {
     "progress": FixedProgress,
     "oracle": Oracle,
 }
+"""Every kind of gate by its name."""

@@ -249,7 +249,7 @@ def _refuse_other_values(
         if key in config and config[key] != expected:
             raise ModelError(
                 f"this {family} checkpoint has {key}={shown(config[key])}; only {shown(expected)} "
-                "is known here, and to ignore it would give wrong numbers"
+                "is supported, and ignoring it would give wrong numbers"
             )
 
 

@@ -13,12 +13,14 @@ from c4.errors import ModelError
 from c4.models._config import read_json, section, shown, whole
 
 EMBEDDED = "tiny"
+"""Name of the model that ships with c4."""
 EMBEDDED_FOLDER = Path(__file__).parent / "tiny"
 ALIASES = {
     "llada": "GSAI-ML/LLaDA-8B-Instruct",
     "llada-1.5": "GSAI-ML/LLaDA-1.5",
     "dream": "Dream-org/Dream-v0-Instruct-7B",
 }
+"""Short names of models, and their hub ids."""
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"

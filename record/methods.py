@@ -61,7 +61,7 @@ METHODS: dict[str, Method] = {
     "wino": Method("wino"),
     "wino+cvee": Method("wino", "cvee"),
 }
-"""From cvee to c4 they are the rungs of the ablation ladder: each adds one thing."""
+"""Every method by its name. From cvee to c4 each adds one thing: this is the ablation."""
 
 BY_FAMILY: dict[str, dict[Family, dict[str, float]]] = {
     "klass": {

@@ -25,6 +25,7 @@ CODE = (humaneval, mbpp)
 TASKS: dict[str, Task] = {
     module.TASK.name: module.TASK for module in (*LETTERS, *LONG_REASONING, *CODE)
 }
+"""Every task by its name."""
 
 
 def get_task(name: str) -> Task:
