@@ -7,10 +7,13 @@ A test holds the pages to what this makes.
 """
 
 import argparse
+import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +70,7 @@ def api_page() -> str:
         "",
         "# Python",
         "",
-        "What each room offers. What is not listed here is the rooms' own affair and may change.",
+        "These are the names that each room offers. Other names are internal and may change.",
     ]
     for room in ROOMS:
         module = import_module(f"c4.{room}")
@@ -78,12 +81,28 @@ def api_page() -> str:
 
 
 def first_line(module: Any, name: str) -> str:
-    """The first line of what a name says about itself; constants say their type."""
+    """The first line of a name's docstring; that of a constant is the string below it."""
     value = getattr(module, name)
     if inspect.isclass(value) or inspect.isfunction(value):
-        text = (inspect.getdoc(value) or "").partition("\n")[0]
-        return text.replace("|", "\\|")
-    return f"a `{type(value).__name__}`"
+        text = inspect.getdoc(value) or ""
+    else:
+        text = constant_docs()[name]
+    return text.partition("\n")[0].replace("|", "\\|")
+
+
+@cache
+def constant_docs() -> dict[str, str]:
+    """The string below the definition of every constant that has one."""
+    found = {}
+    for path in sorted(path for room in ROOMS for path in (DOCS.parent / room).rglob("*.py")):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for node, after in pairwise(body):
+            match node, after:
+                case ast.AnnAssign(target=target), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[ast.unparse(target)] = text
+                case ast.Assign(targets=[target]), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[ast.unparse(target)] = text
+    return found
 
 
 PAGES = {"cli.md": cli_page, "api.md": api_page}

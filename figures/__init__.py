@@ -1,4 +1,4 @@
-"""Figures: one function for each, data frame in, Matplotlib figure out, as wide as is asked.
+"""Figures: one function each, which takes a data frame and returns a Matplotlib figure.
 
 `FIGURES` knows them by name, with the data each is drawn from; `draw_figure` draws one and writes
 it, `draw_figures` several.

@@ -70,7 +70,7 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
 
 @styled
 def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Steps of each method laid end to end over the blocks, its accuracy as a thin bar beneath.
+    """Steps of each method, block after block, with its accuracy as a thin bar beneath.
 
     Columns: model, task, family, method, n, block, passes, steps, budget, accuracy, drop, past. A
     drop past the tolerance, on the examples shared with the baseline, is marked; where methods have
@@ -104,7 +104,7 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
 
 @styled
 def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Which block the time of a decode goes to, as measured; seconds and speed at the right.
+    """The measured share of time that each block takes, with seconds and speed at the right.
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
@@ -127,7 +127,7 @@ def _method_rows(
     row_height: float,
     draw: Callable[[Axes, int, pl.DataFrame, str], None],
 ) -> Figure:
-    """A panel per model and task, in it a row per method, so many inches high."""
+    """A panel per model and task with a row per method, each of the given height in inches."""
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
     most = max(panel_rows(frame, key)["method"].n_unique() for key in keys)
@@ -144,7 +144,7 @@ def _method_rows(
 
 
 def _rows_grid(panels: int, width: Width | None) -> Grid:
-    """Panels with words on both sides of them: two share a page, and none a column."""
+    """A grid of panels with text on both sides: two fit on a page, one in a column."""
     if width is Width.COLUMN:
         return Grid(panels, 1, COLUMN)
     if panels == 1:
@@ -153,7 +153,7 @@ def _rows_grid(panels: int, width: Width | None) -> Grid:
 
 
 def _note(ax: Axes, y: float, text: str, colour: str) -> None:
-    """What stands to the right of a row."""
+    """Write a note to the right of a row."""
     ax.annotate(
         text,
         (1.02, y),
@@ -168,7 +168,7 @@ def _note(ax: Axes, y: float, text: str, colour: str) -> None:
 def _stack(
     ax: Axes, y: float, parts: list[float], colour: str, *, height: float, numbered: bool = False
 ) -> None:
-    """Bars end to end, every other one paler, so that blocks are told apart in grey too."""
+    """Draw bars end to end, every other one paler, so that blocks differ in grey too."""
     left = 0.0
     for i, part in enumerate(parts):
         shade = _paler(colour, 0.35) if i % 2 else colour

@@ -1,4 +1,4 @@
-"""Accuracy against steps, and how both answer to CCTC's tolerance of holes."""
+"""Accuracy against steps, and how both depend on the holes that CCTC tolerates."""
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ from c4.figures.style import (
 
 @styled
 def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Accuracy against steps, a panel per task; the line joins what no method beats in both.
+    """Accuracy against steps, a panel per task; a line joins the methods that none beats in both.
 
     Columns: model, task, family, method, n, steps, budget, accuracy. The band is the baseline's
     accuracy less the tolerance. Where methods have other examples, the panel says how many.

@@ -37,7 +37,7 @@ from c4.figures.style import (
 )
 
 NEVER = 1.26
-"""Where a trajectory is drawn whose answer never settles: beyond the end."""
+"""Where trajectories are drawn whose answer never settles: beyond the end."""
 
 
 @styled
@@ -117,15 +117,15 @@ def _joins(points: pl.DataFrame) -> LineCollection:
 
 
 def _fit_counts(phases: pl.DataFrame, width: float) -> int:
-    """How many gates' counts stand side by side above a panel of so many inches."""
+    """How many gates' counts fit side by side above a panel of this width in inches."""
     letters = 2 * len(str(phases["trajectory"].n_unique())) + 1
     return max(1, int((width - 0.35) / (0.12 + 0.062 * letters)))
 
 
 def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int) -> int:
-    """Each gate's premature exits of all its exits, between panel and title; lines it takes.
+    """Print how many of each gate's exits were premature above its panel; returns the lines used.
 
-    Counts, not shares: a gate that never stops has no premature exit to its credit.
+    These are counts and not shares, so that a gate that never stops gets no credit for it.
     """
     counts = {
         gate: (premature, stopped)
@@ -164,7 +164,7 @@ def _words(text: str, colour: str, *, bold: bool = False) -> TextArea:
 
 
 def _symbol(gate: str) -> DrawingArea:
-    """A gate's mark, as large as a letter."""
+    """A gate's mark in the size of a letter."""
     area = DrawingArea(6, 6, 0, 0)
     mark = mark_of(gate)
     area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=mark.colour, markersize=4.2))

@@ -101,7 +101,7 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
 
 
 def _label(summary: pl.DataFrame, task: str) -> str:
-    """A task and how many examples its row is of; calibration may have seen those of a pool."""
+    """The label of a task's row: its name, its number of examples, and whether they are pool."""
     row = summary.filter(pl.col("task") == task).row(0, named=True)
     return f"{task_label(task)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 

@@ -80,7 +80,7 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
 def _draw_signal(
     ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str, asks: str
 ) -> None:
-    """A signal, and what a gate asks of it; in words at the right."""
+    """Draw a signal and the threshold that a gate sets, with a text at the right."""
     ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
     ax.step(
         trace["step"],
@@ -102,7 +102,7 @@ def _draw_signal(
 
 
 def _draw_moments(axes: list[Axes], trace: pl.DataFrame) -> list[str]:
-    """Block edges, the step from which the answer stays, and the exits; the gates that fire."""
+    """Draw block edges, the settling step and the exits; returns the gates that fire."""
     edges = trace.filter(pl.col("block") != pl.col("block").shift())["step"].to_list()
     stays = trace.filter("settled")["step"].to_list() if trace["final"].any() else []
     gates = []

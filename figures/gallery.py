@@ -24,7 +24,7 @@ DPI = 200
 
 
 class Format(StrEnum):
-    """How a figure is kept."""
+    """File format of a figure."""
 
     PDF = "pdf"
     PNG = "png"
@@ -33,16 +33,16 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A figure that can be drawn from what is on disk."""
+    """A figure that can be drawn from the runs on disk."""
 
     name: str
     data: Callable[[Library], pl.DataFrame]
-    """The flat frame that is drawn, and written beside the figure. Empty: nothing to draw."""
+    """Gives the frame that is drawn and written beside the figure; empty without data."""
     draw: Callable[[pl.DataFrame, Width | None], Figure]
     see: str
-    """What to look for; what there is to see depends on the data."""
+    """What to look for in the figure."""
     needs: str
-    """The commands that make its data."""
+    """The commands that produce its data."""
 
 
 FIGURES = {
@@ -125,10 +125,11 @@ FIGURES = {
         ),
     )
 }
+"""Every figure by its name."""
 
 
 def choose_figures(names: Sequence[str]) -> list[FigureKind]:
-    """Figures by name, in their own order; `all` is every one."""
+    """Figures by name, in the order of `FIGURES`; `all` stands for every one."""
     for name in names:
         if name not in FIGURES and name != "all":
             raise unknown_name("figure", name, [*FIGURES, "all"])
@@ -160,7 +161,7 @@ def draw_figure(
     formats: list[Format],
     width: Width | None = None,
 ) -> Drawing | None:
-    """Draw a figure and write it with its data; None where there is nothing to draw."""
+    """Draw a figure and write it with its data; None if there is nothing to draw."""
     frame = figure_kind.data(library)
     if frame.is_empty():
         return None
@@ -182,7 +183,7 @@ def draw_figures(
     note: Callable[[str], None] = lambda text: None,
     width: Width | None = None,
 ) -> list[Drawing]:
-    """Draw and write those figures for which there is data.
+    """Draw and write the figures for which there is data.
 
     Args:
         note: told what is being drawn, for people who wait.
@@ -195,7 +196,7 @@ def draw_figures(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure with its fonts and without the time: equal figures are equal files."""
+    """Write a figure with its fonts and no time stamp, so that equal figures are equal files."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
     with mpl.rc_context(STYLE):
         figure.savefig(path, dpi=DPI, metadata=metadata)

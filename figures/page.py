@@ -22,7 +22,7 @@ def write_page(
 ) -> None:
     """Write an HTML page beside its figures; links are relative, and nothing is loaded or run.
 
-    Figures that there are not are listed, with the commands that make their data.
+    Figures that could not be drawn are listed with the commands that produce their data.
     """
     page = Element("html", lang="en")
     head = SubElement(page, "head")

@@ -28,7 +28,7 @@ PAGE = 7.0
 
 
 class Width(StrEnum):
-    """How wide a figure is asked to be; nobody's wish leaves it to the number of panels."""
+    """The width that a user asks for; without one it depends on the number of panels."""
 
     COLUMN = "column"
     PAGE = "page"
@@ -56,21 +56,21 @@ STYLE: Any = {
     "svg.hashsalt": "c4",  # the same figure, the same bytes
 }
 styled = mpl.rc_context(STYLE)
-"""Decorates a figure function: its settings hold while it runs."""
+"""Decorates a figure function so that c4's settings hold while it runs."""
 
 INK = "#222222"
 QUIET = "#8a8a8a"
 FAINT = "#e4e4e4"
 ALARM = "#b2182b"
 DANGER = "#fbe9e7"
-"""Behind what is premature."""
+"""Background colour of the premature region."""
 
 FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
 TASK_MARKERS = "oDs^vPXhp<>d8"
 
 
 def fill_of(method: str) -> Literal["full", "none"]:
-    """Whether its mark is filled; those of variants are hollow, beside their method's own."""
+    """Matplotlib's fill style of a method's mark; marks of variants are hollow."""
     return "none" if is_variant(method) else "full"
 
 
@@ -89,7 +89,7 @@ class Grid(NamedTuple):
     panels: int
     columns: int
     inches: float
-    """Of one panel, across."""
+    """Width of one panel, in inches."""
 
     @property
     def rows(self) -> int:
@@ -113,7 +113,7 @@ def lay_out(panels: int, width: Width | None) -> Grid:
 
 
 def best_columns(panels: int, most: int = 4) -> int:
-    """Columns that leave the last row of panels fullest."""
+    """The number of columns that leaves the last row of panels fullest."""
     return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
 
 
@@ -132,7 +132,7 @@ def panel_grid(grid: Grid, height: float, head: float = 0.55) -> tuple[Figure, l
 
 
 Key = tuple[str, str, str]
-"""Model, task and family: what a panel is of."""
+"""Model, task and family that a panel shows."""
 
 
 def panel_keys(frame: pl.DataFrame) -> list[Key]:
@@ -141,12 +141,12 @@ def panel_keys(frame: pl.DataFrame) -> list[Key]:
 
 
 def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
-    """What is drawn in a panel."""
+    """The rows of a frame that are drawn in a panel."""
     return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
 
 
 def panel_title(key: Key, frame: pl.DataFrame) -> str:
-    """The task's name, below the model's where there are several."""
+    """The task's name, with the model's above it if there are several models."""
     model, task, _ = key
     several = frame["model"].n_unique() > 1
     return f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
@@ -157,7 +157,7 @@ def title_panel(ax: Axes, key: Key, frame: pl.DataFrame) -> None:
 
 
 def sample(**properties: Any) -> Line2D:
-    """A line that stands in a legend and nowhere else."""
+    """A line that appears only in a legend."""
     return Line2D([], [], **properties)
 
 
@@ -187,7 +187,7 @@ def method_legend(
 
 
 def legend_columns(figure: Figure, labels: Sequence[str], handle: float = 0.35) -> int:
-    """How many entries of a legend fit side by side, each with so many inches before its label."""
+    """How many entries of a legend fit side by side, given the inches before each label."""
     return max(1, int(figure.get_figwidth() / (handle + 0.065 * max(map(len, labels), default=1))))
 
 
@@ -198,7 +198,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def drawable(text: str) -> str:
-    """A model's text with an empty box for every letter that the fonts do not have."""
+    """A model's text with an empty box for every character that the fonts lack."""
     letters = _letters()
     return "".join(letter if ord(letter) in letters else "□" for letter in text)
 

@@ -1,4 +1,4 @@
-"""What each gate would have handed over: the decoded buffer at its exit, token by token."""
+"""What each gate would have returned: the decoded buffer at its exit, token by token."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from c4.figures.style import (
 )
 
 MOST_LINES = 30
-"""Lines of one buffer; the rest is cut."""
+"""Most lines of one buffer that are shown; the rest is cut."""
 LEADING = 10.0
 ADVANCE = 4.2
 """Points between lines, and between the letters of a line."""
@@ -44,13 +44,13 @@ class _Sheet:
 
     inches: float
     letters: int
-    """Of a buffer, to a line."""
+    """Characters of a buffer per line."""
     words: int
-    """Letters of a verdict, to a line."""
+    """Characters of a verdict per line."""
     heading: int
-    """Letters of the heading, to a line."""
+    """Characters of the heading per line."""
     heading_at: float
-    """Its first line; the key stands at 0.9, beside it or above."""
+    """Line on which the heading starts; the key is on line 0.9, beside or above it."""
 
 
 SHEETS = {
@@ -61,7 +61,7 @@ SHEETS = {
 
 @dataclass(frozen=True)
 class _Piece:
-    """Letters of one token on one line."""
+    """The characters of one token on one line."""
 
     text: str
     line: int
@@ -116,7 +116,7 @@ def _heading(row: dict[str, object]) -> str:
 
 
 def _verdict(rows: pl.DataFrame) -> str:
-    """What the method did, in a line."""
+    """One line that says what the method did."""
     row = rows.row(0, named=True)
     answer = "no answer" if row["answer"] is None else f"answer {shorten(row['answer'], 36)}"
     verdict = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
@@ -132,7 +132,7 @@ def _verdict(rows: pl.DataFrame) -> str:
 
 
 def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
-    """The tokens' letters, so many to a line; what is cut leaves a sign."""
+    """The tokens broken into lines of limited length; a sign marks text that was cut."""
     pieces = list(_wrap(rows, letters))
     kept = [piece for piece in pieces if piece.line < MOST_LINES]
     if len(kept) < len(pieces):
@@ -143,7 +143,7 @@ def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
 
 
 def _wrap(rows: pl.DataFrame, letters: int) -> Iterator[_Piece]:
-    """All of them; line breaks of the text are kept."""
+    """All lines of the tokens; line breaks of the text are kept."""
     line = column = 0
     for text, filled, in_answer in rows.select("piece", "filled", "in_answer").iter_rows():
         for i, part in enumerate(text.expandtabs(4).split("\n")):
@@ -206,7 +206,7 @@ def _write(
 
 
 def _write_key(ax: Axes, line: float, right: float) -> None:
-    """What grey and boxes mean, up to the right edge."""
+    """Write what grey and boxes mean, up to the right edge."""
     y = line * LEADING
     ax.add_patch(Rectangle((right - 128, y - 7), 10, 9, color=FILLED, linewidth=0))
     ax.text(right - 115, y, "filled by force", color=QUIET, fontsize=6.8)
@@ -215,7 +215,7 @@ def _write_key(ax: Axes, line: float, right: float) -> None:
 
 
 def terminal_texts(texts: pl.DataFrame) -> Group:
-    """The same for a terminal; signs say what colours say, for those who cannot see them."""
+    """The buffers for a terminal, with signs as well as colours."""
     texts = in_order(texts, "position")
     blocks = [Text(printable(_heading(texts.row(0, named=True))))]
     for _, rows in texts.group_by("method", maintain_order=True):
@@ -227,12 +227,12 @@ def terminal_texts(texts: pl.DataFrame) -> Group:
 
 
 def printable(text: str) -> str:
-    """A text whose control characters are boxes: a model's words must not steer a terminal."""
+    """A text with boxes for control characters, so that a model cannot control the terminal."""
     return "".join("□" if unprintable(letter) else letter for letter in text)
 
 
 def unprintable(letter: str) -> bool:
-    """Whether a letter has no shape, as controls have none; line breaks and tabs are kept."""
+    """Whether a character cannot be printed; line breaks and tabs can."""
     return letter not in "\n\t" and unicodedata.category(letter).startswith("C")
 
 

@@ -323,3 +323,4 @@ GATES: dict[str, type[KnownGate]] = {
     "progress": FixedProgress,
     "oracle": Oracle,
 }
+"""Every kind of gate by its name."""

@@ -28,7 +28,7 @@ LOADS_TORCH = {
     "architecture_of": "_architectures",
     "llama_to_llada": "_architectures",
 }
-"""Where the names are that torch is needed for."""
+"""Modules of the names that need torch."""
 
 __all__ = [
     "ALIASES",

@@ -32,12 +32,12 @@ LAYERS = 10_000
 WIDTH = 2**20
 VOCABULARY = 2**24
 POSITIONS = 2**31
-"""Sizes beyond which a number in config.json cannot be meant."""
+"""Limits beyond which a number in config.json must be a mistake."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """How a checkpoint becomes a module."""
+    """How a checkpoint is turned into a module."""
 
     model: type[PreTrainedModel]
     config: PreTrainedConfig
@@ -64,13 +64,13 @@ def architecture_of(checkpoint: Checkpoint) -> Architecture:
 
 
 def named(checkpoint: Checkpoint, error: ModelError) -> ModelError:
-    """The same error with the checkpoint's folder in front, unless it names a path already."""
+    """The error with the checkpoint's folder in front, unless it already names a path."""
     folder, words = str(checkpoint.folder), str(error)
     return ModelError(words if folder in words else f"{folder}: {words}")
 
 
 def brief(error: BaseException) -> str:
-    """An error of another library on one line."""
+    """Another library's error message on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ": ".join([type(error).__name__, *lines[:2]])[:300]
 
@@ -130,7 +130,7 @@ LLADA_REQUIRED = {
     "input_emb_norm": False,
     "clip_qkv": None,
 }
-"""What makes a LLaDA checkpoint a Llama one; any other value would load and be wrong."""
+"""Settings under which a LLaDA checkpoint is a Llama; others would load and be wrong."""
 
 
 def _llada(config: Mapping[str, Any]) -> Architecture:
@@ -208,7 +208,7 @@ def llama_to_llada(name: str) -> str:
 
 
 DREAM_REQUIRED = {"use_sliding_window": False, "partial_rotary_factor": 1}
-"""What makes a Dream checkpoint a Qwen2 one; any other value would load and be wrong."""
+"""Settings under which a Dream checkpoint is a Qwen2; others would load and be wrong."""
 
 
 def _dream(config: Mapping[str, Any]) -> Architecture:
@@ -249,7 +249,7 @@ def _refuse_other_values(
         if key in config and config[key] != expected:
             raise ModelError(
                 f"this {family} checkpoint has {key}={shown(config[key])}; only {shown(expected)} "
-                "is known here, and to ignore it would give wrong numbers"
+                "is supported, and ignoring it would give wrong numbers"
             )
 
 

@@ -13,18 +13,20 @@ from c4.errors import ModelError
 from c4.models._config import read_json, section, shown, whole
 
 EMBEDDED = "tiny"
+"""Name of the model that ships with c4."""
 EMBEDDED_FOLDER = Path(__file__).parent / "tiny"
 ALIASES = {
     "llada": "GSAI-ML/LLaDA-8B-Instruct",
     "llada-1.5": "GSAI-ML/LLaDA-1.5",
     "dream": "Dream-org/Dream-v0-Instruct-7B",
 }
+"""Short names of models, and their hub ids."""
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PLAIN_NAME = re.compile(r"[^/\\\x00]+\.safetensors")
 SHIFTED = frozenset({"Dream"})
-"""Model types whose outputs predict the position behind them."""
+"""Model types whose output at one position predicts the next one."""
 SHAPE_KEYS = ("length", "budget", "block_length")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -34,7 +36,7 @@ class Checkpoint:
     """A checkpoint that is known to exist; its weights may still be on the hub."""
 
     name: str
-    """A short label, safe as part of a path."""
+    """A short name that is safe as part of a path."""
     folder: Path
     config: Mapping[str, Any]
     hub_id: str | None = None
@@ -51,7 +53,7 @@ class Checkpoint:
         return self.model_type in SHIFTED
 
     def shape_for(self, family: str) -> Mapping[str, int] | None:
-        """The decode shape this model was made for, if it brings its own."""
+        """The decode shape that this model was made for, if it defines one."""
         shape = section(section(self.config, "c4_shapes"), family)
         for key in shape.keys() - set(SHAPE_KEYS):
             raise ModelError(
@@ -66,7 +68,7 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
     if name == EMBEDDED:
         if not (EMBEDDED_FOLDER / WEIGHTS).exists():
             raise ModelError(
-                "this build does not carry the embedded model; name another with --model"
+                "this build does not contain the embedded model; name another with --model"
             )
         return _local(EMBEDDED_FOLDER, name, revision=None)
     folder = Path(name).expanduser()
@@ -135,5 +137,5 @@ def _local(folder: Path, name: str, revision: str | None) -> Checkpoint:
 def _read_config(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.json"
     if not path.exists():
-        raise ModelError(f"{folder}: no config.json, so not a checkpoint")
+        raise ModelError(f"{folder} has no config.json, so it is not a checkpoint")
     return read_json(path)

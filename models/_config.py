@@ -12,11 +12,11 @@ from typing import Any
 from c4.errors import ModelError
 
 LARGEST_FILE = 64 * 2**20
-"""Bytes of JSON that are read at most; the largest index of a published checkpoint has 0.3 MB."""
+"""Most bytes of JSON that are read; the largest index of a published checkpoint has 0.3 MB."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds, without its null values."""
+    """The object in a JSON file, without its null values."""
     try:
         if not path.is_file():
             raise ModelError(f"{path}: not a file that can be read")
@@ -37,7 +37,7 @@ def without_null(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: in JSON's words, and short."""
+    """A value as error messages show it: as JSON, and shortened."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -45,7 +45,7 @@ def shown(value: object) -> str:
 def whole(
     config: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, most: int
 ) -> int:
-    """A whole number between two limits."""
+    """The value of a key that must be a whole number between two limits."""
     value = _value(config, key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ModelError(
@@ -55,7 +55,7 @@ def whole(
 
 
 def positive(config: Mapping[str, Any], key: str, default: float | None = None) -> float:
-    """A number above zero, and not an absurd one."""
+    """The value of a key that must be a number above zero and not absurdly large."""
     value = _value(config, key, default)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < 1e30:
@@ -64,7 +64,7 @@ def positive(config: Mapping[str, Any], key: str, default: float | None = None) 
 
 
 def flag(config: Mapping[str, Any], key: str, default: bool | None = None) -> bool:
-    """A truth value."""
+    """The value of a key that must be true or false."""
     value = _value(config, key, default)
     if not isinstance(value, bool):
         raise ModelError(f"config.json: {key} is {shown(value)}, neither true nor false")
@@ -72,15 +72,15 @@ def flag(config: Mapping[str, Any], key: str, default: bool | None = None) -> bo
 
 
 def word(config: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    """A text."""
+    """The value of a key that must be a string."""
     value = _value(config, key, default)
     if not isinstance(value, str):
-        raise ModelError(f"config.json: {key} is {shown(value)}, not a text")
+        raise ModelError(f"config.json: {key} is {shown(value)}, not a string")
     return value
 
 
 def section(config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A nested object without its null values; empty where the key is absent."""
+    """A nested object without its null values; empty if the key is absent."""
     value = config.get(key, {})
     if not isinstance(value, dict):
         raise ModelError(f"config.json: {key} is {shown(value)}, not an object with keys")

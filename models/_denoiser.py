@@ -13,24 +13,24 @@ from c4.errors import ModelError
 from c4.models._reading import BoolArray, IntArray, Reading
 
 ROWS_AT_A_TIME = 64
-"""Positions whose full softmax exists at one time; bounds memory at 100,000 tokens and more."""
+"""Positions whose full softmax is in memory at one time; vocabularies may be large."""
 LOWEST = -1e30
-"""Stands for a logit of minus infinity, which times a weight of 0 would not be a number."""
+"""Replaces a logit of minus infinity, which times a weight of 0 would give NaN."""
 
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Keys and values that a full pass left at every position but some."""
+    """Keys and values of a full pass, at all positions except some."""
 
     cache: DynamicCache
     outside: IntArray
     """The positions whose keys and values are kept, in order."""
     rows: IntArray
-    """The other positions, to be computed anew, in order."""
+    """The other positions, which are recomputed, in order."""
 
 
 class Denoiser:
-    """A loaded model, asked one sequence at a time."""
+    """A loaded model that predicts one sequence at a time."""
 
     def __init__(self, model: PreTrainedModel, *, mask_id: int, shift: bool) -> None:
         self.model = model
@@ -87,7 +87,7 @@ class Denoiser:
         return self.interpret(self.logits(ids, start, positions=positions, attention=attention))
 
     def interpret(self, logits: Tensor) -> Reading:
-        """What logits say. logits: (L, V), overwritten."""
+        """Turn logits into a reading. logits: (L, V), overwritten."""
         return read_logits(logits, self.mask_id)
 
     @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""Loading: a checkpoint becomes a `LoadedModel`, ready to be asked."""
+"""Loading: a checkpoint becomes a `LoadedModel` that is ready for use."""
 
 import hashlib
 import math
@@ -30,7 +30,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A denoiser with everything that must be known to use and to name it."""
+    """A denoiser with its tokenizer, special tokens and origin."""
 
     checkpoint: Checkpoint
     denoiser: Denoiser
@@ -43,7 +43,7 @@ class LoadedModel:
 
     @property
     def max_length(self) -> int | None:
-        """Positions the model was made for, prompt included."""
+        """Number of positions that the model was made for, including the prompt."""
         limit = getattr(self.denoiser.model.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
@@ -58,7 +58,7 @@ class LoadedModel:
         return hashlib.sha256(f"{self.tokenizer_json}\n{template}".encode()).hexdigest()
 
     def encode_prompt(self, prompt: str) -> list[int]:
-        """A user's message through the chat template; bare where the tokenizer has none."""
+        """Token ids of a user's message, through the chat template if the tokenizer has one."""
         if self.tokenizer.chat_template is None:
             return list(self.tokenizer(prompt)["input_ids"])
         chat = [{"role": "user", "content": prompt}]
@@ -74,7 +74,7 @@ class LoadedModel:
 
 
 def load_model(checkpoint: Checkpoint, *, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load a checkpoint's weights and tokenizer. No code of the checkpoint's is run."""
+    """Load a checkpoint's weights and tokenizer. No code of the checkpoint is run."""
     where, precision = resolve_device(device), resolve_dtype(dtype, resolve_device(device))
     architecture = architecture_of(checkpoint)
     tokenizer = load_tokenizer(checkpoint)
@@ -96,7 +96,7 @@ def load_model(checkpoint: Checkpoint, *, device: str = "auto", dtype: str = "au
 
 
 def resolve_device(device: str) -> str:
-    """`auto` is CUDA where there is one, else the CPU."""
+    """The torch device of a name; `auto` is CUDA if it is available, else the CPU."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -108,7 +108,7 @@ def resolve_device(device: str) -> str:
 
 
 def resolve_dtype(dtype: str, device: str) -> str:
-    """`auto` is bfloat16 on CUDA and float32 elsewhere."""
+    """The torch dtype of a name; `auto` is bfloat16 on CUDA and float32 elsewhere."""
     if dtype == "auto":
         return "bfloat16" if device.startswith("cuda") else "float32"
     if dtype not in DTYPES:

@@ -1,4 +1,4 @@
-"""What a forward pass says about every generated position. Loads no torch."""
+"""What a forward pass predicts at every generated position. Loads no torch."""
 
 from dataclasses import dataclass
 

@@ -53,7 +53,7 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
 
 
 def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """The template that prompts are rendered with; None where prompts stay bare."""
+    """The template that renders prompts; None if prompts are used as they are."""
     if tokenizer.chat_template is None:
         return None
     try:
@@ -61,7 +61,7 @@ def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
     except ValueError as error:
         raise ModelError(f"no chat template can be chosen ({error})") from error
     if not isinstance(template, str):
-        raise ModelError(f"the chat template is a {type(template).__name__}, not a text")
+        raise ModelError(f"the chat template is a {type(template).__name__}, not a string")
     return template
 
 
@@ -138,7 +138,7 @@ def _ends_in(text: str, special: Mapping[str, int]) -> list[str]:
 
 
 def _specials_behind(text: str, special: Mapping[str, int]) -> list[str]:
-    """The special tokens with which a text begins, white space aside."""
+    """The special tokens at the start of a text, ignoring white space."""
     longest_first = sorted(special, key=len, reverse=True)
     token = re.compile(r"\s*(" + "|".join(map(re.escape, longest_first)) + ")")
     found: list[str] = []

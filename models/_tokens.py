@@ -93,7 +93,7 @@ def _named_ends(config: Mapping[str, Any], path: Path, rows: int) -> list[int]:
 
 
 def _token(value: object, rows: int, what: str) -> int:
-    """A token id that the model knows."""
+    """A value that must be a token id that the model knows."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < rows:
         raise ModelError(f"{what} is {shown(value)}, not a token id from 0 to {rows - 1}")
     return value

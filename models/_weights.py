@@ -68,7 +68,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def check_tensors(stored: Mapping[str, Stored], wanted: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse a tensor of another shape than the model's, or of a type that is no number."""
+    """Refuse a tensor whose shape is not the model's, or whose type is not a known number."""
     for name, tensor in stored.items():
         if name not in wanted:
             continue
@@ -110,7 +110,7 @@ CHUNK = 2**24
 
 
 def _read_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, with a word to a user who has to wait for it."""
+    """SHA-256 of a file's bytes; a user who has to wait is told."""
     digest, start, told = hashlib.sha256(), time.monotonic(), False
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
@@ -133,7 +133,7 @@ def _read_and_remember(path: Path) -> str:
 
 
 def _state(path: Path) -> dict[str, Any]:
-    """What changes when a file does."""
+    """Size, times and other attributes that change when a file does."""
     real = path.resolve()
     facts = real.stat()
     names = ("size", "mtime_ns", "ctime_ns", "ino", "dev")
@@ -152,7 +152,7 @@ def _remembered(path: Path) -> str | None:
 
 
 def _remember(path: Path, note: Mapping[str, Any]) -> None:
-    """Write the hash down; a cache that cannot be written costs time and is no error."""
+    """Write the hash to the cache; failing to do so is not an error."""
     target = _note(path)
     with suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)

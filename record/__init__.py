@@ -1,4 +1,4 @@
-"""Record: decode a task under a method and keep what finishes.
+"""Record: decode a task under a method and save each trajectory as it finishes.
 
 `plan_recording` plans the run of a full decode with every step kept, `plan_methods` runs of any
 methods; `start_recording` carries a plan out and gives each trajectory once it is safe. Planning

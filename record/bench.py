@@ -1,4 +1,4 @@
-"""The timing protocol: fixed examples, warm-ups, passes back to back, the device waited for."""
+"""The timing protocol: fixed examples, warm-ups, repeated passes, and waiting for the device."""
 
 import json
 import statistics
@@ -27,7 +27,7 @@ class TimingProtocol:
 
     n: int = 20
     warmups: int = 2
-    """Examples decoded and forgotten first; they follow the timed ones in the split."""
+    """Examples decoded first and not timed; they follow the timed ones in the split."""
     passes: int = 3
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class TimingProtocol:
 
     @property
     def examples(self) -> int:
-        """Examples the protocol needs in all."""
+        """Number of examples that the protocol needs in all."""
         return self.n + self.warmups
 
 
@@ -51,9 +51,9 @@ class Timing:
 
 
 class Bench:
-    """Methods timed on one task. Iterating decodes; `table` says what it took.
+    """Methods timed on one task. Iterating decodes; `table` gives the timings.
 
-    Methods take turns from pass to pass, so that a slow minute of the machine meets all of them.
+    Methods take turns from pass to pass, so that a slow minute of the machine affects all of them.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class Bench:
 
     @property
     def baseline(self) -> ResolvedMethod | None:
-        """The method that speedups are over, if it is timed too."""
+        """The method that speedups are relative to, if it is timed too."""
         return next((method for method in self.methods if method.is_baseline), None)
 
     def __len__(self) -> int:
-        """Decodes in all."""
+        """Number of decodes in all."""
         return len(self.methods) * (self.protocol.warmups + self.protocol.passes * self.protocol.n)
 
     def __iter__(self) -> Iterator[str]:
-        """Decode; gives the method's label after each."""
+        """Decode, yielding the method's label after each decode."""
         timed, warm = self._examples[: self.protocol.n], self._examples[self.protocol.n :]
         for method in self.methods:
             for prompt, choices in warm:
@@ -103,7 +103,7 @@ class Bench:
                     yield method.label
 
     def _time(self, method: ResolvedMethod, prompt: IntArray, choices: Choices) -> Timing:
-        """One whole decode, the gate's bookkeeping and the final fill included."""
+        """Time one whole decode, including the gate's bookkeeping and the final fill."""
         plan, denoiser = self.plan, self.model.denoiser
         wait_for(denoiser.device)
         start = time.perf_counter()
@@ -121,7 +121,7 @@ class Bench:
         return json.dumps(full_identity(plan, self.model), sort_keys=True)
 
     def table(self) -> pa.Table:
-        """One row per method, see `BENCH`. Without a baseline nothing has a speedup."""
+        """One row per method; see `BENCH`. Without a baseline there are no speedups."""
         rows = [self._row(method) for method in self.methods]
         if self.baseline is not None:
             base = rows[self.methods.index(self.baseline)]
@@ -159,7 +159,7 @@ class Bench:
 
 
 def wait_for(device: torch.device) -> None:
-    """Until everything that was asked of a device is done; the CPU is never behind."""
+    """Wait until a device has done everything it was asked to do; a CPU needs no waiting."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

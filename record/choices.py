@@ -1,4 +1,4 @@
-"""Methods with their gates: names and settings become something that decodes.
+"""Methods with their gates: turns names and settings into something that can decode.
 
 A setting, which `store/labels.py` reads, may name the part that has it, and the method before that:
 `NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is a rule, a gate or
@@ -36,29 +36,29 @@ from c4.tasks import AnswerReading, Shape, Task, get_task
 from c4.tasks.task import Choices
 
 FORWARD = "forward"
-"""The part of every method that is neither rule nor gate."""
+"""Name of the part of every method that is neither rule nor gate."""
 
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """Methods as a user chooses them."""
+    """The methods and settings that a user chose."""
 
     methods: Sequence[str]
     settings: Sequence[str] = ()
     calibration: Path | None = None
-    """A file that `c4 calibrate` wrote, for the gate it is about."""
+    """A file that `c4 calibrate` wrote; its setting is used for its gate."""
     label: str | None = None
-    """What the results go by, of a single method."""
+    """Name of the results; only for a single method."""
 
 
 def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
-    """A task under every chosen method: same examples, same model, a folder for each."""
+    """Plan a task under every chosen method: same examples, same model, a folder for each."""
     base, methods = choose_methods(config, choice)
     return [plan_run(base, method, cells=cells) for method in methods]
 
 
 def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
-    """A task's examples and model, and the chosen methods with their settings for both."""
+    """The plan of a task, and the chosen methods with their settings for its task and model."""
     for name in choice.methods:
         check_method(name)
     # Names and settings before anything that takes long.
@@ -71,7 +71,7 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
 
 
 def check_method(name: str) -> None:
-    """Refuse a name that is none."""
+    """Refuse the name of a method that does not exist."""
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
 
@@ -150,7 +150,7 @@ class LiveGates:
 
 
 def parts_of(method: Method) -> list[str]:
-    """What can be set in a method."""
+    """The parts of a method that have parameters."""
     gate = [] if method.gate is None else [method.gate]
     return [method.rule, *gate, FORWARD]
 

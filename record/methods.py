@@ -36,12 +36,12 @@ RULES: dict[str, type[Rule]] = {
 
 @dataclass(frozen=True)
 class Method:
-    """A named pair: who commits, and who may end the decode."""
+    """A named pair of a commit rule and an exit gate."""
 
     rule: str
     gate: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the rule, where the method differs from the rule's own defaults."""
+    """Parameters of the rule that differ from the rule's own defaults."""
 
 
 METHODS: dict[str, Method] = {
@@ -61,7 +61,7 @@ METHODS: dict[str, Method] = {
     "wino": Method("wino"),
     "wino+cvee": Method("wino", "cvee"),
 }
-"""From cvee to c4 they are the rungs of the ablation ladder: each adds one thing."""
+"""Every method by its name. From cvee to c4 each adds one thing: this is the ablation."""
 
 BY_FAMILY: dict[str, dict[Family, dict[str, float]]] = {
     "klass": {
@@ -103,7 +103,7 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
 
 
 GateMaker = Callable[[Task, Vocabulary, Shape, Choices], ExitGate]
-"""Makes a gate for one decode. All it may know of the example is what that offers."""
+"""Makes a gate for one decode. It may know nothing of the example but its choices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class ResolvedMethod:
     name: str
     """One of `METHODS`."""
     label: str
-    """What its results go by: the method's name, and what was changed."""
+    """Label of its results: the method's name, and what was changed."""
     rule_name: str
     rule: Rule
     gate_name: str | None = None
@@ -131,7 +131,7 @@ class ResolvedMethod:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is the full decode that others are compared with, whatever its label."""
+        """Whether this is the full decode that others are compared with, whatever its label."""
         return is_baseline(self.identity)
 
     @property
@@ -151,16 +151,16 @@ class ResolvedMethod:
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON can hold them; it has no infinity."""
+    """Settings in a form that JSON can hold; JSON has no infinity."""
     return {k: "inf" if v == math.inf else v for k, v in settings.items()}
 
 
 FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule", rule=Schedule())
-"""The baseline: what a recording records unless it is told otherwise."""
+"""The baseline, which `c4 record` records."""
 
 
 def refuse_sampler(name: str, task: str = "TASK") -> None:
-    """Say what to type instead where a name is that of a method that cannot be replayed."""
+    """Refuse a method that cannot be replayed, and say what to type instead."""
     if name in METHODS and METHODS[name].rule != "schedule":
         gates = [m.gate for m in METHODS.values() if m.rule == "schedule" and m.gate]
         raise NotReplayable(

@@ -1,4 +1,4 @@
-"""Planning a run: everything resolved and checked before any weights are loaded.
+"""Planning a run: everything is resolved and checked before any weights are loaded.
 
 Nothing here loads torch but the functions that ask about devices or load the model.
 """
@@ -30,13 +30,13 @@ BATCH = 1
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What to decode, as a user asks for it. None means: what the model or the task brings."""
+    """What a user asks to decode. None stands for the default of the model or the task."""
 
     task: str
     model: str = EMBEDDED
     revision: str | None = None
     source: str | None = None
-    """`embedded`, `hub` or a file; the embedded problems for the embedded model, else the hub."""
+    """`embedded`, `hub` or a file; by default `embedded` for the embedded model, else `hub`."""
     n: int | None = None
     skip: int | None = None
     seed: int = 0
@@ -50,7 +50,7 @@ class RunConfig:
     graded: bool = True
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)
-    """How answers are read: by the grader, and by the method's gate."""
+    """How the grader and the method's gate read answers."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the numbers, as far as it is known without the weights."""
+        """Everything that determines the numbers, as far as it is known without the weights."""
         return {
             "task": self.task.name,
             "origin": self.sample_set.origin,
@@ -101,9 +101,9 @@ def plan_recording(config: RunConfig) -> Plan:
 
 
 def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan:
-    """The same examples under a method, in a folder of its own.
+    """Plan the same examples under a method, in a folder of its own.
 
-    A run whose cells are kept goes on keeping them, whoever asks.
+    If the run exists and keeps its cells, it continues to keep them.
     """
     planned = replace(plan, method=method, cells=cells)
     planned = replace(planned, cells=cells or _keeps_cells(planned.folder))
@@ -113,7 +113,7 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
 
 
 def _keeps_cells(folder: Path) -> bool:
-    """Whether there is a run whose cells are kept; one that cannot be read counts as none."""
+    """Whether a run exists that keeps its cells; a run that cannot be read does not count."""
     try:
         return bool(read_manifest(folder).identity["cells"])
     except (RunError, KeyError):
@@ -121,7 +121,7 @@ def _keeps_cells(folder: Path) -> bool:
 
 
 def plan_decode(config: RunConfig) -> Plan:
-    """Resolve and check everything that can be without loading the model."""
+    """Resolve and check everything that does not need the model's weights."""
     task = get_task(config.task)
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
@@ -137,7 +137,7 @@ def plan_decode(config: RunConfig) -> Plan:
 
 
 def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
-    """What decides the numbers, all of it."""
+    """Everything that determines the numbers, including the weights."""
     return plan.identity | {
         "weights_sha256": model.weights_sha256,
         "tokenizer_sha256": model.tokenizer_sha256,
@@ -151,7 +151,7 @@ def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
 def encode_prompts(
     plan: Plan, model: "LoadedModel", samples: Iterable[Sample]
 ) -> dict[int, IntArray]:
-    """Prompts as the model reads them, by the examples' numbers.
+    """Encoded prompts by the number of their example.
 
     One that does not fit is refused before any is decoded.
     """
@@ -170,9 +170,9 @@ def encode_prompts(
 
 
 def resolve_shape(config: RunConfig, task: Task, checkpoint: Checkpoint) -> Shape:
-    """The user's numbers, else those the model was made for, else the paper's.
+    """The user's shape, else the one the model was made for, else the paper's.
 
-    A length of the user's own brings a full budget with it: as many steps as positions.
+    If the user gives a length but no budget, there are as many steps as positions.
     """
     shape = asdict(task.shape) | dict(checkpoint.shape_for(task.family) or {})
     budget = config.length if config.budget is None else config.budget

@@ -1,4 +1,4 @@
-"""Recording a run: decode what is missing, keep what finishes."""
+"""Recording a run: decode what is missing, and save each trajectory as it finishes."""
 
 import errno
 import logging
@@ -39,7 +39,7 @@ LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers"
 
 @contextmanager
 def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["Recording"]:
-    """Take hold of the run's folder until the recording ends; load the model if there is none."""
+    """Lock the run's folder until the recording ends; load the model unless one is given."""
     with RunWriter(plan.folder) as writer:
         model = model or load_planned(plan)
         with explained_disk_errors(plan.folder):
@@ -57,7 +57,7 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
 
 
 def _warn_of_other_versions(folder: Path) -> None:
-    """Say so if an earlier session had other libraries: numbers may differ in their last bits."""
+    """Warn if an earlier session had other libraries, since the last bits may then differ."""
     before, now = (e["libraries"] for e in (read_manifest(folder).environment, _environment()))
     for name in sorted(now):
         if before.get(name) != now[name]:
@@ -65,7 +65,7 @@ def _warn_of_other_versions(folder: Path) -> None:
 
 
 def _environment() -> Mapping[str, Any]:
-    """Where numbers come from: versions, machine and time."""
+    """Where the run is made: versions, machine and time."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -94,7 +94,7 @@ class Recording:
         self._prompts = encode_prompts(plan, model, self._missing())
 
     def __len__(self) -> int:
-        """Trajectories still to be decoded."""
+        """Number of trajectories still to be decoded."""
         return len(self._missing())
 
     def __iter__(self) -> Iterator[Row]:
@@ -152,11 +152,11 @@ class Recording:
         return plan.method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
 
     def decode_again(self, row: Row, gate: ExitGate) -> Decoded:
-        """Decode a recorded example anew, by the same rule but under a gate; nothing is kept."""
+        """Decode a recorded example again, by the same rule but under a gate; keep nothing."""
         return self._run_method(np.array(row.prompt_ids, dtype=np.int64), gate)
 
     def _finish(self, decode: Decode, part: range) -> Row:
-        """Make a decode safe, and seal its part if it was the last one missing."""
+        """Save a decode, and seal its part if it was the last one missing."""
         if self.plan.task.family is Family.CODE:
             # A program may take long to run, and the decode is done.
             self.writer.add(decode)
@@ -185,7 +185,7 @@ class Recording:
         return replace(decode, row=replace(decode.row, **given))
 
     def _grade_anew(self) -> None:
-        """Grade what an earlier session read otherwise, so that all results can be compared."""
+        """Grade what an earlier session read in another way, so that all results compare."""
         rows = open_run(self.plan.folder, self.plan.config.reading).rows()
         other = [row for row in rows if row.trajectory in self.wanted and row.graded_otherwise]
         if other:
@@ -231,7 +231,7 @@ class Recording:
         )
 
     def _check_recorded(self) -> None:
-        """Refuse to go on where the same numbers now stand for other problems.
+        """Refuse to continue if the same numbers now stand for other problems.
 
         Prompts come from code as well as from data, so no other part of the identity shows it.
         What was sealed without a grade stays so, and who asks for grades is told.
@@ -255,7 +255,7 @@ class Recording:
 
 @contextmanager
 def explained_disk_errors(folder: Path) -> Iterator[None]:
-    """A full disk, said in words."""
+    """Turn the error of a full disk into one that says what to do."""
     try:
         yield
     except OSError as error:

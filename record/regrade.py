@@ -1,4 +1,4 @@
-"""Grading a run after the fact."""
+"""Grading a run after it was decoded."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -10,7 +10,7 @@ from c4.tasks import AnswerReading, Grade, get_task, grade
 from c4.tasks.grading import check_can_grade
 
 ROWS_AT_A_TIME = 32
-"""After how many rows the grades are made safe: programs take long to run."""
+"""Number of rows after which grades are saved, because programs take long to run."""
 
 
 def regrade(
@@ -20,7 +20,7 @@ def regrade(
     everything: bool = False,
     unsafe_code: bool = False,
 ) -> Iterator[Grade]:
-    """Grade a run under a reading; yields each grade, and keeps all.
+    """Grade a run under a reading; yield each grade, and save them all.
 
     Args:
         everything: grade again what has a grade under the reading already.

@@ -16,12 +16,12 @@ from c4.store.views import ExitGate
 from c4.tasks import get_task
 
 Live = Callable[[Row, ExitGate], Decoded]
-"""Decodes a recorded trajectory's prompt anew, under a gate."""
+"""Decodes a recorded trajectory's prompt again, under a gate."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One trajectory under one gate."""
+    """One trajectory under one gate, live and replayed."""
 
     trajectory: int
     gate: str

@@ -25,10 +25,11 @@ CODE = (humaneval, mbpp)
 TASKS: dict[str, Task] = {
     module.TASK.name: module.TASK for module in (*LETTERS, *LONG_REASONING, *CODE)
 }
+"""Every task by its name."""
 
 
 def get_task(name: str) -> Task:
-    """The task of this name, or an error that names the nearest."""
+    """The task of this name; an unknown name is an error that lists the nearest ones."""
     if name not in TASKS:
         raise unknown_name("task", name, TASKS)
     return TASKS[name]

@@ -1,4 +1,4 @@
-"""What a task is: where its rows come from, how one becomes a prompt, how an answer is read."""
+"""What a task is: where rows come from, how one becomes a prompt, and how answers are read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 class Family(StrEnum):
-    """Tasks of one family share their shape and every peer method's settings."""
+    """A family of tasks, which share their shape and every peer method's settings."""
 
     LETTERS = "letters"
     LONG_REASONING = "long_reasoning"
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def steps_per_block(self) -> int:
-        """Steps every block may spend, S = T/N."""
+        """Number of steps that every block may spend, S = T/N."""
         return self.budget // self.blocks
 
     def __str__(self) -> str:
@@ -111,14 +111,14 @@ class ReadingStyle(StrEnum):
 
 
 class Ending(StrEnum):
-    """What a text is behind its first end token."""
+    """What counts after the first end token of a text."""
 
     CUT = "cut"  # nothing, as a user of the model would see it
     SKIP = "skip"  # special tokens vanish and the rest counts, as in the authors' release
 
 
 class Grader(StrEnum):
-    """Who compares an answer with the gold one."""
+    """How an answer is compared with the gold answer."""
 
     EXACT = "exact"  # equal normal forms
     MATH_VERIFY = "math-verify"  # equal to a computer algebra system, where the forms differ
@@ -137,12 +137,12 @@ class AnswerReading:
 
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
-        """A reading from what a file says about it."""
+        """A reading as a file describes it."""
         return cls(ReadingStyle(style), Ending(ending), Grader(grader))
 
     @property
     def of_signals(self) -> dict[str, str]:
-        """The part of it that signals and gates depend on."""
+        """The part of the reading that signals and gates depend on."""
         return {"style": self.style.value, "ending": self.ending.value}
 
     def __str__(self) -> str:
@@ -150,9 +150,7 @@ class AnswerReading:
 
 
 Choices = tuple[str, ...]
-"""The texts of what an example offers, in the order of their letters; empty where answers are
-free.
-"""
+"""The texts that an example offers, in the order of their letters; empty for free answers."""
 
 
 @dataclass(frozen=True)
@@ -160,20 +158,20 @@ class Example:
     """One problem, ready to be asked and graded."""
 
     prompt: str
-    """What the user says; the chat template is the model's affair."""
+    """The user's message, without the model's chat template."""
     target: str
     """The gold answer; for code, a reference program."""
     preamble: str = ""
-    """Code only: what stands before the program when it is run."""
+    """Code only: what is run before the program."""
     tests: str = ""
-    """Code only: what stands behind it."""
+    """Code only: what is run after the program."""
     choices: Choices = ()
     """Letter tasks only: the texts of the choices, in the order of their letters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubSplit:
-    """Rows on the hub."""
+    """A split of a data set on the hub."""
 
     dataset: str
     split: str
@@ -182,7 +180,7 @@ class HubSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A benchmark. Everything that makes it this one and no other is here."""
+    """A benchmark: its rows, prompts, extractors, shape and number of examples."""
 
     name: str
     family: Family
@@ -196,14 +194,14 @@ class Task:
     normal: Callable[[str], str] = str
     """The gold answer's normal form under the careful reading; the same as the extractor's."""
     plain_normal: Callable[[str], str] = str
-    """The same under the paper's reading."""
+    """The gold answer's normal form under the paper's reading."""
     search: SearchMode
     shape: Shape
-    """The paper's shape. A model may bring its own for the family."""
+    """The paper's shape. A model may define another one for the family."""
     n: int
-    """Examples the paper evaluates."""
+    """Number of examples that the paper evaluates."""
     skip: int = 40
-    """Examples before them, kept for calibration."""
+    """Number of examples before those, which are kept for calibration."""
 
     def extractor(self, style: ReadingStyle) -> Extractor:
         """The extractor of a reading style."""

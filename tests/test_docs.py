@@ -116,7 +116,7 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
 
 
 PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SCRIPTS = re.findall(r"^```python\n(.*?)^```", README + PYTHON_PAGE, re.M | re.DOTALL)
+SCRIPTS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.DOTALL)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -124,6 +124,17 @@ def test_documented_python_runs(script, workspace, monkeypatch, capsys):
     monkeypatch.chdir(workspace)
     exec(compile(script, "a document", "exec"), {})
     assert capsys.readouterr().out
+
+
+def test_the_worked_script_names_the_run_and_draws(workspace, monkeypatch, capsys):
+    (script,) = re.findall(r"^```python\n(.*?)^```", PYTHON_PAGE, re.M | re.DOTALL)
+    monkeypatch.chdir(workspace)
+    picture = workspace / "phase-diagram.png"
+    picture.unlink(missing_ok=True)
+    exec(compile(script, "python.md", "exec"), {})
+    said = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(r"<Run tiny math baseline, n=2, accuracy \d+\.\d%>", said)
+    assert picture.stat().st_size > 10_000
 
 
 def load_reference():
