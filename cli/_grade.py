@@ -15,7 +15,7 @@ from c4.cli._record import render
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
 The run is a recording, or the results of `c4 run`. Grades are added beside it; of each reading
-the newest counts.
+the newest counts. What is not gradable, because the machine failed, is tried again.
 
 Examples:
 
@@ -24,6 +24,7 @@ Examples:
     c4 grade runs/model=llada/task=humaneval/method=c4
 
     c4 grade runs/model=tiny/task=math/method=baseline --reading plain --ending skip
+
     c4 grade runs/model=llada/task=math/method=baseline --all --grader math-verify
 """
 

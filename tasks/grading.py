@@ -1,5 +1,6 @@
 """Grading: is the answer in this text right?"""
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,8 +8,10 @@ from c4.errors import ConfigError
 from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
-from c4.tasks._sandbox import RunEnd, require_isolation, run_program
+from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
 from c4.tasks.task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
+
+log = logging.getLogger(__name__)
 
 
 class Verdict(StrEnum):
@@ -96,7 +99,7 @@ def grade(
         if reading.grader is not Grader.MATH_VERIFY:
             return Grade(found.value, Verdict.WRONG)
         outcome = compare_formulas(example.target, text, unsafe=unsafe_code)
-        return Grade(found.value, PROGRAM_VERDICTS[outcome.verdict])
+        return Grade(found.value, _verdict(outcome))
     outcome = run_program(
         example.preamble,
         answer_program(task, example, text, style) or "",
@@ -104,7 +107,14 @@ def grade(
         reference=example.target,
         unsafe=unsafe_code,
     )
-    return Grade(found.value, PROGRAM_VERDICTS[outcome.verdict])
+    return Grade(found.value, _verdict(outcome))
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    verdict = PROGRAM_VERDICTS[outcome.verdict]
+    if verdict is Verdict.NOT_GRADABLE:
+        log.warning("an answer could not be graded: %s; c4 grade tries it again", outcome.detail)
+    return verdict
 
 
 def answer_program(task: Task, example: Example, text: str, style: ReadingStyle) -> str | None:
