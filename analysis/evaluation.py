@@ -22,6 +22,8 @@ class TaskEvaluation:
     n: int
     graded: int
     """Number of graded answers; `accuracy` is computed over them."""
+    not_gradable: int
+    """Number of answers that the machine failed to grade; they count neither way."""
     accuracy: float | None
     """None if no answer was graded."""
     interval: tuple[float, float] | None
@@ -39,20 +41,21 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
     """Accuracy, stabilization and speed of a recording, or of some of its trajectories."""
     task = get_task(run.task)
     wanted = set(run.indices if indices is None else indices)
-    rows = [(row.correct, row.wall_seconds) for row in run.rows() if row.trajectory in wanted]
-    graded = [correct for correct, _ in rows if correct is not None]
+    rows = [row for row in run.rows() if row.trajectory in wanted]
+    graded = [row.correct for row in rows if row.correct is not None]
     progress = stabilization_table(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
     return TaskEvaluation(
         task=task.name,
         family=task.family,
         n=len(rows),
         graded=len(graded),
+        not_gradable=sum(row.not_gradable for row in rows),
         accuracy=float(np.mean(graded)) if graded else None,
         interval=wilson_interval(sum(graded), len(graded)) if graded else None,
         s_50=settled_by(progress, 0.5),
         s_90=settled_by(progress, 0.9),
         located=located_share(run, wanted),
-        seconds=float(np.mean([seconds for _, seconds in rows])),
+        seconds=float(np.mean([row.wall_seconds for row in rows])),
     )
 
 

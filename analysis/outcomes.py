@@ -31,7 +31,8 @@ OUTCOMES = pl.Schema(
         "steps": pl.Int32(),  # forward passes spent
         "fired": pl.Boolean(),  # an exit gate ended it
         "answer": pl.String(),
-        "correct": pl.Boolean(),
+        "correct": pl.Boolean(),  # null where it was not graded, or is not gradable
+        "not_gradable": pl.Boolean(),  # the machine failed to grade it
         "block_steps": pl.List(pl.Int32()),  # null where a gate was replayed over a sampler
         "block_seconds": pl.List(pl.Float64()),  # null unless it was measured
         "confirmed": pl.Float64(),  # share of tokens that CCTC confirmed; null likewise
@@ -52,15 +53,16 @@ def decoded_outcomes(
     identity, grader = run.manifest.identity, ReplayGrader(run, unsafe_code)
     rows = []
     for row in run.rows():
-        answer, correct = grader.own(row)
+        grade = grader.own(row)
         confirmed = sum(code == Origin.CONFIRMED for code in row.committed_by)
         rows.append(
             {
                 "trajectory": row.trajectory,
                 "steps": row.steps,
                 "fired": row.exit_step is not None,
-                "answer": answer,
-                "correct": correct,
+                "answer": grade and grade.answer,
+                "correct": grade and grade.correct,
+                "not_gradable": grade is not None and grade.correct is None,
                 "block_steps": row.block_steps,
                 "block_seconds": row.block_seconds,
                 "confirmed": confirmed / row.length,
@@ -89,6 +91,7 @@ def replayed_outcomes(
         pl.concat(parts),
         method=pl.col("gate"),
         how=pl.lit(REPLAYED),
+        not_gradable=pl.col("correct").is_null(),  # replay grades everything
         # A sampler's steps are not spread over the blocks as the schedule's are.
         block_steps=scheduled_steps(run.shape) if run.is_baseline else pl.lit(None),
         block_seconds=pl.lit(None),
@@ -134,6 +137,7 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Accuracy, steps, saving and exits, per cohort and method.
 
+    `accuracy` is of what is graded; `not_gradable` counts what the machine failed to grade.
     `drop` is what was lost to the baseline on the examples both have, in points; null where there
     are none. `past` says that it is more than may be lost.
     """
@@ -156,6 +160,7 @@ def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     paired = pl.col("base_correct").is_not_null() & pl.col("correct").is_not_null()
     totals = joined.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
+        not_gradable=pl.col("not_gradable").sum(),
         accuracy=pl.col("correct").mean(),
         steps=pl.col("steps").mean(),
         saving=1 - (pl.col("steps") / pl.col("budget")).mean(),

@@ -20,6 +20,7 @@ PAIRED = pl.Schema(
         "method": pl.String(),
         "how": pl.String(),
         "n": pl.Int64(),  # examples that both have, graded
+        "not_gradable": pl.Int64(),  # pairs left out: the machine failed to grade one of the two
         "b": pl.Int64(),  # only the baseline is right
         "c": pl.Int64(),  # only the method is
         "p": pl.Float64(),  # McNemar's exact test
@@ -50,15 +51,22 @@ def mcnemar(b: int, c: int) -> float:
 def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Every method against the baseline of its cohort. See `PAIRED`."""
     baseline = outcomes.filter(pl.col("method") == "baseline").select(
-        "cohort", "trajectory", full="correct", full_answer="answer"
+        "cohort",
+        "trajectory",
+        full="correct",
+        full_answer="answer",
+        full_not_gradable="not_gradable",
     )
     pairs = outcomes.filter(pl.col("method") != "baseline").join(
         baseline, on=["cohort", "trajectory"]
     )
-    pairs = pairs.filter(pl.col("correct").is_not_null() & pl.col("full").is_not_null())
     rows = []
     keys = ["model", "task", "family", "cohort", "method", "how", "pool"]
-    for key, group in pairs.group_by(keys, maintain_order=True):
+    for key, every in pairs.group_by(keys, maintain_order=True):
+        group = every.filter(pl.col("correct").is_not_null() & pl.col("full").is_not_null())
+        if group.is_empty():
+            continue
+        failed = every.select(pl.col("not_gradable") | pl.col("full_not_gradable")).to_series()
         full, given = group["full"].to_numpy(), group["correct"].to_numpy()
         points = 100.0 * (given.astype(np.float64) - full)
         low, high = bootstrap_interval(points, lambda resampled: resampled.mean(axis=1))
@@ -67,6 +75,7 @@ def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
             dict(zip(keys, key, strict=True))
             | {
                 "n": group.height,
+                "not_gradable": failed.sum(),
                 "b": b,
                 "c": c,
                 "p": mcnemar(b, c),

@@ -330,9 +330,10 @@ def wrong_answer(task: Task, example: Example) -> str:
 
 
 @cache
-def passes(preamble: str, program: str, tests: str) -> bool:
+def passes(preamble: str, program: str, tests: str, reference: str) -> bool:
     """Whether a program passes; many dresses hold the same one."""
-    return run_program(preamble, program, tests).verdict is RunEnd.PASSED
+    outcome = run_program(preamble, program, tests, reference=reference)
+    return outcome.verdict is RunEnd.PASSED
 
 
 def is_graded_right(task: Task, example: Example, text: str, style: ReadingStyle) -> bool:
@@ -340,7 +341,7 @@ def is_graded_right(task: Task, example: Example, text: str, style: ReadingStyle
     if task.family is not Family.CODE:
         return bool(grade(task, example, text, AnswerReading(style)).correct)
     program = answer_program(task, example, text, style)
-    return program is not None and passes(example.preamble, program, example.tests)
+    return program is not None and passes(example.preamble, program, example.tests, example.target)
 
 
 def release_letter(example: Example, text: str) -> bool:

@@ -115,15 +115,20 @@ def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
     full = {row.trajectory: ReplayGrader(run, unsafe_code).own(row) for row in run.rows()}
     rows = [row for row in live.rows() if row.trajectory in wanted]
     grades = [ReplayGrader(live, unsafe_code).own(row) for row in rows]
-    pairs = [(grade, full[row.trajectory]) for grade, row in zip(grades, rows, strict=True)]
+    both = ((own, full[row.trajectory]) for own, row in zip(grades, rows, strict=True))
+    pairs = [
+        (own, base)
+        for own, base in both
+        if own and base and None not in (own.correct, base.correct)
+    ]
     return Measured(
         task=run.task,
         method="c4",
         ending=run.reading.ending,
         n=len(pairs),
-        accuracy=mean([bool(own[1]) for own, _ in pairs]),
-        full_accuracy=mean([bool(base[1]) for _, base in pairs]),
-        identical=mean([own[0] == base[0] for own, base in pairs]),
+        accuracy=mean([bool(own.correct) for own, _ in pairs]),
+        full_accuracy=mean([bool(base.correct) for _, base in pairs]),
+        identical=mean([own.answer == base.answer for own, base in pairs]),
         steps=mean([row.steps for row in rows]),
     )
 

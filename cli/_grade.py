@@ -15,7 +15,8 @@ from c4.cli._record import render
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
 The run is a recording or the results of `c4 run`. Grades are stored beside it, and nothing recorded
-is changed. For each reading, the newest grade counts.
+is changed. For each reading, the newest grade counts. Answers that are not gradable, because the
+machine failed, are tried again.
 
 Examples:
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c4.cli._run import decode_plans
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table, not_gradable_note, show
 
 if TYPE_CHECKING:
     from c4.analysis.evaluation import TaskEvaluation
@@ -82,8 +82,9 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
         interval = "–" if e.interval is None else f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
         cells = [e.task, str(e.n), accuracy, interval, *settled]
         lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
-    ungraded = [f"{e.n - e.graded} of {e.task}" for e in evaluations if e.graded < e.n]
-    if ungraded:
-        listed = ", ".join(ungraded)
-        lines += ["", f"Not graded, so not counted: {listed}. To grade them: c4 grade FOLDER."]
+    counts = {e.task: e.n - e.graded - e.not_gradable for e in evaluations}
+    if ungraded := [f"{count} of {task}" for task, count in counts.items() if count]:
+        lines += ["", f"Not graded, and not counted: {', '.join(ungraded)} (c4 grade FOLDER)."]
+    if note := not_gradable_note({e.task: e.not_gradable for e in evaluations}):
+        lines += ["", f"{note} (c4 grade FOLDER tries them again)"]
     return "\n".join(lines)

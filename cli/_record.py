@@ -62,6 +62,8 @@ def render(summary: "RunSummary") -> str:
     accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
     if 0 < summary.graded < summary.n:
         accuracy += f" of the {summary.graded} graded"
+    if summary.not_gradable:
+        accuracy += f", {summary.not_gradable} not gradable (c4 grade tries them again)"
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
         f"{summary.n} trajectories, {accuracy}, {summary.steps:g} steps each, "

@@ -21,7 +21,7 @@ from c4.cli._gates import (
 )
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent, show
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,10 +91,21 @@ def replay_command(
         typer.echo(json.dumps([row | asdict(read_as) for row in summary.to_dicts()]))
         return
     show(render(summary))
+    if failed := not_gradable_note(_not_gradable(summary)):
+        typer.echo(failed)
     if has_splits(summary):
         typer.echo(SPLIT_NOTE)
     if note := reading_note(read_as):
         typer.echo(note)
+
+
+def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:
+    """Examples on which gate or full decode could not be graded, by recording and gate."""
+    counts = {}
+    for row in summary.iter_rows(named=True):
+        names = (row[name] for name in ("model", "task", "method", "gate", "split"))
+        counts[" ".join(filter(None, names))] = row["not_gradable"]
+    return counts
 
 
 def has_splits(summary: "pl.DataFrame") -> bool:

@@ -22,7 +22,7 @@ from c4.cli._decode import (
     takes_decode_options,
 )
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent, show
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -104,6 +104,8 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
         show(render(summaries))
+        if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
+            typer.echo(f"{note} (c4 grade tries them again)")
 
 
 def render(summaries: "list[RunSummary]") -> Table:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from c4.cli._progress import progress
-from c4.cli._tables import new_table, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent, show
 from c4.errors import C4Error, RunError
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def runs_command(
         typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
     else:
         show(render(summaries))
+        if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
+            typer.echo(f"{note} (c4 grade tries them again)")
         if check and not errors:
             typer.echo(f"every file of {len(folders)} runs is sound")
     if errors:

@@ -74,5 +74,7 @@ def verify_command(
             f"decodes ({n} examples x {', '.join(gates)}) equal their replay in exit step, "
             "tokens and grade"
         )
+        if failed := sum(check.grades_equal is None for check in checks):
+            typer.echo(f"{failed} of them without a grade, because the machine failed to give one")
     if wrong:
         raise C4Error("\n".join(f"differs: {check}" for check in wrong))

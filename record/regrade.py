@@ -20,7 +20,10 @@ def regrade(
     everything: bool = False,
     unsafe_code: bool = False,
 ) -> Iterator[Grade]:
-    """Grade a run under a reading; yield each grade, and save them all.
+    """Grade the answers of a run that have no verdict under a reading, or are not gradable.
+
+    Yields each grade. All are saved, unless the machine failed on an answer that has a better
+    verdict already.
 
     Args:
         everything: grade again what has a grade under the reading already.
@@ -35,14 +38,11 @@ def regrade(
             given: dict[int, Grade] = {}
             try:
                 for row in some:
-                    given[row.trajectory] = grade(
-                        task,
-                        row.example,
-                        run.text(row.final_ids),
-                        run.reading,
-                        unsafe_code=unsafe_code,
-                    )
-                    yield given[row.trajectory]
+                    text = run.text(row.final_ids)
+                    new = grade(task, row.example, text, run.reading, unsafe_code=unsafe_code)
+                    if row.correct is None or new.correct is not None:
+                        given[row.trajectory] = new
+                    yield new
             finally:  # an interruption keeps what it has
                 if given:
                     writer.add_grades(given, run.reading)

@@ -28,11 +28,14 @@ class Check:
     replayed_steps: int
     live_steps: int
     tokens_equal: bool
-    grades_equal: bool
+    grades_equal: bool | None
+    """None where the machine failed to grade one of them."""
 
     @property
     def agrees(self) -> bool:
-        return self.replayed_steps == self.live_steps and self.tokens_equal and self.grades_equal
+        """Whether nothing differs; what is not gradable differs from nothing."""
+        same_steps = self.replayed_steps == self.live_steps
+        return same_steps and self.tokens_equal and self.grades_equal is not False
 
 
 def verify(
@@ -53,6 +56,6 @@ def verify(
                 replayed = filled[steps - 1].tolist()
                 same = decoded.ids.tolist() == replayed
                 grades = [grader.grade(row, ids) for ids in (replayed, decoded.ids.tolist())]
-                yield Check(
-                    row.trajectory, name, steps, decoded.steps, same, grades[0] == grades[-1]
-                )
+                gradable = all(grade.correct is not None for grade in grades)
+                equal = grades[0] == grades[1] if gradable else None
+                yield Check(row.trajectory, name, steps, decoded.steps, same, equal)

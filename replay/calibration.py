@@ -4,19 +4,20 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError
 from c4.gates.kinds import OwnGate
 from c4.gates.registry import make_gate
-from c4.gates.signals import Floats, Longs
+from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
 from c4.replay.decisions import split_decisions
 from c4.replay.grids import Grid, grid_exits
@@ -74,7 +75,9 @@ class Calibration:
     chosen: int | None
     """The row that keeps the requirement with the fewest steps; None if none does."""
     n: int
-    """Trajectories in the pool."""
+    """Trajectories of the pool that it rests on."""
+    not_gradable: Mapping[str, int] = field(default_factory=dict)
+    """Trajectories left out, by task, because the machine failed to grade one of their exits."""
     seconds: float = 0.0
     """Seconds that the search took."""
 
@@ -98,7 +101,9 @@ class Calibration:
     @property
     def statement(self) -> str:
         """The result in a sentence that can be quoted."""
-        return _statement(self)
+        left_out = ", ".join(f"{count} of {name}" for name, count in self.not_gradable.items())
+        note = f"; left out, because the machine failed to grade them: {left_out}"
+        return _statement(self) + (note if left_out else "")
 
     def _setting(self, index: int) -> dict[str, Value]:
         row = self.table.row(index, named=True)
@@ -108,19 +113,20 @@ class Calibration:
 def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -> Calibration:
     """Try every setting on the pool and choose the cheapest that meets the requirement."""
     start = time.perf_counter()
-    exits = [grid_exits(grid, subset.signals.signals) for subset in pool]
-    n = sum(map(len, pool))
+    trials = [(subset.name, _try(grid, subset)) for subset in pool]
+    for name, trial in trials:
+        _check_gradable(name, trial)
+    n = sum(trial.n for _, trial in trials)
     columns: dict[str, Any] = {
         name: [setting[name] for setting in grid.settings()] for name in grid.values
     }
-    steps = sum(c.steps_at(e).sum(axis=1) for c, e in zip(pool, exits, strict=True)) / n
+    steps = sum(trial.steps.sum(axis=1) for _, trial in trials) / n
     drops = []
     losses: Longs = np.zeros(len(grid), dtype=np.int64)
-    for subset, exit_at in zip(pool, exits, strict=True):
-        correct, full = _accuracy(subset, exit_at)
-        columns[f"accuracy_{subset.name}"] = correct.mean(axis=1)
-        drops.append(100 * (full.mean() - correct.mean(axis=1)))
-        losses += _losses(subset, exit_at, correct, full, requirement.loss).sum(axis=1)
+    for name, trial in trials:
+        columns[f"accuracy_{name}"] = trial.correct.mean(axis=1)
+        drops.append(100 * (trial.full.mean() - trial.correct.mean(axis=1)))
+        losses += trial.losses(requirement.loss).sum(axis=1)
     worst: Floats = np.max(drops, axis=0)
     keeps = _keeps(grid, requirement, worst, losses, n)
     columns |= {"steps": steps, "worst_drop": worst, "losses": losses}
@@ -128,8 +134,9 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
         columns["p_value"] = p_values(losses, n, requirement.risk)
     columns |= {"keeps": keeps, "pareto": pareto_front(steps, worst)}
     chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
+    left_out = {name: trial.not_gradable for name, trial in trials if trial.not_gradable}
     seconds = time.perf_counter() - start
-    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, n, seconds)
+    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, n, left_out, seconds)
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
@@ -139,35 +146,79 @@ def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> 
     one = Grid(calibration.grid.gate, {k: [v] for k, v in calibration.parameters.items()})
     rows = []
     for subset in subsets:
-        exits = grid_exits(one, subset.signals.signals)
-        correct, full = _accuracy(subset, exits)
-        steps = subset.steps_at(exits)
+        trial = _try(one, subset)
+        budget = subset.run.shape.budget
         rows.append(
             {
                 "task": subset.name,
-                "n": len(subset),
-                "accuracy": float(correct.mean()),
-                "full_accuracy": float(full.mean()),
-                "steps": float(steps.mean()),
-                "saving": float(1 - steps.mean() / subset.run.shape.budget),
-                "fired": float((exits > 0).mean()),
-                "identical": float(subset.same_at(exits).mean()),
+                "n": trial.n,
+                "not_gradable": trial.not_gradable,
+                "accuracy": _mean(trial.correct),
+                "full_accuracy": _mean(trial.full),
+                "steps": _mean(trial.steps),
+                "saving": _mean(1 - trial.steps / budget),
+                "fired": _mean(trial.fired),
+                "identical": _mean(trial.same),
             }
         )
     return pl.DataFrame(rows)
 
 
-def _accuracy(subset: RunSubset, exits: Any) -> tuple[BoolArray, BoolArray]:
-    """Whether each setting is right, and whether the full decode is. (settings, n) and (n,)"""
-    correct = subset.correct_at(exits)
-    full = subset.correct_at(np.zeros((1, len(subset)), dtype=np.int32))[0]
-    return correct, full
+def _mean(values: npt.NDArray[Any]) -> float | None:
+    """The mean; None where nothing could be graded."""
+    return float(values.mean()) if values.size else None
 
 
-def _losses(
-    subset: RunSubset, exits: Any, correct: BoolArray, full: BoolArray, loss: Loss
-) -> BoolArray:
-    return ~subset.same_at(exits) if loss is Loss.DIFFERS else full & ~correct
+@dataclass(frozen=True)
+class _Trial:
+    """A grid on the trajectories of one run that are gradable under all its settings.
+
+    One that is not is left out for all of them, so that they are compared on the same ones. What
+    the machine failed on does not depend on how a trajectory was decoded, so leaving it out favours
+    no setting.
+    """
+
+    steps: Ints
+    """(settings, n), as are the next three."""
+    fired: BoolArray
+    same: BoolArray
+    correct: BoolArray
+    full: BoolArray
+    """Whether the full decode is right. (n,)"""
+    not_gradable: int
+    """Trajectories left out."""
+
+    @property
+    def n(self) -> int:
+        return len(self.full)
+
+    def losses(self, loss: Loss) -> BoolArray:
+        """What counts against each setting. (settings, n)"""
+        return ~self.same if loss is Loss.DIFFERS else self.full & ~self.correct
+
+
+def _try(grid: Grid, subset: RunSubset) -> _Trial:
+    exits = grid_exits(grid, subset.signals.signals)
+    at_exit = subset.grades_at(exits)
+    at_end = subset.grades_at(np.zeros((1, len(subset)), dtype=np.int32))
+    keep = at_exit.gradable.all(axis=0) & at_end.gradable[0]  # (n,)
+    return _Trial(
+        steps=subset.steps_at(exits)[:, keep],
+        fired=exits[:, keep] > 0,
+        same=subset.same_at(exits)[:, keep],
+        correct=at_exit.correct[:, keep],
+        full=at_end.correct[0, keep],
+        not_gradable=int((~keep).sum()),
+    )
+
+
+def _check_gradable(name: str, trial: _Trial) -> None:
+    """Refuse to say anything about a task of which nothing could be graded."""
+    if not trial.n:
+        raise ConfigError(
+            f"the machine failed to grade any of the {trial.not_gradable} trajectories of {name}; "
+            "try again when it has processes and memory to spare"
+        )
 
 
 def _keeps(grid: Grid, requirement: Requirement, worst: Floats, losses: Longs, n: int) -> BoolArray:
@@ -252,6 +303,7 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
             }
             for split in splits
         ],
+        "not_gradable": dict(calibration.not_gradable),
         "seconds": round(calibration.seconds, 3),
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
@@ -270,7 +322,7 @@ class FrozenSetting:
     reading: AnswerReading
     """How answers were read when it was chosen; it says nothing about another reading."""
     statement: str
-    """What a reader may quote."""
+    """The result in a sentence that can be quoted."""
     pool: Sequence[PoolShare]
     tried: int
     """Settings in the grid."""

@@ -33,9 +33,9 @@ DECISIONS = pl.Schema(
         "premature": pl.Boolean(),  # fired before it
         "candidate": pl.String(),  # what the gate read when it fired
         "answer": pl.String(),  # what a grader finds after the final fill
-        "correct": pl.Boolean(),
+        "correct": pl.Boolean(),  # null where the machine failed to grade it
         "full_answer": pl.String(),
-        "full_correct": pl.Boolean(),
+        "full_correct": pl.Boolean(),  # likewise
         "identical": pl.Boolean(),  # answer equal to the full decode's
         "text": pl.String(),  # after the final fill
     }
@@ -169,13 +169,16 @@ def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
     """Per recording, gate and split: accuracy and steps beside the full decode's.
 
-    `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took.
+    `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took. Both
+    accuracies are of the examples on which both are gradable; `not_gradable` counts the others.
     """
     keys = ("model", "task", "method", "gate", "split")
+    gradable = pl.col("correct").is_not_null() & pl.col("full_correct").is_not_null()
     return decisions.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
-        accuracy=pl.col("correct").mean(),
-        full_accuracy=pl.col("full_correct").mean(),
+        not_gradable=(~gradable).sum(),
+        accuracy=pl.col("correct").filter(gradable).mean(),
+        full_accuracy=pl.col("full_correct").filter(gradable).mean(),
         steps=pl.col("steps").mean(),
         full_steps=pl.col("full_steps").mean(),
         budget=pl.col("budget").mean(),

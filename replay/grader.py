@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.tasks import Grade, get_task, grade
+from c4.tasks import Grade, Verdict, get_task, grade
 
 
 class ReplayGrader:
@@ -27,17 +27,17 @@ class ReplayGrader:
         """Answer and correctness of tokens."""
         return self._grade(row, self.run.text(ids))
 
-    def own(self, row: Row) -> tuple[str | None, bool | None]:
-        """Answer and correctness of a row's own tokens; both None if it was never graded."""
-        if not row.graded_otherwise:
-            return row.answer, row.correct
-        given = self._grade(row, self.run.text(row.final_ids))
-        return given.answer, given.correct
+    def own(self, row: Row) -> Grade | None:
+        """The grade of a row's own tokens; None if it was never graded."""
+        if row.graded_otherwise:
+            return self._grade(row, self.run.text(row.final_ids))
+        return None if row.verdict is None else Grade(row.answer, Verdict(row.verdict))
 
     def _grade(self, row: Row, text: str) -> Grade:
         key = (row.trajectory, text)
-        if key not in self._known:
-            self._known[key] = grade(
-                self.task, row.example, text, self.run.reading, unsafe_code=self.unsafe_code
-            )
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        given = grade(self.task, row.example, text, self.run.reading, unsafe_code=self.unsafe_code)
+        if given.correct is not None:  # the machine may do better next time
+            self._known[key] = given
+        return given

@@ -23,6 +23,15 @@ OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 
 
 @dataclass(frozen=True)
+class Grades:
+    """What answers are worth, of many settings on many trajectories. (settings, n) each"""
+
+    correct: BoolArray
+    gradable: BoolArray
+    """False where the machine failed to grade; `correct` says nothing there."""
+
+
+@dataclass(frozen=True)
 class RunSubset:
     """Some trajectories of one run, ready to be asked about any exit step."""
 
@@ -46,12 +55,13 @@ class RunSubset:
         signals = self.signals.signals
         return self._at(signals.answer == signals.last("answer"), exits)
 
-    def correct_at(self, exits: Ints) -> BoolArray:
-        """Whether the answer is right. (settings, n)"""
+    def grades_at(self, exits: Ints) -> "Grades":
+        """What the answers are worth. (settings, n)"""
         by_form = self.run.reading.grader is Grader.EXACT
         if get_task(self.run.task).family is Family.CODE or not by_form:
             return self._grade_texts(exits)
-        return self._at(self._right, exits)
+        correct = self._at(self._right, exits)
+        return Grades(correct, np.ones_like(correct))
 
     def _at(self, values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
         return at_exit(values, exits, self.signals.signals.steps)
@@ -69,21 +79,22 @@ class RunSubset:
         ]
         return self.signals.signals.answer == np.array(number, dtype=np.int32)[:, None]
 
-    def _grade_texts(self, exits: Ints) -> BoolArray:
+    def _grade_texts(self, exits: Ints) -> "Grades":
         """Grades of whole texts: every distinct one of the exits asked for is graded once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
         grader = ReplayGrader(self.run, self.unsafe_code)
-        correct = np.zeros(steps.shape, dtype=np.bool_)
+        correct, gradable = np.zeros((2, *steps.shape), dtype=np.bool_)
         for trajectory in self.run:
             i = place.get(trajectory.row.trajectory)
             if i is None:
                 continue
             filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
             for step in np.unique(steps[:, i]).tolist():
-                ids = filled[step - 1].tolist()
-                correct[steps[:, i] == step, i] = bool(grader.correct(trajectory.row, ids))
-        return correct
+                given = grader.correct(trajectory.row, filled[step - 1].tolist())
+                there = steps[:, i] == step
+                correct[there, i], gradable[there, i] = given is True, given is not None
+        return Grades(correct, gradable)
 
 
 def pool_size(identity: Mapping[str, Any]) -> int:

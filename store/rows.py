@@ -51,6 +51,11 @@ class Row:
         return None if self.verdict is None else Verdict(self.verdict).correct
 
     @property
+    def not_gradable(self) -> bool:
+        """Whether the machine failed when it was to be graded; `c4 grade` tries it again."""
+        return self.verdict == Verdict.NOT_GRADABLE
+
+    @property
     def never_graded(self) -> bool:
         """Whether nobody ever graded it, under any reading."""
         return self.style is None

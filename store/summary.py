@@ -25,6 +25,8 @@ class RunSummary:
     n: int
     graded: int
     """Number of graded answers; `accuracy` is computed over them."""
+    not_gradable: int
+    """Number of answers that the machine failed to grade; they count neither way."""
     accuracy: float | None
     steps: float
     """Forward passes, on average."""
@@ -62,6 +64,7 @@ def summarise(
         source=run.manifest.identity["source"],
         n=len(rows),
         graded=len(graded),
+        not_gradable=sum(row.not_gradable for row in rows.values()),
         accuracy=sum(graded) / len(graded) if graded else None,
         steps=steps,
         budget=run.shape.budget,

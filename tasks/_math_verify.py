@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from c4.errors import ConfigError
-from c4.tasks._sandbox import Limits, RunEnd, run_program
+from c4.tasks._sandbox import Limits, Outcome, run_program
 
 PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4")
 NEEDS_ITS_VERSION = "antlr4-python3-runtime"
@@ -27,11 +27,10 @@ def agree(gold, text):
 """
 
 
-def is_equivalent(gold: str, text: str, *, unsafe: bool = False) -> bool:
-    """Whether math-verify finds an answer in the text that equals the gold one."""
+def compare_formulas(gold: str, text: str, *, unsafe: bool = False) -> Outcome:
+    """A pass where math-verify finds an answer in the text that equals the gold one."""
     tests = f"assert agree({f'${gold}$'!r}, {text[-LONGEST:]!r}) is True"
-    outcome = run_program("", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries())
-    return outcome.verdict is RunEnd.PASSED
+    return run_program("", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries())
 
 
 @cache

@@ -1,29 +1,14 @@
 """Run a model-written program and its tests; say whether the tests passed.
 
-Three processes, so that a pass cannot be forged:
+Four processes, so that a pass cannot be forged and a failure of the machine is not taken for one of
+the program:
 
-- *this one* starts a fresh interpreter (`_sandbox_child.py`), watches clock and output, kills;
-- *the examiner*, inside the sandbox, runs the tests and alone can write the verdict;
+- *this one* starts a fresh interpreter (`_sandbox_child.py`), watches clock and output, and judges;
+- *the supervisor*, that interpreter, makes the sandbox and sees how the examiner ends;
+- *the examiner*, pid 1 inside, runs the tests and alone can write the verdict;
 - *the candidate*, its child, runs the program and answers calls.
 
-The tests name the program's functions; each call crosses a pipe to the candidate as plain data,
-and only plain data comes back. There is no secret to steal: the candidate never holds the
-verdict's pipe, nor the tests' text, only the arguments of each call. Whatever it does inside its
-own process (`os._exit`, patched builtins, trace functions, stolen frames, forged messages on every
-descriptor) can change the values it answers, and wrong values fail. The price: tests may exchange
-numbers, strings, bytes, lists, tuples, sets and dicts, and call functions and methods; any other
-object of the program stays with it and equals nothing, so an `__eq__` that always agrees is no use
-either. A list, dict or set handed over is updated if the program changed it.
-
-Isolation (Linux 5.12 and newer, x86-64 or arm64): own user, mount, pid, net, ipc and uts
-namespaces; a root of read-only library folders and a size-limited scratch in memory; not root, no
-capabilities, no new privileges; a seccomp filter that refuses sockets, further namespaces, shared
-memory, tracing and whatever is younger than Linux 5.0. The examiner is pid 1 there: when it ends,
-everything ends.
-
-Not resisted: a kernel bug; time lost up to the wall clock; memory up to `memory_bytes` for each of
-`processes`; a right guess. With `unsafe`, on a machine without isolation, only limits, the clean
-environment and the process group remain: a guard against accidents, not against intent.
+docs/sandbox.md says what this promises, and what not.
 """
 
 import json
@@ -35,25 +20,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from c4.errors import ConfigError, SandboxError
+from c4.tasks._processes import Standing, look_at
+from c4.tasks._test_names import names_of_tests
 
 _CHILD = Path(__file__).with_name("_sandbox_child.py")
 
 
 class RunEnd(StrEnum):
-    """How a run ended. Only `PASSED` is a pass."""
+    """How a run ended. Only `PASSED` is a pass; all but `MACHINE` are the program's own doing."""
 
     PASSED = "passed"
-    FAILED = "failed"  # a wrong answer, an exception, a syntax error, an early exit
+    FAILED = "failed"  # the tests did not agree with what it answered
+    CRASHED = "crashed"  # an exception, a syntax error, an early exit, a signal
     TIMEOUT = "timeout"  # wall clock or CPU time
     LIMIT = "limit"  # memory or output
-    KILLED = "killed"  # a signal, or an end without a verdict
+    MACHINE = "machine"  # the machine failed, and nothing is known about the program
 
 
 class Isolation(StrEnum):
@@ -93,6 +81,12 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+BEGUN = b'["begun"]\n'
+"""What the examiner says when it has reached the program."""
+TICK = 0.5
+"""Seconds after which the watcher looks up."""
+ITS_OWN_DOING = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
+"""Signals by which the examiner can only have ended because of what the program answered."""
 NO_LIBRARIES: Mapping[str, Path] = {}
 
 
@@ -116,6 +110,7 @@ def run_program(
     program: str,
     tests: str,
     *,
+    reference: str = "",
     limits: Limits = DEFAULT_LIMITS,
     unsafe: bool = False,
     libraries: Mapping[str, Path] = NO_LIBRARIES,
@@ -124,99 +119,203 @@ def run_program(
 
     Args:
         preamble: Trusted, as the tests are; what it defines is not asked of the program.
+        reference: A program that passes, if there is one. It says which names the tests take
+            from the program; see `names_of_tests`.
         libraries: Folders of packages, by name, that the program may read and import besides
             Python's own.
         unsafe: Run even where isolation cannot be had. Changes nothing where it can.
     """
     if not unsafe:
         require_isolation()
-    isolated = isolation() is Isolation.NAMESPACES
-    return _run([preamble, program], tests, limits, isolated=isolated, libraries=libraries)
+    names = names_of_tests(tests, preamble, reference)
+    job = _Job(
+        sources=[preamble, program],
+        tests=f"{names.imports}{tests}",
+        entry_points=sorted(names.entry_points),
+        limits=limits,
+        isolated=isolation() is Isolation.NAMESPACES,
+        libraries=libraries,
+    )
+    try:
+        return _run(job)
+    except _NoIsolation as error:  # there was some a moment ago
+        return Outcome(RunEnd.MACHINE, str(error))
+
+
+class _NoIsolation(Exception):  # noqa: N818 - not always a mistake
+    """The sandbox could not be made."""
 
 
 @cache
 def _what_is_missing() -> str:
+    """Why programs cannot be isolated here; empty where they can.
+
+    A machine that is too busy to tell raises SandboxError, and may be asked again.
+    """
     if not sys.platform.startswith("linux"):
         return f"no namespaces on {sys.platform}"
     try:
-        outcome = _run(["", "ok = True"], "assert ok", Limits(wall_seconds=30), isolated=True)
-    except SandboxError as error:
+        outcome = _run(_Job(["", "ok = True"], "assert ok", ["ok"], DEFAULT_LIMITS, isolated=True))
+    except _NoIsolation as error:
         return str(error)
-    return "" if outcome.verdict is RunEnd.PASSED else f"the trial run {outcome.verdict}"
+    if outcome.verdict is not RunEnd.PASSED:
+        raise SandboxError(
+            f"the machine failed to run a trial program ({outcome.detail}), so no code is graded; "
+            "try again when it has processes and memory to spare"
+        )
+    return ""
 
 
-def _run(
-    sources: list[str],
-    tests: str,
-    limits: Limits,
-    *,
-    isolated: bool,
-    libraries: Mapping[str, Path] = NO_LIBRARIES,
-) -> Outcome:
-    place = nullcontext("/") if isolated else tempfile.TemporaryDirectory(prefix="c4-")
-    report, report_end = os.pipe()
-    try:
-        with place as cwd, tempfile.TemporaryFile() as job:
-            # A file, not a pipe: nobody has to feed it while watching. The tests come after
-            # `split`, where the examiner looks only once the candidate has been forked.
-            split = job.write(json.dumps(sources).encode())
-            job.write(json.dumps(tests).encode())
-            job.flush()
-            settings = asdict(limits) | {
-                "isolated": isolated, "report": report_end, "split": split, "parent": os.getpid(),
-                "libraries": {name: str(path) for name, path in libraries.items()},
-            }  # fmt: skip
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-S", "-s", "-B", str(_CHILD), json.dumps(settings)],
-                stdin=job,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                env={"PYTHONHASHSEED": "0"},  # the order of a set must not decide a grade
-                pass_fds=[report_end],
-                start_new_session=True,
-            )
-            try:
-                os.close(report_end)
-                report_end = -1
-                return _watch(process, report, limits)
-            finally:
-                _stop(process, isolated)
-    finally:
-        os.close(report)
-        if report_end >= 0:
-            os.close(report_end)
+@dataclass(frozen=True)
+class _Job:
+    """What one run needs."""
+
+    sources: list[str]
+    """The preamble and the program."""
+    tests: str
+    entry_points: list[str]
+    limits: Limits
+    isolated: bool
+    libraries: Mapping[str, Path] = field(default_factory=dict)
 
 
-def _watch(process: subprocess.Popen[bytes], report: int, limits: Limits) -> Outcome:
+def _run(job: _Job) -> Outcome:
+    place = nullcontext("/") if job.isolated else tempfile.TemporaryDirectory(prefix="c4-")
+    with ExitStack() as stack:
+        try:
+            report, report_end = os.pipe()
+            stack.callback(os.close, report)
+            with open(report_end, "wb", buffering=0):
+                cwd = stack.enter_context(place)
+                process = _start(job, cwd, report_end)
+        except OSError as error:  # no process, descriptor, memory or disk to be had
+            return Outcome(RunEnd.MACHINE, _printable(str(error)))
+        stack.callback(_stop, process, job.isolated)
+        return _watch(process, report, job)
+
+
+def _start(job: _Job, cwd: str, report_end: int) -> subprocess.Popen[bytes]:
+    """Start the supervisor, which inherits what it needs of the job."""
+    with tempfile.TemporaryFile() as file:
+        # A file, not a pipe: nobody has to feed it while watching. The tests come after
+        # `split`, where the examiner looks only once the candidate has been forked.
+        split = file.write(json.dumps(job.sources).encode())
+        file.write(json.dumps([job.tests, job.entry_points]).encode())
+        file.flush()
+        settings = asdict(job.limits) | {
+            "isolated": job.isolated, "report": report_end, "split": split, "parent": os.getpid(),
+            "libraries": {name: str(path) for name, path in job.libraries.items()},
+        }  # fmt: skip
+        return subprocess.Popen(
+            [sys.executable, "-P", "-S", "-s", "-B", str(_CHILD), json.dumps(settings)],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env={"PYTHONHASHSEED": "0"},  # the order of a set must not decide a grade
+            pass_fds=[report_end],
+            start_new_session=True,
+        )
+
+
+def _watch(process: subprocess.Popen[bytes], report: int, job: _Job) -> Outcome:
+    """Read the report to its end, or stop where time or output runs out."""
     assert process.stdout is not None
-    deadline = time.monotonic() + limits.wall_seconds
-    heard, printed = b"", 0
+    said, printed = b"", 0
+    left, last = job.limits.wall_seconds, time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(report, selectors.EVENT_READ)
         selector.register(process.stdout, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
+        while left > 0:
+            for key, _ in selector.select(min(left, TICK)):
                 chunk = os.read(key.fd, 2**16)
                 if key.fd == report and not chunk:
-                    return _read_report(heard)
+                    return judge_report(said)
                 elif key.fd == report:
-                    heard += chunk
+                    said += chunk
                 elif not chunk:
                     selector.unregister(key.fileobj)
-                elif (printed := printed + len(chunk)) > limits.output_bytes:
-                    return Outcome(RunEnd.LIMIT, f"more than {limits.output_bytes} bytes printed")
+                elif (printed := printed + len(chunk)) > job.limits.output_bytes:
+                    bound = job.limits.output_bytes
+                    return Outcome(RunEnd.LIMIT, f"more than {bound} bytes printed")
+            # A watcher that was stopped itself, as when a laptop sleeps, has not seen that time.
+            now = time.monotonic()
+            left, last = left - min(now - last, 2 * TICK), now
+    # Without isolation a program may stop itself, or pretend to wait.
+    standing = look_at(process.pid) if job.isolated else Standing()
+    return judge_timeout(said, standing, job.limits)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What examiner and supervisor said before they ended."""
+
+    begun: bool = False
+    """Whether the program was reached."""
+    verdict: str | None = None
+    detail: str = ""
+    exit_code: int | None = None
+    """The examiner's; negative for a signal."""
+    cpu_used_up: bool = False
+    """Whether the examiner had its CPU time."""
+
+    @classmethod
+    def parse(cls, said: bytes) -> "Report":
+        """A report from its lines, a JSON list each; ValueError where it is garbled."""
+        report = cls()
+        try:
+            for name, *rest in map(json.loads, said.splitlines()):
+                if name == "begun":
+                    report = replace(report, begun=True)
+                elif name == "examiner":
+                    code, used_up = rest
+                    report = replace(report, exit_code=int(code), cpu_used_up=bool(used_up))
+                else:
+                    (detail,) = rest
+                    report = replace(report, verdict=name, detail=_printable(detail))
+        except TypeError as error:
+            raise ValueError(f"no report: {error}") from error
+        return report
+
+
+def judge_report(said: bytes) -> Outcome:
+    """How a run ended whose processes are gone."""
+    try:
+        report = Report.parse(said)
+        if report.verdict == "no isolation":
+            raise _NoIsolation(report.detail)
+        if report.verdict is not None:
+            return Outcome(RunEnd(report.verdict), report.detail)
+    except ValueError:
+        return Outcome(RunEnd.MACHINE, "the report of the sandbox is garbled")
+    code = report.exit_code
+    if not report.begun or code is None:
+        return Outcome(RunEnd.MACHINE, "the sandbox was ended before it could say anything")
+    if report.cpu_used_up:
+        return Outcome(RunEnd.TIMEOUT, "CPU time used up while the tests ran")
+    if code >= 0 or -code in ITS_OWN_DOING:
+        return Outcome(RunEnd.CRASHED, f"the tests ended with status {code} on what it answered")
+    return Outcome(RunEnd.MACHINE, f"the examiner was ended by {signal.Signals(-code).name}")
+
+
+def judge_timeout(said: bytes, standing: Standing, limits: Limits) -> Outcome:
+    """Who let the clock run out: a program that ran or slept, or a machine that gave it no time."""
+    if not said:
+        return Outcome(RunEnd.MACHINE, f"the program had not begun after {limits.wall_seconds:g} s")
+    if said != BEGUN:
+        return judge_report(said)  # it has ended; only what is left of it takes long to go
+    after = f"of {limits.wall_seconds:g} s"
+    if standing.halted:
+        return Outcome(RunEnd.MACHINE, f"the program was {standing.halted} at the end {after}")
+    if standing.waited > limits.wall_seconds / 2 > standing.ran:
+        waited = f"waited {standing.waited:.1f} s {after} for a processor"
+        return Outcome(RunEnd.MACHINE, f"the program {waited}")
     return Outcome(RunEnd.TIMEOUT, f"not done after {limits.wall_seconds:g} s")
 
 
-def _read_report(heard: bytes) -> Outcome:
-    if not heard:
-        return Outcome(RunEnd.KILLED, "ended without a verdict")
-    verdict, detail = json.loads(heard)
-    detail = " ".join("".join(c if c.isprintable() else " " for c in detail).split())[:200]
-    if verdict == "no isolation":
-        raise SandboxError(detail)
-    return Outcome(RunEnd(verdict), detail)
+def _printable(detail: str) -> str:
+    """One line that a terminal can show."""
+    return " ".join("".join(c if c.isprintable() else " " for c in detail).split())[:200]
 
 
 def _stop(process: subprocess.Popen[bytes], isolated: bool) -> None:

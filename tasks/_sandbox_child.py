@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import signal
-import symtable
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -40,8 +39,68 @@ SYSCALLS = {
     "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "memfd_create": (319, 279),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "bpf": (321, 280),
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "open_by_handle_at": (304, 265),
+    "syslog": (103, 116), "execve": (59, 221), "execveat": (322, 281), "vfork": (58, None),
+    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "timer_create": (222, 107), "fcntl": (72, 25),
+    "setrlimit": (160, 164), "prlimit64": (302, 261), "setpriority": (141, 140),
+    "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
+    "sched_setaffinity": (203, 122), "ioprio_set": (251, 30),
 }  # fmt: skip
+"""Numbers of system calls, one column for each of `ARCHES`."""
 FIRST_UNKNOWN = 424  # from here on, numbers are the same everywhere and clone3, io_uring… begin
+
+LOAD, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06  # the filter's instructions
+KILL, ALLOW, REFUSE, UNKNOWN = 0x80000000, 0x7FFF0000, 0x50000 | 1, 0x50000 | 38  # its answers
+
+Refusal = tuple[Any, ...]
+"""A system call, and what must hold for it to be refused: (argument, instruction, value) each."""
+
+OUT_OF_BOUNDS: list[Refusal] = [
+    ("clone", (0, ANY_BIT, NEW_NAMESPACES)),
+    *((name,) for name in (
+        "pivot_root", "socket", "mount", "umount2", "unshare", "setns", "ptrace",
+        "process_vm_readv", "process_vm_writev", "shmget", "msgget", "semget", "mq_open",
+        "memfd_create", "add_key", "request_key", "keyctl", "bpf", "perf_event_open",
+        "userfaultfd", "open_by_handle_at", "syslog",
+    )),
+]  # fmt: skip
+"""What nobody in the sandbox may do."""
+
+
+def only_the_machine(candidate: int) -> list[Refusal]:
+    """What the program may not do, so that it cannot pass for a failure of the machine.
+
+    Nothing it does ends its own process by SIGKILL, stops it, or makes it or the examiner wait
+    longer for a processor. Where one of these is seen, the machine did it.
+    """
+    by_signal: list[Refusal] = [
+        ("timer_create",),  # may name any signal
+        ("fcntl", (1, EQUAL, 10)),  # F_SETSIG
+        ("clone", (0, ANY_BIT, 0xEE)),  # a signal at the child's end that is not SIGCHLD
+        ("clone", (0, ANY_BIT, 0x4000)),  # CLONE_VFORK: the parent would stand as if stuck
+        ("vfork",),
+        ("execve",),  # there is nothing to run, and one that fails half-way ends in a signal
+        ("execveat",),
+    ]
+    for number in (signal.SIGKILL, signal.SIGSTOP):
+        by_signal += [
+            ("kill", (1, EQUAL, number), (0, *target))
+            for target in ((EQUAL, 0), (EQUAL, candidate), (AT_LEAST, 2**31))  # groups, everyone
+        ]
+        by_signal += [
+            ("tkill", (1, EQUAL, number)),
+            ("tgkill", (2, EQUAL, number)),
+            ("rt_sigqueueinfo", (1, EQUAL, number)),
+            ("rt_tgsigqueueinfo", (2, EQUAL, number)),
+        ]
+    return [
+        *by_signal,
+        ("setrlimit", (0, EQUAL, resource.RLIMIT_CPU)),
+        ("prlimit64", (1, EQUAL, resource.RLIMIT_CPU)),
+        ("prlimit64", (0, AT_LEAST, 1)),  # of another process
+        *((name,) for name in ("setpriority", "sched_setparam", "sched_setscheduler")),
+        *((name,) for name in ("sched_setattr", "sched_setaffinity", "ioprio_set")),
+    ]
 
 
 def call(name: str, *args: Any) -> int:
@@ -152,23 +211,26 @@ def drop_privileges() -> None:
         os.setresuid(NOBODY, NOBODY, NOBODY)
     call("capset", (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
-    filter_syscalls()
+    refuse_calls(OUT_OF_BOUNDS)
     call("prctl", DUMPABLE, 0, 0, 0, 0)
     call("prctl", PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the new user had lost it
 
 
-def filter_syscalls() -> None:
+def refuse_calls(refusals: list[Refusal]) -> None:
+    """Add a filter of system calls, for this process and all that it starts."""
     column, audit = ARCHES[os.uname().machine]
-    load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
-    kill, allow, refuse, unknown = 0x80000000, 0x7FFF0000, 0x50000 | 1, 0x50000 | 38
-    numbers = {name: row[column] for name, row in SYSCALLS.items()}
-    clone = numbers.pop("clone")
-    code = [(load, 0, 0, 4), (equal, 1, 0, audit), (answer, 0, 0, kill), (load, 0, 0, 0)]
-    code += [(at_least, 0, 1, FIRST_UNKNOWN), (answer, 0, 0, unknown)]
-    for number in numbers.values():
-        code += [(equal, 0, 1, number), (answer, 0, 0, refuse)]
-    code += [(equal, 0, 3, clone), (load, 0, 0, 16), (any_bit, 0, 1, NEW_NAMESPACES)]
-    code += [(answer, 0, 0, refuse), (answer, 0, 0, allow)]
+    code = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, audit), (ANSWER, 0, 0, KILL), (LOAD, 0, 0, 0)]
+    code += [(AT_LEAST, 0, 1, FIRST_UNKNOWN), (ANSWER, 0, 0, UNKNOWN)]
+    for name, *conditions in refusals:
+        number, left = SYSCALLS[name][column], 2 * len(conditions) + 1
+        if number is None:
+            continue
+        code += [(LOAD, 0, 0, 0), (EQUAL, 0, left, number)]
+        for argument, instruction, value in conditions:
+            left -= 2  # instructions to skip where the condition does not hold
+            code += [(LOAD, 0, 0, 16 + 8 * argument), (instruction, 0, left, value)]
+        code.append((ANSWER, 0, 0, REFUSE))
+    code.append((ANSWER, 0, 0, ALLOW))
 
     class Step(ctypes.Structure):
         _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8),
@@ -198,6 +260,8 @@ def set_limits(job: dict[str, Any]) -> None:
 
 PLAIN: dict[str, Any] = {kind.__name__: kind for kind in (list, tuple, set, frozenset, bytes, dict)}
 NUMBERS = {"Decimal": "decimal", "Fraction": "fractions"}
+CHANGEABLE = (list, dict, set)
+"""What a function may change in place."""
 
 
 def pack(value: Any, refer: Callable[[Any], int]) -> Any:
@@ -235,8 +299,8 @@ def unpack(packed: Any, find: Callable[[int], Any]) -> Any:
     return {"range": range, "complex": complex}[name](*items)
 
 
-class Gone(Exception):  # noqa: N818 - an event, not a mistake
-    """The other end of a pipe was closed."""
+class Gone(BaseException):
+    """The other end of a pipe was closed. Tests that catch every `Exception` do not catch it."""
 
 
 def encode(*message: Any) -> bytes:
@@ -272,6 +336,8 @@ def be_candidate(source: str, questions: BinaryIO, answers: BinaryIO) -> NoRetur
         return len(objects) - 1
 
     def answer(what: str, *how: Any) -> tuple[Any, ...]:
+        if what == "ready":
+            return (None,)
         if what == "run":
             exec(compile(source, "<program>", "exec", dont_inherit=True), module.__dict__)
             return (None,)
@@ -284,9 +350,11 @@ def be_candidate(source: str, questions: BinaryIO, answers: BinaryIO) -> NoRetur
         if what == "next":
             return (pack(list(islice(objects[how[0]], 1)), refer),)
         args = unpack(how[1], objects.__getitem__)
-        result = pack(objects[how[0]](*args, **unpack(how[2], objects.__getitem__)), refer)
-        changes = [pack(a, refer) if isinstance(a, list | dict | set) else None for a in args]
-        return result, changes
+        result = objects[how[0]](*args, **unpack(how[2], objects.__getitem__))
+        if result is not None:
+            return (pack(result, refer),)
+        # Functions that work in place answer nothing; only they may change what the tests hold.
+        return None, *(pack(a, refer) if isinstance(a, CHANGEABLE) else None for a in args)
 
     while True:
         try:
@@ -306,6 +374,8 @@ class Candidate:
 
     def __init__(self, pid: int, questions: BinaryIO, answers: BinaryIO) -> None:
         self.pid, self.questions, self.answers = pid, questions, answers
+        self.raised: BaseException | None = None
+        """The program's latest exception."""
 
     def ask(self, *question: Any) -> list[Any]:
         send(self.questions, encode(*question))
@@ -319,6 +389,7 @@ class Candidate:
         if isinstance(kind, type) and issubclass(kind, Exception) and "Stop" not in name:
             with suppress(TypeError):  # some want more than a message
                 error = kind(message)
+        self.raised = error
         raise error
 
     def value(self, packed: Any) -> Any:
@@ -336,8 +407,8 @@ class Remote:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         packed = pack(args, number_of), pack(kwargs, number_of)
-        result, changes = self._candidate.ask("call", self._number, *packed)
-        for ours, theirs in zip(args, map(self._candidate.value, changes), strict=True):
+        result, *changes = self._candidate.ask("call", self._number, *packed)
+        for ours, theirs in zip(args, map(self._candidate.value, changes), strict=False):
             if type(ours) is type(theirs) is list:
                 ours[:] = theirs
             elif type(ours) is type(theirs) and isinstance(ours, dict | set):
@@ -358,33 +429,47 @@ def number_of(value: Any) -> int:
 
 
 class Names(dict[str, Any]):
-    """The tests' globals: their own and the preamble's, builtins, then the program's."""
+    """The tests' globals: the preamble's names, their own, and the program's entry points.
 
-    def __init__(self, candidate: Candidate, preamble: str, tests: str) -> None:
+    No other name is ever asked of the program, so it can redefine none for the tests.
+    """
+
+    def __init__(self, candidate: Candidate, preamble: str, entry_points: list[str]) -> None:
         super().__init__()
-        self._candidate, self._hides_builtins = candidate, False
+        self._candidate, self._entry_points = candidate, entry_points
         exec(compile(preamble, "<preamble>", "exec", dont_inherit=True), self)
-        # A program may not redefine abs() for the tests, unless all they name is built in, as
-        # where the function asked for is called sum.
-        symbols = symtable.symtable(tests, "<tests>", "exec").get_symbols()
-        asked = {s.get_name() for s in symbols if not s.is_assigned() and not s.is_imported()}
-        self._hides_builtins = all(hasattr(builtins, name) for name in asked - self.keys())
 
     def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name) and not self._hides_builtins:
-            raise KeyError(name)
-        try:
-            packed = self._candidate.ask("name", name)[0]
-        except NameError:
-            if hasattr(builtins, name):
-                raise KeyError(name) from None
-            raise
-        return self._candidate.value(packed)
+        if name not in self._entry_points:
+            raise KeyError(name)  # a builtin, or nothing
+        return self._candidate.value(self._candidate.ask("name", name)[0])
 
 
-def examine(job: dict[str, Any]) -> tuple[str, str]:
-    """Verdict and detail."""
+def examine(job: dict[str, Any], say: Callable[..., None]) -> None:
+    """Say that the program began, and then how it ended."""
     preamble, program = json.loads(os.pread(0, job["split"], 0))
+    candidate = start_candidate(job, f"{preamble}\n{program}")
+    candidate.ask("ready")
+    say("begun")
+    tests, entry_points = json.loads(os.pread(0, os.fstat(0).st_size, job["split"]))
+    try:
+        candidate.ask("run")
+        names = Names(candidate, preamble, entry_points)
+        exec(compile(tests, "<tests>", "exec", dont_inherit=True), names)
+        candidate.ask("ready")  # tests that catch everything may not have noticed that it ended
+    except Gone:
+        say(*why_gone(candidate.pid, job["cpu_seconds"]))
+    except MemoryError:
+        say("limit", "out of memory")
+    except BaseException as error:
+        say("crashed" if error is candidate.raised else "failed", describe(error))
+    else:
+        tested = bool(entry_points)
+        say(*(("passed", "") if tested else ("failed", "the tests ask nothing of the program")))
+
+
+def start_candidate(job: dict[str, Any], source: str) -> Candidate:
+    """The program's process, ready to be asked."""
     (question, ask), (answer, reply) = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
@@ -396,26 +481,22 @@ def examine(job: dict[str, Any]) -> tuple[str, str]:
             if job["isolated"]:  # elsewhere the limit would count all of the user's processes
                 most = job["processes"] + 2  # the examiner and its parent
                 resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+                refuse_calls(only_the_machine(os.getpid()))
             sys.path += library_paths(job)
-            pipes = os.fdopen(question, "rb"), os.fdopen(reply, "wb")
-            be_candidate(f"{preamble}\n{program}", *pipes)
+            be_candidate(source, os.fdopen(question, "rb"), os.fdopen(reply, "wb"))
         finally:
             os._exit(1)
     os.close(question)
     os.close(reply)
-    candidate = Candidate(pid, os.fdopen(ask, "wb"), os.fdopen(answer, "rb"))
-    tests = json.loads(os.pread(0, os.fstat(0).st_size, job["split"]))
+    return Candidate(pid, os.fdopen(ask, "wb"), os.fdopen(answer, "rb"))
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line; it may hold whatever the program sent."""
     try:
-        candidate.ask("run")
-        names = Names(candidate, preamble, tests)
-        exec(compile(tests, "<tests>", "exec", dont_inherit=True), names)
-    except Gone:
-        return why_gone(pid)
-    except MemoryError:
-        return "limit", "out of memory"
-    except BaseException as error:
-        return "failed", f"{type(error).__name__}: {error}"
-    return "passed", ""
+        return f"{type(error).__name__}: {error}"[:300]
+    except Exception:
+        return type(error).__name__
 
 
 def library_paths(job: dict[str, Any]) -> list[str]:
@@ -425,49 +506,66 @@ def library_paths(job: dict[str, Any]) -> list[str]:
     return sorted({os.path.dirname(path) for path in job["libraries"].values()})
 
 
-def why_gone(pid: int) -> tuple[str, str]:
-    os.kill(pid, signal.SIGKILL)  # it may only have closed the pipes; the dead keep their status
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def why_gone(pid: int, cpu_seconds: int) -> tuple[str, str]:
+    """How a program ended that does not answer any more."""
+    # It may only have closed its pipes: then it can be stopped. The dead cannot, and keep the
+    # status that says what they died of.
+    os.kill(pid, signal.SIGSTOP)
+    _, status, usage = os.wait4(pid, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        os.kill(pid, signal.SIGKILL)
+        return "crashed", "the program closed its pipes"
+    code = os.waitstatus_to_exitcode(status)
     if code >= 0:
-        return "failed", f"the program ended itself with status {code}"
-    if -code == signal.SIGXCPU:
+        return "crashed", f"the program ended itself with status {code}"
+    if -code == signal.SIGXCPU or used_up(usage, cpu_seconds):
         return "timeout", "CPU time used up"
-    return "killed", f"the program ended by {signal.Signals(-code).name}"
+    if -code == signal.SIGKILL:
+        return "machine", "the program was killed from outside, perhaps for want of memory"
+    return "crashed", f"the program ended by {signal.Signals(-code).name}"
+
+
+def used_up(usage: resource.struct_rusage, cpu_seconds: int) -> bool:
+    """Whether a process has had its CPU time; at the end of it the kernel kills it."""
+    return usage.ru_utime + usage.ru_stime >= cpu_seconds
+
+
+def supervise(examiner: int, cpu_seconds: int, say: Callable[..., None]) -> NoReturn:
+    """Wait for the examiner, from outside its namespace, and say how it ended."""
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(examiner, signal.SIGKILL))
+    _, status, usage = os.wait4(examiner, 0)
+    say("examiner", os.waitstatus_to_exitcode(status), used_up(usage, cpu_seconds))
+    os._exit(0)
 
 
 def main() -> NoReturn:
     job = json.loads(sys.argv[1])
     isolated, report = job["isolated"], job["report"]
 
-    def say(verdict: str, detail: str) -> NoReturn:
-        os.write(report, json.dumps([verdict, detail[:300]]).encode())
-        os._exit(0)
+    def say(*words: Any) -> None:
+        os.write(report, json.dumps(words).encode() + b"\n")
 
     try:
         if isolated:
             enter_namespaces()
             die_with_parent(job["parent"])
         examiner = os.fork()
-    except OSError as error:
-        say("no isolation", str(error))
-    if examiner:
-        signal.signal(signal.SIGTERM, lambda *_: os.kill(examiner, signal.SIGKILL))
-        os.close(report)
-        os.waitpid(examiner, 0)
-        os._exit(0)
-
-    # Should nobody be left to watch the clock, the examiner does.
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
-    signal.alarm(ceil(job["wall_seconds"]) + 5)
-    try:
+        if examiner:
+            supervise(examiner, job["cpu_seconds"], say)
+        # By default, a signal from inside the namespace does nothing to its pid 1.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if isolated:
             os.setsid()  # a group's signals cross namespaces
             build_root(job["file_bytes"], job["libraries"])
             drop_privileges()
+        else:  # should nobody be left to watch the clock, the kernel does
+            signal.alarm(ceil(job["wall_seconds"]) + 5)
     except OSError as error:
-        say("no isolation", str(error))
+        say("no isolation", str(error)[:300])
+        os._exit(1)
     set_limits(job)
-    say(*examine(job))
+    examine(job, say)
+    os._exit(0)
 
 
 if __name__ == "__main__":

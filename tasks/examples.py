@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from c4.errors import DataError
 from c4.tasks import problems
+from c4.tasks._test_names import names_of_tests
 from c4.tasks.problems import EVALUATION, problem
-from c4.tasks.task import Example, Row, Task
+from c4.tasks.task import Example, Family, Row, Task
 
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
@@ -194,9 +195,16 @@ def _read_all(task: Task, rows: Rows, origin: str) -> dict[int, Example]:
 
 def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     try:
-        return task.read(rows[index])
+        example = task.read(rows[index])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         what = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(
             f"{origin}, row {index}: {what}; {task.name} expects the fields of {task.hub.dataset}"
         ) from error
+    if example is not None and task.family is Family.CODE:
+        names = names_of_tests(example.tests, example.preamble, example.target)
+        if not names.entry_points:
+            raise DataError(
+                f"{origin}, row {index}: its tests call nothing that the reference program defines"
+            )
+    return example

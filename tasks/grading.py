@@ -1,14 +1,17 @@
 """Grading: is the answer in this text right?"""
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
 from c4.errors import ConfigError
 from c4.tasks._careful_programs import written_program
-from c4.tasks._math_verify import is_equivalent, libraries
+from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
-from c4.tasks._sandbox import RunEnd, require_isolation, run_program
+from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
 from c4.tasks.task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
+
+log = logging.getLogger(__name__)
 
 
 class Verdict(StrEnum):
@@ -18,7 +21,7 @@ class Verdict(StrEnum):
     WRONG = "wrong"
     NO_ANSWER = "no answer"  # the text holds none
     TIMED_OUT = "timed out"  # the program took too long
-    CRASHED = "crashed"  # the program ran into a limit of the sandbox, or was killed
+    CRASHED = "crashed"  # the program raised, ended itself, or ran into a limit of the sandbox
     NOT_GRADABLE = "not gradable"  # the machine failed, and not the program
 
     @property
@@ -32,7 +35,8 @@ PROGRAM_VERDICTS = {
     RunEnd.FAILED: Verdict.WRONG,
     RunEnd.TIMEOUT: Verdict.TIMED_OUT,
     RunEnd.LIMIT: Verdict.CRASHED,
-    RunEnd.KILLED: Verdict.CRASHED,
+    RunEnd.CRASHED: Verdict.CRASHED,
+    RunEnd.MACHINE: Verdict.NOT_GRADABLE,
 }
 """What a program is worth, by how its run ended."""
 
@@ -90,13 +94,27 @@ def grade(
     if found is None:
         return Grade(None, Verdict.NO_ANSWER)
     if task.family is not Family.CODE:
-        correct = found.value == task.gold(example, style)
-        if not correct and reading.grader is Grader.MATH_VERIFY:
-            correct = is_equivalent(example.target, text, unsafe=unsafe_code)
-        return Grade(found.value, Verdict.RIGHT if correct else Verdict.WRONG)
-    program = answer_program(task, example, text, style)
-    outcome = run_program(example.preamble, program or "", example.tests, unsafe=unsafe_code)
-    return Grade(found.value, PROGRAM_VERDICTS[outcome.verdict])
+        if found.value == task.gold(example, style):
+            return Grade(found.value, Verdict.RIGHT)
+        if reading.grader is not Grader.MATH_VERIFY:
+            return Grade(found.value, Verdict.WRONG)
+        outcome = compare_formulas(example.target, text, unsafe=unsafe_code)
+        return Grade(found.value, _verdict(outcome))
+    outcome = run_program(
+        example.preamble,
+        answer_program(task, example, text, style) or "",
+        example.tests,
+        reference=example.target,
+        unsafe=unsafe_code,
+    )
+    return Grade(found.value, _verdict(outcome))
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    verdict = PROGRAM_VERDICTS[outcome.verdict]
+    if verdict is Verdict.NOT_GRADABLE:
+        log.warning("an answer could not be graded: %s; c4 grade tries it again", outcome.detail)
+    return verdict
 
 
 def answer_program(task: Task, example: Example, text: str, style: ReadingStyle) -> str | None:

@@ -15,6 +15,8 @@ NUMBERS = [
     Column("tps", "TPS", 1),
     Column("speedup", "speedup ×", 2),
 ]
+NOT_GRADABLE = Column("not_gradable", "not gradable")
+"""Answers that the machine failed to grade; no accuracy counts them."""
 TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
 """Columns that say how speeds were measured."""
 
@@ -22,6 +24,12 @@ TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
 def paper_columns(columns: Sequence[Column]) -> list[Column]:
     """The columns of the published numbers that belong to these columns."""
     return [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in columns]
+
+
+def counts(rows: pl.DataFrame) -> list[Column]:
+    """Columns for the number of examples, and of those that are not gradable if there are any."""
+    failed = rows["not_gradable"].sum() if rows.height else 0
+    return [Column("n", "n"), *([NOT_GRADABLE] if failed else [])]
 
 
 def percent(rows: pl.DataFrame) -> pl.DataFrame:

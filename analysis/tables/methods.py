@@ -11,6 +11,7 @@ from c4.analysis.tables.columns import (
     NAMES,
     NUMBERS,
     TIMED,
+    counts,
     labelled,
     paper_columns,
     percent,
@@ -34,7 +35,7 @@ def methods_table(
         expected: methods that get a row of dashes where nothing ran.
     """
     rows = with_speed(_with_expected(percent(totals), expected), library.bench)
-    columns = [*NAMES, Column("n", "n"), *NUMBERS, *TIMED, Column("how", "how")]
+    columns = [*NAMES, *counts(rows), *NUMBERS, *TIMED, Column("how", "how")]
     caption = with_pool(caption, library)
     if paper:
         rows, caption = with_paper(rows, caption, name, ["task", "method"], library)

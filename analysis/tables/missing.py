@@ -19,6 +19,7 @@ def missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
     if rows.is_empty():
         return [f"everything: nothing is recorded below {library.root} {RECORD}"]
     notes = [*cohort_notes(library.cohorts), *sweep_notes(library), *_uneven(rows)]
+    notes += not_gradable_notes(library)
     reading = reading_options(library.reading)
     for cohort in library.cohorts.filter("main").iter_rows(named=True):
         group = rows.filter(pl.col("cohort") == cohort["cohort"])
@@ -64,6 +65,18 @@ def sweep_notes(library: Library) -> list[str]:
                     f"({command}); run with a --label of its own, one stands in the main table"
                 )
     return notes
+
+
+def not_gradable_notes(library: Library) -> list[str]:
+    """Runs with answers that the machine failed to grade, and the commands that try them again."""
+    reading = reading_options(library.reading)
+    counts = {run.folder: sum(row.not_gradable for row in run.rows()) for run in library.runs}
+    return [
+        f"grades of {count} answers that the machine failed to grade; they count neither as right "
+        f"nor as wrong (c4 grade {shlex.quote(str(folder))}{reading})"
+        for folder, count in counts.items()
+        if count
+    ]
 
 
 def _grading(library: Library, cohort: dict[str, Any]) -> list[str]:

@@ -6,9 +6,9 @@ from c4.analysis.cohorts import cohort_notes
 from c4.analysis.library import Library
 from c4.analysis.paired import paired_table
 from c4.analysis.tables.captions import with_paper, with_pool
-from c4.analysis.tables.columns import NAMES, labelled
+from c4.analysis.tables.columns import NAMES, counts, labelled
 from c4.analysis.tables.commands import RECORD
-from c4.analysis.tables.missing import sweep_notes
+from c4.analysis.tables.missing import not_gradable_notes, sweep_notes
 from c4.analysis.tables.render import Column, ReportTable
 
 
@@ -17,7 +17,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
     rows = paired_table(library.main_outcomes).with_columns(pl.col("identical") * 100)
     columns = [
         *NAMES,
-        Column("n", "n"),
+        *counts(rows),
         Column("b", "b"),
         Column("c", "c"),
         Column("p", "p", 3),
@@ -41,5 +41,6 @@ def make_table(library: Library, paper: bool) -> ReportTable:
             Column("paper_identical", "paper: identical %", 1),
         ]
     missing = [*cohort_notes(library.cohorts), *sweep_notes(library)]
+    missing += not_gradable_notes(library)
     missing += [] if rows.height else [f"a method beside the baseline {RECORD}"]
     return ReportTable("paired", caption, columns, labelled(rows), missing, "difference")

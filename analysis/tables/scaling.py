@@ -7,11 +7,13 @@ from c4.analysis.tables.columns import (
     NAMES,
     NUMBERS,
     TIMED,
+    counts,
     labelled,
     paper_columns,
     percent,
     with_speed,
 )
+from c4.analysis.tables.missing import not_gradable_notes
 from c4.analysis.tables.render import Column, ReportTable
 
 
@@ -20,7 +22,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
     rows = with_speed(percent(scaling_table(library.totals)), library.bench)
     letters = {"length": "L", "budget": "T", "block_length": "B", "blocks": "N"}
     shape = [Column(key, letter) for key, letter in letters.items()]
-    columns = [*NAMES[:2], *shape, NAMES[2], Column("n", "n"), *NUMBERS, *TIMED]
+    columns = [*NAMES[:2], *shape, NAMES[2], *counts(rows), *NUMBERS, *TIMED]
     caption = with_pool("Methods under every shape", library, every=True)
     if paper:
         keys = ["task", "length", "block_length", "method"]
@@ -38,4 +40,5 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         missing.append(
             "C4 + DualCache (c4 run --method c4 --method fast-dllm --task gsm8k --set cache=dual)"
         )
+    missing += not_gradable_notes(library)
     return ReportTable("scaling", caption, columns, labelled(rows), missing, "accuracy")

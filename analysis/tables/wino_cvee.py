@@ -6,6 +6,7 @@ from c4.analysis.library import Library
 from c4.analysis.sweeps import WINO_GRID, wino_table
 from c4.analysis.tables.captions import with_paper, with_pool
 from c4.analysis.tables.columns import NAMES, labelled, paper_columns
+from c4.analysis.tables.missing import not_gradable_notes
 from c4.analysis.tables.render import Column, ReportTable
 
 
@@ -28,7 +29,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
     if paper:
         rows, caption = with_paper(rows, caption, "wino_cvee", ["task"], library)
         columns += paper_columns(numbers)
-    missing = _missing_sweeps(rows, library)
+    missing = [*_missing_sweeps(rows, library), *not_gradable_notes(library)]
     return ReportTable("wino-cvee", caption, columns, labelled(rows), missing)
 
 

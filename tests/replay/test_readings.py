@@ -142,9 +142,8 @@ def test_a_grade_of_another_reading_is_not_taken_for_this_one(folder, monkeypatc
     assert graded == ["plain"] * 3  # each text once
     list(regrade(folder, OTHER))
     again = open_run(folder, OTHER)
-    assert [ReplayGrader(again, unsafe_code=False).own(row)[1] for row in again.rows()] == [
-        row.correct for row in again.rows()
-    ]
+    grades = [ReplayGrader(again, unsafe_code=False).own(row) for row in again.rows()]
+    assert [grade.verdict for grade in grades] == [row.verdict for row in again.rows()]
     assert len(graded) == 3
 
 

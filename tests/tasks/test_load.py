@@ -172,3 +172,16 @@ def test_other_generators_are_other_problems(tmp_path, monkeypatch):
         source.write_text(source.read_text() + "\n# changed\n")
         digests.add(code_digest.__wrapped__())
     assert len(digests) == 1 + len(list(folder.glob("*.py")))
+
+
+def test_a_code_row_whose_tests_ask_nothing_of_the_program_is_refused(tmp_path):
+    row = {
+        "prompt": "Add.",
+        "code": "def add(a, b): return a + b",
+        "test_imports": [],
+        "test_list": ["assert abs(sum([1, 2])) == 3"],
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(DataError, match=r"row 0: its tests call nothing that the reference"):
+        load_samples(TASKS["mbpp"], str(path), skip=0, n=1)

@@ -1,0 +1,82 @@
+"""What processes have been doing, as far as the kernel tells."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+HALTED = {"T": "stopped", "t": "being traced", "D": "stuck in the kernel"}
+"""States in which a program does nothing, and not by its own choice."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the processes of one sandbox stand. All zero where the kernel does not say."""
+
+    ran: float = 0.0
+    """Seconds on a processor, all of them together, those that have ended included."""
+    waited: float = 0.0
+    """Seconds that one thread could have run but had no processor; the largest."""
+    halted: str = ""
+    """What keeps supervisor, examiner or candidate from running."""
+
+
+@dataclass(frozen=True)
+class _Process:
+    pid: int
+    parent: int
+    state: str
+    ran: float
+    """Seconds on a processor, with those of children that it has waited for."""
+
+
+def look_at(supervisor: int) -> Standing:
+    """How a supervisor and all that descends from it stand."""
+    processes = {process.pid: process for process in _processes()}
+    family = [p for p in processes.values() if _descends(p, supervisor, processes)]
+    # What the program has started may be stopped by it; pid 1 and 2 inside may not.
+    ours = [p for p in family if p.pid == supervisor or _inner_pid(p.pid) in (1, 2)]
+    halted = [HALTED[process.state] for process in ours if process.state in HALTED]
+    return Standing(
+        ran=sum(process.ran for process in family),
+        waited=max((waited for p in family for waited in _waiting_times(p.pid)), default=0.0),
+        halted=halted[0] if halted else "",
+    )
+
+
+def _processes() -> Iterator[_Process]:
+    ticks = os.sysconf("SC_CLK_TCK")
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError, LookupError):  # it may just have ended
+            # A name may hold anything; what follows its last bracket is plain.
+            words = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            ran = sum(map(int, words[11:15])) / ticks
+            yield _Process(int(folder.name), int(words[1]), words[0], ran)
+
+
+def _descends(process: _Process, ancestor: int, processes: Mapping[int, _Process]) -> bool:
+    seen: set[int] = set()
+    while process.pid != ancestor:
+        seen.add(process.pid)
+        if process.parent not in processes or process.parent in seen:
+            return False
+        process = processes[process.parent]
+    return True
+
+
+def _inner_pid(pid: int) -> int | None:
+    """A process's number in its own namespace."""
+    with suppress(OSError):
+        for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return None
+
+
+def _waiting_times(pid: int) -> Iterator[float]:
+    """Seconds that each thread could have run but had no processor."""
+    for thread in (PROC / str(pid) / "task").glob("[0-9]*"):
+        with suppress(OSError, LookupError):
+            yield int((thread / "schedstat").read_text().split()[1]) / 1e9

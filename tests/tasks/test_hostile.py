@@ -1,0 +1,114 @@
+"""Hostile programs neither pass nor get out, leave nothing behind, and cannot blame the machine."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from hostile import (
+    HOSTILE,
+    LOOK,
+    THIEVES,
+    Control,
+    Kind,
+    outside_world,
+    passes_in_one_process,
+    passes_without_wall,
+    run_hostile,
+    survivors,
+)
+
+from c4.tasks._sandbox import Isolation, isolation
+
+isolated = pytest.mark.skipif(
+    isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
+)
+FAST = [hostile for hostile in HOSTILE if not hostile.slow]
+AT_ONCE = 4
+
+
+def label(hostile):
+    return f"{hostile.kind}: {hostile.name}"
+
+
+def of_control(control):
+    return [hostile for hostile in FAST if hostile.control is control]
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """How every program ended, what was reached outside, and who still lives."""
+    with pytest.MonkeyPatch.context() as patch, outside_world() as world:
+        patch.setenv("C4_TEST_SECRET", "secret")
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            ends = list(pool.map(run_hostile, [h.in_world(world.values) for h in FAST]))
+        found = dict(zip(map(label, FAST), ends, strict=True))
+        yield found | {"reached": world.touched(), "alive": survivors(os.getpid())}
+
+
+def test_there_are_enough_of_them_and_none_twice():
+    names = [label(hostile) for hostile in HOSTILE]
+    assert len(names) == len(set(names)) >= 120
+    assert {hostile.kind for hostile in FAST} == set(Kind)
+
+
+@isolated
+@pytest.mark.parametrize("hostile", FAST, ids=label)
+def test_a_hostile_program_ends_as_it_should(hostile, outcomes):
+    outcome = outcomes[label(hostile)]
+    assert outcome.verdict in hostile.ends, outcome.detail
+    assert outcome.detail.isprintable()
+
+
+@isolated
+def test_nothing_outside_was_reached_and_nobody_is_left(outcomes):
+    assert outcomes["reached"] == []
+    assert outcomes["alive"] == []
+
+
+@isolated
+def test_every_attempt_to_get_out_was_made_to_its_end(outcomes):
+    """Else it may have failed for a reason of its own, such as a mistake in it."""
+    attempts = [h for h in FAST if h.kind is Kind.ESCAPE and h.name != "kills its group"]
+    assert {outcomes[label(hostile)].detail for hostile in attempts} == {"AssertionError:"}
+
+
+@isolated
+def test_honest_programs_pass_the_tests_that_hostile_ones_are_given():
+    tried = {(h.preamble, h.tests, h.reference): h for h in FAST}.values()
+    honest = [replace(hostile, program=hostile.reference) for hostile in tried]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ends = list(pool.map(run_hostile, honest))
+    failed = [(label(h), e) for h, e in zip(honest, ends, strict=True) if e.verdict != "passed"]
+    assert failed == []
+
+
+def test_a_grader_with_one_process_would_be_fooled():
+    tried = of_control(Control.ONE_PROCESS)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        fooled = list(pool.map(passes_in_one_process, tried))
+    assert [label(h) for h, passed in zip(tried, fooled, strict=True) if not passed] == []
+
+
+@pytest.mark.parametrize("hostile", of_control(Control.NO_WALL), ids=label)
+def test_without_a_wall_the_same_program_gets_out(hostile):
+    with outside_world() as world:
+        assert passes_without_wall(hostile.in_world(world.values))
+
+
+@pytest.mark.parametrize("name", THIEVES)
+def test_the_same_thieves_find_a_secret_that_is_there(name):
+    """Without the sandbox, and with the tests in its own process, every thief succeeds."""
+    victim = (
+        "def examine():\n"
+        "    secret = ''.join(['expected 7102', '93847561'])\n"
+        "    compile(secret[9:], '<tests>', 'eval')\n"
+        "    return answer()\n"
+        "print(examine())\n"
+    )
+    environment = {"SECRET": "710293847561"} if name.startswith("descriptors") else {}
+    command = [sys.executable, "-c", LOOK + THIEVES[name] + victim]
+    stolen = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert stolen.stdout.strip() == "710293847561"
