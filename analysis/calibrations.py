@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
-from c4.errors import ConfigError
+from c4.errors import ConfigError, failure
 from c4.replay.calibration import is_calibration, read_shares
 from c4.replay.pools import Pools
 from c4.store.runs import Run
@@ -39,8 +39,18 @@ FROZEN = {"gate", "parameters", "pool", "table"}
 
 def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFrame:
     """One row for every file that `c4 calibrate` wrote. See `CALIBRATIONS`."""
-    rows = [_row(path, _read(path), runs) for path in paths]
-    return pl.DataFrame(rows, schema=CALIBRATIONS)
+    return pl.DataFrame([_checked_row(path, runs) for path in paths], schema=CALIBRATIONS)
+
+
+def _checked_row(path: Path, runs: Sequence[Run]) -> dict[str, Any]:
+    """The row of a file that somebody may have written by hand."""
+    frozen = _read(path)
+    try:
+        return _row(path, frozen, runs)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: not a file that `c4 calibrate` wrote ({failure(error)}); calibrate again"
+        ) from error
 
 
 def find_calibrations(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import ConfigError
+from c4.errors import C4Error, ConfigError, failure
 from c4.gates.signals import NONE, Floats, Ints, Signals
 from c4.store.arrays import BoolArray
 from c4.store.cells import Cells
@@ -34,19 +34,23 @@ class Gate(Protocol):
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
-    """Ask a gate about some steps; a signal that it only imagines is an error in words.
+    """Ask a gate about some steps; what goes wrong in it is an error in words.
 
     Steps that a trajectory does not have never fire, whatever the gate makes of their padding.
     """
     question: Any = gate.fires
     try:
         answer = question(s, cells) if wants_cells(gate) else question(s)
-    except AttributeError as error:
-        if error.obj is not s:
+        return np.asarray(answer, dtype=np.bool_) & s.exists
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:
+        if type(gate) in GATES.values():
             raise
-        known = ", ".join(spec.name for spec in fields(Signals))
-        raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
-    return np.asarray(answer, dtype=np.bool_) & s.exists
+        if isinstance(error, AttributeError) and error.obj is s:
+            known = ", ".join(spec.name for spec in fields(Signals))
+            raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
+        raise ConfigError(f"the gate {type(gate).__name__} fails: {failure(error)}") from error
 
 
 def wants_cells(gate: Gate) -> bool:

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import version
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.gates.kinds import Gate
+from c4.gates.kinds import GATES, Gate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
@@ -283,7 +283,19 @@ class FrozenSetting:
                 "or calibrate with them"
             )
 
-    def make(self, family: Family) -> Gate:
+    def make(self, family: Family, named: Collection[str] = ()) -> Gate:
+        """The gate with its frozen parameters.
+
+        Args:
+            named: the gates that the user has named. Only these may be somebody's own code: a file
+                does not choose what is run.
+        """
+        if self.gate not in GATES and self.gate not in named:
+            raise ConfigError(
+                f"{self.file} names the gate {self.gate!r}, which is not one of c4's own, and a "
+                "file does not choose which code is run; if you trust that gate, name it yourself "
+                f"beside the file: --gate {self.gate}"
+            )
         return make_gate(self.gate, family, **self.parameters)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
@@ -332,6 +344,8 @@ def load_calibration(path: Path) -> FrozenSetting:
         pool = read_shares(frozen["pool"])
         reading = AnswerReading.parse(**frozen["reading"])
         setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
+        if not all(isinstance(value, int | float | str) for value in setting.parameters.values()):
+            raise TypeError("a parameter is neither a number nor a word")
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
