@@ -1,6 +1,5 @@
 """`c4 bench`."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +17,9 @@ from c4.cli._decode import (
     choose_methods,
     takes_decode_options,
 )
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table
 
 if TYPE_CHECKING:
     from c4.record.bench import TimingProtocol
@@ -64,11 +64,11 @@ def bench_command(
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
-        typer.echo(json.dumps(rows))
+        say_json(rows)
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):
-        typer.echo("no speedup: there is no --method baseline in this call", err=True)
+        say("no speedup: there is no --method baseline in this call", err=True)
 
 
 def time_methods(

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from c4.cli._calibrate import POOL_TASKS
-from c4.cli._progress import console, status
+from c4.cli._output import say
+from c4.cli._progress import status
 
 HELP = """Show everything c4 does, on the model that ships with it.
 
@@ -38,9 +39,9 @@ def demo_command(
 ) -> None:
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     for arguments in demo_commands(out, tasks, n, pool):
-        console.print(f"\n$ c4 {shlex.join(arguments)}", highlight=False)
+        say(f"\n$ c4 {shlex.join(arguments)}", err=True)
         _run(arguments)
-    typer.echo(f"\nopen {_hang_everything(out)}")
+    say(f"\nopen {_hang_everything(out)}")
 
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
@@ -79,7 +80,7 @@ def _code_task() -> str | None:
     try:
         check_can_grade(get_task("humaneval"), unsafe_code=False)
     except SandboxError as error:
-        console.print(f"without code: {error}")
+        say(f"without code: {error}", err=True)
         return None
     return "humaneval"
 

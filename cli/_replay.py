@@ -1,6 +1,5 @@
 """`c4 replay`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +18,10 @@ from c4.cli._gates import (
     choose_gates,
     choose_runs,
 )
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,13 +87,13 @@ def replay_command(
         decisions.write_parquet(out)
     summary = summarise_decisions(decisions)
     if as_json:
-        typer.echo(json.dumps([row | asdict(read_as) for row in summary.to_dicts()]))
+        say_json([row | asdict(read_as) for row in summary.to_dicts()])
         return
     show(render(summary))
     if has_splits(summary):
-        typer.echo(SPLIT_NOTE)
+        say(SPLIT_NOTE)
     if note := reading_note(read_as):
-        typer.echo(note)
+        say(note)
 
 
 def has_splits(summary: "pl.DataFrame") -> bool:

@@ -1,6 +1,5 @@
 """`c4 run`."""
 
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,8 +20,9 @@ from c4.cli._decode import (
     choose_methods,
     takes_decode_options,
 )
+from c4.cli._output import say_json, show
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -100,7 +100,7 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
         for plan in plans
     ]
     if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
+        say_json([asdict(summary) for summary in summaries])
     else:
         show(render(summaries))
 

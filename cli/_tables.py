@@ -1,21 +1,26 @@
 """Tables on stdout."""
 
+from typing import Any
+
 from rich import box
-from rich.console import Console, RenderableType
 from rich.table import Table
 
-PIPE_WIDTH = 140
-"""Columns of text where there is no terminal to ask."""
+from c4.errors.text import visible_line
+
+
+class TextTable(Table):
+    """A table of texts, each cell on a line of its own unless it must be folded."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        shown = (visible_line(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*shown, **options)
 
 
 def new_table(*columns: str, title: str | None = None) -> Table:
-    return Table(*columns, title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-
-
-def show(table: RenderableType) -> None:
-    """Print a table or a text as wide as the terminal, or wide enough where there is none."""
-    # Names come from users, and may have brackets.
-    output = Console(markup=False)
-    if not output.is_terminal:
-        output = Console(markup=False, width=PIPE_WIDTH)
-    output.print(table)
+    return TextTable(
+        *map(visible_line, columns),
+        title=title,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title_justify="left",
+    )
