@@ -20,6 +20,7 @@ from c4.cli._decode import (
 from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table
+from c4.errors.system import require_writable_folder
 
 if TYPE_CHECKING:
     from c4.record.bench import TimingProtocol
@@ -56,10 +57,15 @@ def bench_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.choices import choose_methods as choose
+    from c4.store.timings import timings_folder
 
     choice = choose_methods(method, settings, config, label)
     timed = {"n": n + warmups, "skip": skip, "graded": False}
     chosen = [choose(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)]
+    for plan, _ in chosen:
+        require_writable_folder(
+            timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name)
+        )
     from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))

@@ -14,6 +14,7 @@ from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table
 from c4.errors import ConfigError
+from c4.errors.system import require_writable_file
 from c4.replay.calibration import TOLERANCE
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def calibrate_command(
     from c4.replay.grids import make_grid
     from c4.replay.splits import split_runs
 
+    require_writable_file(out)
     refuse_sampler(gate)
     grid = make_grid(gate, _asked(settings, gamma))
     requirement = Requirement(

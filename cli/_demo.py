@@ -10,6 +10,7 @@ import typer
 from c4.cli._calibrate import POOL_TASKS
 from c4.cli._output import say
 from c4.cli._progress import status
+from c4.errors.system import require_writable_folder
 
 HELP = """Show everything c4 does, on the model that ships with it.
 
@@ -37,6 +38,7 @@ def demo_command(
         int, typer.Option(min=1, max=40, help="Calibration examples of each task.")
     ] = 20,
 ) -> None:
+    require_writable_folder(out)
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     for arguments in demo_commands(out, tasks, n, pool):
         say(f"\n$ c4 {shlex.join(arguments)}", err=True)

@@ -22,6 +22,7 @@ from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table
+from c4.errors.system import require_writable_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +72,8 @@ def replay_command(
     from c4.replay.decisions import replay, summarise_decisions
     from c4.tasks import get_task
 
+    if out is not None:
+        require_writable_file(out)
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
     read_as = choose_reading(reading, ending, grader, config)

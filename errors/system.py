@@ -3,6 +3,9 @@
 import errno
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from c4.errors import ConfigError
 
 ADVICE = {
     errno.ENOENT: "there is no such file or folder; check the name",
@@ -56,3 +59,61 @@ def exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+def require_writable_folder(folder: Path) -> None:
+    """Refuse a place where no results can be kept, before any are computed. Leaves no trace."""
+    _try_to_write(folder, _nearest(folder))
+
+
+def require_writable_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before its content is computed. Leaves no trace."""
+    nearest = _nearest(path)
+    if nearest == path.absolute():
+        if path.is_dir():
+            raise ConfigError(f"{path}: this is a folder; name a file in it")
+        if not path.is_file():  # to rename a file over a device would take the device away
+            raise ConfigError(f"{path}: this is neither a file nor a folder; name a file")
+        nearest = nearest.parent
+    _try_to_write(path, nearest)
+
+
+def _try_to_write(path: Path, nearest: Path) -> None:
+    if not nearest.is_dir():
+        raise ConfigError(f"{path}: {nearest} is not a folder; choose another place")
+    try:
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({reason(error)})") from error
+
+
+LONGEST_SUFFIX = len(".tmp")
+"""Bytes that are added to the name of a file while it is being written."""
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    try:
+        whole = path.absolute()
+        place = next(place for place in (whole, *whole.parents) if _is_there(place))
+        for name in whole.parts[len(place.parts) :]:
+            if len(os.fsencode(name)) + LONGEST_SUFFIX > os.pathconf(place, "PC_NAME_MAX"):
+                raise OSError(errno.ENAMETOOLONG, "")
+        if not place.exists():
+            raise ConfigError(
+                f"{path}: {place} is a link to something that is not there; remove it, or choose "
+                "another place"
+            )
+        return place
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be written ({reason(error)})") from error
+
+
+def _is_there(place: Path) -> bool:
+    """Whether there is something under a name, be it a link to nothing."""
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
