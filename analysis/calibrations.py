@@ -10,6 +10,7 @@ import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError, failure
+from c4.errors.system import reason
 from c4.replay.calibration import is_calibration, read_shares
 from c4.replay.pools import Pools
 from c4.store.runs import Run
@@ -83,8 +84,9 @@ def _read(path: Path) -> dict[str, Any]:
     """A calibration file; anything else is refused."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({error})") from error
+    except (OSError, ValueError, RecursionError) as error:
+        why = reason(error)
+        raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({why})") from error
     if not isinstance(content, dict) or not content.keys() >= FROZEN:
         raise ConfigError(
             f"{path}: not a file that `c4 calibrate` wrote; make one with: c4 calibrate --gamma 2"

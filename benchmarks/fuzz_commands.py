@@ -200,9 +200,8 @@ def good_by_type(option: Any) -> list[str]:
         return [str(choice) for choice in get_args(kind)]
     if option.name in ("runs", "root", "run"):
         return FOLDERS
-    return {Path: PLACES, int: ["0", "1", "2"], float: ["0", "0.05", "0.5", "5"]}.get(
-        kind, ["words"]
-    )
+    by_kind = {Path: PLACES, int: ["0", "1", "2"], float: ["0", "0.05", "0.5", "5"]}
+    return by_kind.get(kind, ["words"])
 
 
 def spoil(chance: random.Random, words: list[str]) -> list[str]:
@@ -359,7 +358,7 @@ def judge(words: Sequence[str], code: int, out: str, err: str) -> list[str]:
         findings.append("an error number of the system")
     if "memory ran out" in err:
         findings.append("memory ran out")
-    if any(unicodedata.category(c) in HIDDEN and c != "\n" for c in out + err):
+    if any(unicodedata.category(c) in HIDDEN and c not in "\n\u200d" for c in out + err):
         findings.append("a control character in the output")
     if code == 2 and not err.strip() and not out.strip():
         findings.append("an error without a word")

@@ -28,7 +28,7 @@ ADVICE = {
 }
 
 
-def reason(error: OSError | ValueError) -> str:
+def reason(error: Exception) -> str:
     """Why the system refused, without its numbers."""
     if isinstance(error, OSError) and error.errno is not None:
         return ADVICE.get(error.errno) or os.strerror(error.errno).lower()

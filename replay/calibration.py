@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
+from c4.errors.system import reason
 from c4.gates.kinds import GATES, Gate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Longs
@@ -354,8 +355,8 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except FileNotFoundError:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {NOT_OURS} ({reason(error)})") from error
     if parameters is None:
         raise ConfigError(f"{path}: that calibration chose no setting: {statement}")
     return setting
