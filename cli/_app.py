@@ -3,11 +3,11 @@
 import logging
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.logging import RichHandler
 from typer.core import TyperGroup
 
 from c4.cli import (
@@ -25,9 +25,14 @@ from c4.cli import (
     _tasks,
     _verify,
 )
-from c4.cli._progress import console
+from c4.cli._output import close_streams, complain, log_handler, open_streams, say
 from c4.errors import C4Error
+from c4.errors.system import explain
 
+NOBODY_READS, BAD_INPUT, INTERRUPTED = 1, 2, 130
+"""Exit codes besides 0: the reader of the output has gone, an error that was said, Ctrl-C."""
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""What typer raises for a command line that it cannot read; it gives the class no public name."""
 RESUMABLE = ("record", "run", "models", "demo")
 """Commands that keep what they have finished and can continue from there."""
 
@@ -35,20 +40,55 @@ RESUMABLE = ("record", "run", "models", "demo")
 class C4Group(TyperGroup):
     """Prints errors that a user can act on without a traceback."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command, and print usage errors as all other errors are."""
+        standalone = options.pop("standalone_mode", True)
+        run: Any = super().main
+        if not standalone:
+            return run(*args, standalone_mode=False, **options)
+        try:
+            sys.exit(run(*args, standalone_mode=False, **options))
+        except USAGE_ERROR as error:
+            show_usage_error(error)
+            sys.exit(BAD_INPUT)
+        except BrokenPipeError:
+            sys.exit(NOBODY_READS)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (C4Error, OSError) as error:
-            typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
-            raise typer.Exit(2) from error
+        except BrokenPipeError:  # as in `c4 runs | head -1`
+            raise typer.Exit(NOBODY_READS) from None
+        except (C4Error, OSError, MemoryError) as error:
+            complain(message_of(error))
+            raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
             advice = (
                 "; nothing finished is lost: give the same command (without --fresh) to continue"
                 if ctx.invoked_subcommand in RESUMABLE
                 else ""
             )
-            typer.secho(f"interrupted{advice}", err=True)
-            raise typer.Exit(130) from None
+            say(f"interrupted{advice}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def message_of(error: Exception) -> str:
+    """What a user is told of an error."""
+    if isinstance(error, OSError):
+        return explain(error)
+    if isinstance(error, MemoryError):
+        return "memory ran out; close some programs, or ask for less"
+    return str(error)
+
+
+def show_usage_error(error: Any) -> None:
+    """Say what is wrong with a command line, and how it is used."""
+    message = error.format_message()
+    if not message:  # the help has been printed instead
+        return
+    if error.ctx is not None:
+        say(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.", err=True)
+    complain(message)
 
 
 app = typer.Typer(
@@ -62,7 +102,7 @@ app = typer.Typer(
 
 def show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"c4 {version('c4-dlm')}")
+        say(f"c4 {version('c4-dlm')}")
         raise typer.Exit()
 
 
@@ -76,9 +116,8 @@ def configure(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
 ) -> None:
-    handler = RichHandler(console=console, show_path=False, show_time=False)
     level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)
 
 
@@ -99,6 +138,7 @@ app.add_typer(_models.app, name="models")
 
 def main() -> None:
     """Entry point of the console script."""
+    open_streams()
     try:
         app(prog_name="c4", args=sys.argv[1:])
     except SystemExit as done:
@@ -114,6 +154,9 @@ def leave(done: SystemExit) -> NoReturn:
     if not isinstance(done.code, int | None):
         raise done
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(done.code or 0)
+    code, trouble = done.code or 0, close_streams()
+    if trouble is not None and not isinstance(trouble, BrokenPipeError):
+        with suppress(OSError):
+            complain(f"the output could not be written: {explain(trouble)}")
+        code = code or BAD_INPUT
+    os._exit(code or (NOBODY_READS if trouble else 0))

@@ -1,6 +1,5 @@
 """`c4 bench`."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +17,10 @@ from c4.cli._decode import (
     choose_methods,
     takes_decode_options,
 )
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table
+from c4.errors.system import require_writable_folder
 
 if TYPE_CHECKING:
     from c4.record.bench import TimingProtocol
@@ -56,19 +57,24 @@ def bench_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.choices import choose_methods as choose
+    from c4.store.timings import timings_folder
 
     choice = choose_methods(method, settings, config, label)
     timed = {"n": n + warmups, "skip": skip, "graded": False}
     chosen = [choose(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)]
+    for plan, _ in chosen:
+        require_writable_folder(
+            timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name)
+        )
     from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
-        typer.echo(json.dumps(rows))
+        say_json(rows)
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):
-        typer.echo("no speedup: add --method baseline to this call to get one", err=True)
+        say("no speedup: add --method baseline to this call to get one", err=True)
 
 
 def time_methods(

@@ -1,6 +1,5 @@
 """`c4 calibrate`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,9 +9,11 @@ from rich.table import Table
 
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs, gate_settings
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, show
+from c4.cli._tables import new_table
+from c4.errors.system import require_writable_file
 from c4.replay.calibration import TOLERANCE
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def calibrate_command(
     from c4.replay.grids import make_grid
     from c4.replay.splits import split_runs
 
+    require_writable_file(out)
     refuse_sampler(gate)
     asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
     grid = make_grid(gate, gate_settings([gate], asked)[gate])
@@ -119,11 +121,11 @@ def calibrate_command(
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
     if as_json:
-        typer.echo(json.dumps(summary(result, splits, held_out)))
+        say_json(summary(result, splits, held_out))
     else:
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
-        typer.echo("\n".join(filter(None, [reading_note(read_as), frozen])))
+        say("\n".join(filter(None, [reading_note(read_as), frozen])))
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: Path, runs: Path) -> str:
@@ -158,10 +160,10 @@ def show_calibration(
 ) -> None:
     """Print the split, the choice, the settings it was chosen from, and how it did held out."""
     for split in splits:
-        typer.echo(split.statement)
+        say(split.statement)
     pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
-    typer.echo(f"pool: {pool}; {len(result.grid)} settings of {result.grid.gate}")
-    typer.echo(f"chosen: {result.parameters}\n{result.statement}")
+    say(f"pool: {pool}; {len(result.grid)} settings of {result.grid.gate}")
+    say(f"chosen: {result.parameters}\n{result.statement}")
     show(render("Pareto front on the pool", result.pareto.drop("pareto")))
     if result.chosen is not None:
         show(render("the choice and its neighbours", result.neighbours))

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from c4.cli._calibrate import POOL_TASKS
-from c4.cli._progress import console, status
+from c4.cli._output import say
+from c4.cli._progress import status
+from c4.errors.system import require_writable_folder
 from c4.gates.kinds import GATES
 
 HELP = """Show everything c4 does, on the model that ships with it.
@@ -39,11 +41,12 @@ def demo_command(
         int, typer.Option(min=1, max=40, help="Number of calibration examples per task.")
     ] = 20,
 ) -> None:
+    require_writable_folder(out)
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     for arguments in demo_commands(out, tasks, n, pool):
-        console.print(f"\n$ c4 {shlex.join(arguments)}", highlight=False)
+        say(f"\n$ c4 {shlex.join(arguments)}", err=True)
         _run(arguments)
-    typer.echo(f"\nopen {_draw_everything(out)}")
+    say(f"\nopen {_draw_everything(out)}")
 
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
@@ -82,7 +85,7 @@ def _code_task() -> str | None:
     try:
         check_can_grade(get_task("humaneval"), unsafe_code=False)
     except SandboxError as error:
-        console.print(f"no code task in this demo: {error}")
+        say(f"no code task in this demo: {error}", err=True)
         return None
     return "humaneval"
 

@@ -1,6 +1,5 @@
 """`c4 figures`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,9 +8,9 @@ import typer
 
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
-from c4.cli._tables import show
 from c4.errors import RunError
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def figures_command(
     drawn = drawn_files(drawings)
     skipped = {x.name: x.needs for x in figure_kinds if x.name not in drawn}
     if as_json:
-        typer.echo(json.dumps({"drawn": drawn, "skipped": skipped}))
+        say_json({"drawn": drawn, "skipped": skipped})
     else:
         if "text" in (names or []):
             show_texts(drawings)
@@ -138,8 +137,8 @@ def show_texts(drawings: "Sequence[Drawing]") -> None:
 def show_files(drawn: Mapping[str, list[str]], skipped: Mapping[str, str], pool: str) -> None:
     """Print which files were drawn, which examples they leave out, and how to draw the others."""
     for name, files in drawn.items():
-        typer.echo(f"{name}: {', '.join(files)}")
+        say(f"{name}: {', '.join(files)}")
     if drawn and pool:
-        typer.echo(pool)
+        say(pool)
     for name, needs in skipped.items():
-        typer.echo(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)
+        say(f"{name}: skipped, there is no data for it; make it with: {needs}", err=True)

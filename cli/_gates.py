@@ -25,8 +25,8 @@ GateOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
-        help=f"{', '.join(GATES)}, or module:object for one of your own; may be given several "
-        "times.",
+        help=f"{', '.join(GATES)}, or module:object for one of your own, whose code is run; may "
+        "be given several times.",
     ),
 ]
 SetOption = Annotated[
@@ -81,7 +81,7 @@ def choose_gates(
     parameters = gate_settings(names, settings or [])
     gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
     if frozen is not None:
-        gates[frozen.label] = frozen.make(task.family)
+        gates[frozen.label] = frozen.make(task.family, names)
     return gates
 
 

@@ -1,6 +1,5 @@
 """`c4 grade`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from c4.cli._decode import UnsafeOption
+from c4.cli._output import say, say_json
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli._record import render
@@ -51,4 +51,7 @@ def grade_command(
         for _ in grades:
             advance()
     summary = summarise(run, reading=read_as)
-    typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
+    if as_json:
+        say_json(asdict(summary))
+    else:
+        say(render(summary))

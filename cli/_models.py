@@ -1,14 +1,14 @@
 """`c4 models`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._output import say, say_json, show
 from c4.cli._run import decode_plans
-from c4.cli._tables import new_table, not_gradable_note, show
+from c4.cli._tables import new_table, not_gradable_note
 
 if TYPE_CHECKING:
     from c4.analysis.evaluation import TaskEvaluation
@@ -25,7 +25,7 @@ def list_command(
 
     models = {EMBEDDED: "ships with c4"} | {name: f"hub: {hub}" for name, hub in ALIASES.items()}
     if as_json:
-        typer.echo(json.dumps(models))
+        say_json(models)
         return
     table = new_table("--model", "what it is")
     for name, what in models.items():
@@ -65,9 +65,9 @@ def eval_command(
         for plan in plans
     ]
     if as_json:
-        typer.echo(json.dumps([asdict(evaluation) for evaluation in evaluations]))
+        say_json([asdict(evaluation) for evaluation in evaluations])
     else:
-        typer.echo(render(evaluations))
+        say(render(evaluations))
 
 
 def render(evaluations: "list[TaskEvaluation]") -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,7 +15,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-console = Console(stderr=True, markup=False)  # names come from users, and may have brackets
+from c4.cli._output import console, say
+from c4.errors.text import visible_line
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -38,8 +39,8 @@ def progress(description: str, total: int) -> Iterator[Advance]:
             TextColumn("{task.fields[note]}", markup=False),
         )
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(description, total=total, note="")
-            yield lambda note="": bar.update(task, advance=1, note=note)
+            task = bar.add_task(visible_line(description), total=total, note="")
+            yield lambda note="": bar.update(task, advance=1, note=visible_line(note))
     else:
         yield _Lines(description, total)
 
@@ -55,14 +56,14 @@ class _Lines:
         self.done += 1
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            console.print(f"{self.description}: {self.done} of {self.total} {note}")
+            say(f"{self.description}: {self.done} of {self.total} {note}", err=True)
 
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows what is being done, beside a spinner or as lines."""
     if console.is_terminal:
-        with console.status(Text(text)) as spinner:
-            yield lambda text: spinner.update(Text(text))
+        with console.status(Text(visible_line(text))) as spinner:
+            yield lambda text: spinner.update(Text(visible_line(text)))
     else:
-        yield lambda text: console.print(text, highlight=False)
+        yield lambda text: say(text, err=True)

@@ -1,14 +1,12 @@
 """`c4 record`."""
 
-import json
 import logging
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
 from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
+from c4.cli._output import say, say_json
 from c4.cli._progress import progress, status
 
 if TYPE_CHECKING:
@@ -54,7 +52,10 @@ def record_command(task: TaskOption, decode: DecodeOptions, as_json: JsonOption 
         for row in recording:
             advance(f"{row.wall_seconds:.2f} s each")
     summary = summarise(plan.folder, wanted, plan.config.reading)
-    typer.echo(json.dumps(asdict(summary), default=str) if as_json else render(summary))
+    if as_json:
+        say_json(asdict(summary))
+    else:
+        say(render(summary))
 
 
 def render(summary: "RunSummary") -> str:

@@ -1,6 +1,5 @@
 """`c4 replay`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +18,11 @@ from c4.cli._gates import (
     choose_gates,
     choose_runs,
 )
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, not_gradable_note, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent
+from c4.errors.system import require_writable_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,6 +73,8 @@ def replay_command(
     from c4.replay.decisions import replay, summarise_decisions
     from c4.tasks import get_task
 
+    if out is not None:
+        require_writable_file(out)
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
     read_as = choose_reading(reading, ending, grader, config)
@@ -88,15 +91,15 @@ def replay_command(
         decisions.write_parquet(out)
     summary = summarise_decisions(decisions)
     if as_json:
-        typer.echo(json.dumps([row | asdict(read_as) for row in summary.to_dicts()]))
+        say_json([row | asdict(read_as) for row in summary.to_dicts()])
         return
     show(render(summary))
     if failed := not_gradable_note(_not_gradable(summary)):
-        typer.echo(failed)
+        say(failed)
     if has_splits(summary):
-        typer.echo(SPLIT_NOTE)
+        say(SPLIT_NOTE)
     if note := reading_note(read_as):
-        typer.echo(note)
+        say(note)
 
 
 def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:

@@ -7,6 +7,7 @@ import typer
 
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._output import say
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import RunError
@@ -76,4 +77,4 @@ def report_command(
         if not library.runs:
             raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
         tables = make_report(names or ["all"], library, paper=against == "paper")
-    typer.echo(render_tables(tables, TableFormat("json" if as_json else form)))
+    say(render_tables(tables, TableFormat("json" if as_json else form)))

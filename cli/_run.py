@@ -1,6 +1,5 @@
 """`c4 run`."""
 
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,8 +20,9 @@ from c4.cli._decode import (
     choose_methods,
     takes_decode_options,
 )
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, not_gradable_note, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -101,11 +101,11 @@ def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
         for plan in plans
     ]
     if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
+        say_json([asdict(summary) for summary in summaries])
     else:
         show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
-            typer.echo(f"{note} (c4 grade tries them again)")
+            say(f"{note} (c4 grade tries them again)")
 
 
 def render(summaries: "list[RunSummary]") -> Table:

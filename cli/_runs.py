@@ -1,6 +1,5 @@
 """`c4 runs`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress
-from c4.cli._tables import new_table, not_gradable_note, percent, show
+from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import C4Error, RunError
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def runs_command(
         except RunError as error:
             errors.append(str(error))
     if as_json:
-        typer.echo(json.dumps([asdict(summary) for summary in summaries], default=str))
+        say_json([asdict(summary) for summary in summaries])
     else:
         show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
-            typer.echo(f"{note} (c4 grade tries them again)")
+            say(f"{note} (c4 grade tries them again)")
         if check and not errors:
-            typer.echo(f"every file of {len(folders)} runs is sound")
+            say(f"every file of {len(folders)} runs is sound")
     if errors:
         raise RunError("\n".join(dict.fromkeys(errors)))
 

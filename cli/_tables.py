@@ -1,13 +1,35 @@
 """Tables on stdout."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from rich import box
-from rich.console import Console, RenderableType
 from rich.table import Table
 
-PIPE_WIDTH = 140
-"""Width of tables, in characters, when output does not go to a terminal."""
+from c4.errors.text import visible_line
+
+
+class TextTable(Table):
+    """A table of texts, each cell on a line of its own unless it must be folded."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        shown = (visible_line(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*shown, **options)
+
+
+def new_table(*columns: str, title: str | None = None) -> Table:
+    return TextTable(
+        *map(visible_line, columns),
+        title=title,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title_justify="left",
+    )
+
+
+def percent(share: float | None) -> str:
+    """A share in percent; a dash where there is nothing to take it of."""
+    return "–" if share is None else f"{share:.1%}"
 
 
 def not_gradable_note(counts: Mapping[str, int]) -> str:
@@ -15,21 +37,3 @@ def not_gradable_note(counts: Mapping[str, int]) -> str:
     found = ", ".join(f"{count} of {where}" for where, count in counts.items() if count)
     told = "not gradable, because the machine failed, and counted neither as right nor as wrong"
     return f"{told}: {found}" if found else ""
-
-
-def new_table(*columns: str, title: str | None = None) -> Table:
-    return Table(*columns, title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-
-
-def show(table: RenderableType) -> None:
-    """Print a table or a text as wide as the terminal, or as `PIPE_WIDTH` if there is none."""
-    # Names come from users, and may have brackets.
-    output = Console(markup=False)
-    if not output.is_terminal:
-        output = Console(markup=False, width=PIPE_WIDTH)
-    output.print(table)
-
-
-def percent(share: float | None) -> str:
-    """A share in percent; a dash where there is nothing to take it of."""
-    return "–" if share is None else f"{share:.1%}"

@@ -1,12 +1,12 @@
 """`c4 tasks`."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from c4.cli._tables import new_table, show
+from c4.cli._output import say_json, show
+from c4.cli._tables import new_table
 from c4.tasks import TASKS
 
 
@@ -30,7 +30,7 @@ def tasks_command(
             }
             for task in TASKS.values()
         ]
-        typer.echo(json.dumps(rows))
+        say_json(rows)
         return
     table = new_table("task", "family", "L/T/B (paper)", "n", "skip", "hub data set")
     for task in TASKS.values():

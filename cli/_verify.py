@@ -1,6 +1,5 @@
 """`c4 verify`."""
 
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
 from c4.cli._gates import GateOption, SetOption, choose_gates
+from c4.cli._output import say, say_json
 from c4.cli._progress import progress
 from c4.errors import C4Error
 
@@ -67,14 +67,14 @@ def verify_command(
                     advance(check.gate)
     wrong = [check for check in checks if not check.agrees]
     if as_json:
-        typer.echo(json.dumps([asdict(check) | {"agrees": check.agrees} for check in checks]))
+        say_json([asdict(check) | {"agrees": check.agrees} for check in checks])
     else:
-        typer.echo(
+        say(
             f"{task} on {plan.checkpoint.name}: {len(checks) - len(wrong)} of {len(checks)} live "
             f"decodes ({n} examples x {', '.join(gates)}) equal their replay in exit step, "
             "tokens and grade"
         )
         if failed := sum(check.grades_equal is None for check in checks):
-            typer.echo(f"{failed} of them without a grade, because the machine failed to give one")
+            say(f"{failed} of them without a grade, because the machine failed to give one")
     if wrong:
         raise C4Error("\n".join(f"differs: {check}" for check in wrong))

@@ -1,7 +1,9 @@
 """The errors that a user may see: every room raises these, and `cli` prints them."""
 
 import difflib
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class C4Error(Exception):
@@ -32,10 +34,29 @@ class NotReplayable(C4Error):  # noqa: N818 - the name is the message
     """A recording cannot answer for a method that changes which steps exist."""
 
 
+LONGEST_NAME = 80
+"""Characters of a name that an error repeats; the rest says nothing more."""
+
+
+def shortened(name: str) -> str:
+    """A name as an error repeats it, cut where it is absurdly long."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def failure(error: BaseException) -> str:
+    """What went wrong in code that is not c4's: `ValueError: no luck (my_gates.py, line 12)`."""
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    if not last or isinstance(error, SyntaxError) or last[0].filename.startswith("<"):
+        return what
+    return f"{what} ({Path(last[0].filename).name}, line {last[0].lineno})"
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:
     """An error for an unknown name that lists the nearest known names, or else all of them."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3)
+    name = shortened(name)
     there = f"there are {', '.join(names) or 'none'}"
     if near:
         there = f"did you mean {' or '.join(near)}?"

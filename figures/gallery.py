@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from c4.analysis import Library
 from c4.errors import unknown_name
+from c4.errors.system import require_writable_file
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
@@ -154,6 +155,11 @@ class Drawing:
     data: Path
 
 
+def figure_files(figure_kind: FigureKind, folder: Path, formats: list[Format]) -> list[Path]:
+    """Where a figure goes, in every format; its data come last."""
+    return [folder / f"{figure_kind.name}.{kind}" for kind in (*formats, "csv")]
+
+
 def draw_figure(
     figure_kind: FigureKind,
     library: Library,
@@ -167,10 +173,9 @@ def draw_figure(
         return None
     folder.mkdir(parents=True, exist_ok=True)
     figure = figure_kind.draw(frame, width)
-    files = [folder / f"{figure_kind.name}.{kind}" for kind in formats]
+    *files, data = figure_files(figure_kind, folder, formats)
     for file in files:
         save_figure(figure, file)
-    data = folder / f"{figure_kind.name}.csv"
     frame.write_csv(data)
     return Drawing(figure_kind, frame, files, data)
 
@@ -188,6 +193,9 @@ def draw_figures(
     Args:
         note: told what is being drawn, for people who wait.
     """
+    for figure_kind in figure_kinds:
+        for file in figure_files(figure_kind, folder, formats):
+            require_writable_file(file)
     drawings = []
     for figure_kind in figure_kinds:
         note(f"drawing {figure_kind.name}")

@@ -34,7 +34,10 @@ class Width(StrEnum):
     PAGE = "page"
 
 
-STYLE: Any = {
+# All of matplotlib's own defaults first: it reads a matplotlibrc in the current folder, and such a
+# file must neither change a figure nor have LaTeX run.
+STYLE: Any = {key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if "backend" not in key}
+STYLE |= {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 7.5,

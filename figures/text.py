@@ -1,6 +1,5 @@
 """What each gate would have returned: the decoded buffer at its exit, token by token."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.errors.text import visible
 from c4.figures.style import (
     ALARM,
     COLUMN,
@@ -217,23 +217,13 @@ def _write_key(ax: Axes, line: float, right: float) -> None:
 def terminal_texts(texts: pl.DataFrame) -> Group:
     """The buffers for a terminal, with signs as well as colours."""
     texts = in_order(texts, "position")
-    blocks = [Text(printable(_heading(texts.row(0, named=True))))]
+    blocks = [Text(visible(_heading(texts.row(0, named=True))))]
     for _, rows in texts.group_by("method", maintain_order=True):
-        blocks.append(Text(printable("\n" + _verdict(rows)), style="bold"))
+        blocks.append(Text(visible("\n" + _verdict(rows)), style="bold"))
         blocks.append(_buffer(rows))
     key = "\n‹grey›: filled by force; «blue» or «red»: the answer, right or wrong"
     blocks.append(Text(key, style="dim"))
     return Group(*blocks)
-
-
-def printable(text: str) -> str:
-    """A text with boxes for control characters, so that a model cannot control the terminal."""
-    return "".join("□" if unprintable(letter) else letter for letter in text)
-
-
-def unprintable(letter: str) -> bool:
-    """Whether a character cannot be printed; line breaks and tabs can."""
-    return letter not in "\n\t" and unicodedata.category(letter).startswith("C")
 
 
 def _buffer(rows: pl.DataFrame) -> Text:
@@ -242,7 +232,7 @@ def _buffer(rows: pl.DataFrame) -> Text:
         rows.iter_rows(named=True), key=lambda row: (row["in_answer"], row["filled"])
     ):
         pieces = list(run)
-        text = printable("".join(piece["piece"] for piece in pieces))
+        text = visible("".join(piece["piece"] for piece in pieces).expandtabs(4))
         if filled:
             text = f"‹{text}›"
         style = "black on grey70" if filled else ""

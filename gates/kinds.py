@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import ConfigError
+from c4.errors import C4Error, ConfigError, failure
 from c4.gates.signals import NONE, Floats, Ints, Signals
 from c4.store.arrays import BoolArray
 from c4.store.cells import Cells
@@ -67,27 +67,35 @@ def as_gate(gate: OwnGate) -> Gate:
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
-    """Ask a gate about some steps; asking for a signal that does not exist is a clear error.
+    """Ask a gate about some steps; what goes wrong in a user's own is an error in words.
 
     Steps that a trajectory does not have never fire, whatever the gate makes of their padding.
     """
     question: Any = gate.fires
     try:
         answer = question(s, cells) if gate.wants_cells else question(s)
-    except AttributeError as error:
-        if error.obj is not s:
+        return np.asarray(answer, dtype=np.bool_) & s.exists
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:
+        if type(gate) in GATES.values():
             raise
-        known = ", ".join(spec.name for spec in fields(Signals))
-        raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
-    return np.asarray(answer, dtype=np.bool_) & s.exists
+        if isinstance(error, AttributeError) and error.obj is s:
+            known = ", ".join(spec.name for spec in fields(Signals))
+            raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
+        raise ConfigError(f"the gate {kind_name(gate)} fails: {failure(error)}") from error
+
+
+def kind_name(gate: Gate) -> str:
+    """The name of a gate's class, as its author wrote it."""
+    return type(gate.gate if isinstance(gate, AdoptedGate) else gate).__name__
 
 
 def require_live(gate: Gate) -> None:
     """Refuse a gate that a live decode cannot ask."""
     if gate.needs_future:
-        kind = type(gate.gate if isinstance(gate, AdoptedGate) else gate).__name__
         raise ConfigError(
-            f"{kind} needs to know the steps that come after, so it can be replayed "
+            f"{kind_name(gate)} needs to know the steps that come after, so it can be replayed "
             "over a recording but not run in a live decode; ask it with: c4 replay"
         )
 

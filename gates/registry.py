@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from c4.errors import ConfigError, unknown_name
+from c4.errors import C4Error, ConfigError, failure, shortened, unknown_name
 from c4.gates.kinds import GATES, OwnGate
 from c4.store.parameters import typed_parameters
 from c4.tasks import Family
@@ -55,7 +55,7 @@ def package_of(point: EntryPoint) -> str:
     return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 
-def make_gate(name: str, family: Family | None = None, **params: Any) -> OwnGate:
+def make_gate(name: str, family: Family | None = None, /, **params: Any) -> OwnGate:
     """A gate by name or `module:object`, with the paper's settings where none are given.
 
     Args:
@@ -67,7 +67,7 @@ def make_gate(name: str, family: Family | None = None, **params: Any) -> OwnGate
             raise ConfigError(f"{name} is a ready-made gate and takes no parameters")
         return _checked(name, kind)
     settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
-    return _checked(name, kind(**typed_parameters(name, kind, {**settings, **params})))
+    return _checked(name, _build(name, kind, {**settings, **params}))
 
 
 def gate_parameters(name: str) -> list[str]:
@@ -82,29 +82,53 @@ def _find(name: str) -> Any:
         return GATES[name]
     if name in offered:
         return _load(offered[name])
-    module, _, attribute = name.partition(":")
-    if not attribute:
+    if ":" not in name:
         known = sorted({*GATES, *offered})
         raise unknown_name("gate", name, known, also="one of your own: module:object")
+    return _import(name)
+
+
+def _import(name: str) -> Any:
+    """The object that `module:object` names. The module is somebody's own code, and is run."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in [*module.split("."), attribute]):
+        raise ConfigError(
+            f"cannot load the gate {shortened(name)!r}: write module:object, as in my_gates:Calm"
+        )
     if str(Path.cwd()) not in sys.path:  # a console script does not look where it is called
         sys.path.append(str(Path.cwd()))
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
-            f"cannot load the gate {name!r}: {error}; the module must stand in this folder or be "
-            "installed"
+            f"cannot load the gate {shortened(name)!r}: {shortened(str(error))}; the module must "
+            "stand in this folder or be installed"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"cannot load the gate {shortened(name)!r}: {failure(error)}; repair its module"
         ) from error
 
 
 def _load(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except Exception as error:  # a package's own code runs here
+    except (Exception, SystemExit) as error:  # a package's own code runs here
         raise ConfigError(
             f"cannot load the gate {point.name!r} that {package_of(point)} offers as "
-            f"{point.value}: {type(error).__name__}: {error}; repair or uninstall it"
+            f"{point.value}: {failure(error)}; repair or uninstall it"
         ) from error
+
+
+def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
+    """A gate of a kind; what its own code makes of the parameters is said in words."""
+    typed = typed_parameters(name, kind, params)
+    try:
+        return kind(**typed)
+    except C4Error:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"cannot make the gate {shortened(name)!r}: {failure(error)}") from error
 
 
 def _checked(name: str, gate: Any) -> OwnGate:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from c4.errors import ModelError
+from c4.errors.system import exists, user_path
 from c4.models._config import read_json, section, shown, whole
 
 EMBEDDED = "tiny"
@@ -71,8 +72,8 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
                 "this build does not contain the embedded model; name another with --model"
             )
         return _local(EMBEDDED_FOLDER, name, revision=None)
-    folder = Path(name).expanduser()
-    if folder.is_dir() and name not in ALIASES:
+    folder = user_path(name)
+    if exists(folder) and folder.is_dir() and name not in ALIASES:
         return _local(folder, folder.resolve().name, revision)
     hub_id = ALIASES.get(name, name)
     if not HUB_ID.fullmatch(hub_id):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c4.errors import ConfigError, RunError
+from c4.errors.system import require_writable_folder
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
@@ -107,6 +108,7 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
     """
     planned = replace(plan, method=method, cells=cells)
     planned = replace(planned, cells=cells or _keeps_cells(planned.folder))
+    require_writable_folder(planned.folder)
     if not plan.config.fresh:
         check_identity(planned.folder, planned.identity)
     return planned

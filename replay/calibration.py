@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
@@ -15,7 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.gates.kinds import OwnGate
+from c4.errors.system import reason
+from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
@@ -353,7 +354,19 @@ class FrozenSetting:
                 "or calibrate with them"
             )
 
-    def make(self, family: Family) -> OwnGate:
+    def make(self, family: Family, named: Collection[str] = ()) -> OwnGate:
+        """The gate with its frozen parameters.
+
+        Args:
+            named: the gates that the user has named. Only these may be somebody's own code: a file
+                does not choose what is run.
+        """
+        if self.gate not in GATES and self.gate not in named:
+            raise ConfigError(
+                f"{self.file} names the gate {self.gate!r}, which is not one of c4's own, and a "
+                "file does not choose which code is run; if you trust that gate, name it yourself "
+                f"beside the file: --gate {self.gate}"
+            )
         return make_gate(self.gate, family, **self.chosen)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
@@ -405,16 +418,16 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except FileNotFoundError:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {NOT_OURS} ({reason(error)})") from error
 
 
 def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
     """The content of a calibration file, read back."""
     gate, chosen, pool = (frozen[name] for name in ("gate", "parameters", "pool"))
-    if not pool:
-        raise ValueError("its pool is empty")
     parameters = None if chosen is None else dict(chosen)
+    if not all(isinstance(value, int | float | str) for value in (parameters or {}).values()):
+        raise TypeError("a parameter is neither a number nor a word")
     return FrozenSetting(
         file=file,
         gate=str(gate),

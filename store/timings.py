@@ -25,9 +25,14 @@ REPEATED = ("method", "identity", "n", "passes", "warmups", "device", "threads")
 """What is equal in two timings of the same thing."""
 
 
+def timings_folder(root: Path, model: str, task: str) -> Path:
+    """Where the timings of a model and a task are kept."""
+    return task_folder(root / "bench", model, task)
+
+
 def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
     """Keep a call's table below the folder of all runs, under the time it was made."""
-    folder = task_folder(root / "bench", model, task)
+    folder = timings_folder(root, model, task)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     data = bytes(sink.getvalue())

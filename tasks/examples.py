@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import DataError
+from c4.errors import DataError, shortened
+from c4.errors.system import exists, reason, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
 from c4.tasks.problems import EVALUATION, problem
@@ -130,17 +131,20 @@ def _open(task: Task, source: str) -> tuple[Rows, str]:
         return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
     if source == HUB_SOURCE:
         return _open_hub(task, task.hub.dataset)
-    path = Path(source).expanduser()
-    if path.is_dir():
+    path = user_path(source)
+    if exists(path) and path.is_dir():
         return _open_hub(task, str(path))
-    if not path.exists():
+    if not exists(path):
         raise DataError(
             f"no source {source!r}: give embedded, hub, or a .jsonl or .parquet file that exists"
         )
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise DataError(f"{path}: not a .jsonl or .parquet file")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
     return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
 
 
@@ -175,7 +179,7 @@ def _read_jsonl(path: Path) -> Sequence[Row]:
         if line.strip():
             try:
                 rows.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"{path}, line {number}: not valid JSON ({error})") from None
     return rows
 
@@ -183,7 +187,7 @@ def _read_jsonl(path: Path) -> Sequence[Row]:
 def _read_parquet(path: Path) -> Sequence[Row]:
     try:
         rows: list[Row] = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error})") from None
     return rows
 
@@ -196,6 +200,7 @@ def _read_all(task: Task, rows: Rows, origin: str) -> dict[int, Example]:
 def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     try:
         example = task.read(rows[index])
+        example = None if example is None else _checked(example)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         what = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(
@@ -207,4 +212,14 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
             raise DataError(
                 f"{origin}, row {index}: its tests call nothing that the reference program defines"
             )
+    return example
+
+
+def _checked(example: Example) -> Example:
+    """The example, if what should be texts are texts that can be written down."""
+    for text in (example.prompt, example.target, example.preamble, example.tests, *example.choices):
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is not a text")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise ValueError(f"{shortened(text)!r} holds half of a surrogate pair")
     return example

@@ -1,6 +1,5 @@
 """Tables as text: Markdown, LaTeX, CSV or JSON. A missing number is a dash, never a guess."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -8,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from c4.errors.text import visible_json, visible_line
 from c4.replay.calibration import TOLERANCE
 
 DASH = "–"
@@ -75,7 +75,7 @@ def without_unpublished(table: ReportTable) -> ReportTable:
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
     """All tables as one text."""
     if kind is TableFormat.JSON:
-        return json.dumps([_as_dict(table) for table in tables], ensure_ascii=False)
+        return visible_json([_as_dict(table) for table in tables])
     write = {
         TableFormat.MARKDOWN: _markdown,
         TableFormat.LATEX: _latex,
@@ -149,7 +149,7 @@ def show_cell(row: dict[str, Any], column: Column) -> str:
     if value is None:
         return DASH
     if column.decimals is None:
-        return str(value)
+        return visible_line(str(value))
     return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
 
 

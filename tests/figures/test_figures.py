@@ -27,6 +27,7 @@ from c4.figures import (
     totals_figure,
 )
 from c4.figures._phase import NEVER
+from c4.figures.style import styled
 from c4.gates.kinds import GATES
 from c4.record.methods import METHODS
 
@@ -322,3 +323,14 @@ def test_figures_leave_no_settings_behind(phases):
     before = dict(mpl.rcParams) | {"backend": None}  # resolved when it is first looked at
     phase_diagram(phases)
     assert dict(mpl.rcParams) | {"backend": None} == before
+
+
+def test_a_matplotlibrc_has_no_say(monkeypatch):
+    monkeypatch.setitem(mpl.rcParams, "text.usetex", True)
+    monkeypatch.setitem(mpl.rcParams, "axes.labelcolor", "red")
+
+    @styled
+    def settings():
+        return mpl.rcParams["text.usetex"], mpl.rcParams["axes.labelcolor"]
+
+    assert settings() == (False, "black")

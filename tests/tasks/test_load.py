@@ -185,3 +185,37 @@ def test_a_code_row_whose_tests_ask_nothing_of_the_program_is_refused(tmp_path):
     path.write_text(json.dumps(row))
     with pytest.raises(DataError, match=r"row 0: its tests call nothing that the reference"):
         load_samples(TASKS["mbpp"], str(path), skip=0, n=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2: not valid JSON"),
+        ("[" * 100_000, "line 2: not valid JSON"),
+        ("9" * 5_000, "line 2: not valid JSON"),
+        ("7", "row 1: "),
+        ("null", "row 1: "),
+        ("{}", "row 1: no field 'answer'"),
+        ('{"question": "\\ud800", "answer": "#### 3"}', "row 1: .* holds half of a surrogate pair"),
+        ('{"question": "How many?", "answer": 3}', "row 1: "),
+    ],
+)
+def test_one_bad_row_is_named(tmp_path, line, message):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{json.dumps(ROWS[0])}\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        load_samples(TASKS["gsm8k"], str(path), skip=0, n=1)
+
+
+@pytest.mark.parametrize("name", ["a\0b.jsonl", "x" * 300 + ".jsonl", "~nobody-at-all/rows.jsonl"])
+def test_a_name_that_no_file_can_have_is_no_source(name):
+    with pytest.raises(DataError, match="no source"):
+        load_samples(TASKS["gsm8k"], name)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_an_empty_file_has_no_examples(tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    path.touch()
+    with pytest.raises(DataError, match=r"has 0 usable examples|not a readable Parquet file"):
+        load_samples(TASKS["gsm8k"], str(path))

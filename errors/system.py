@@ -1,0 +1,119 @@
+"""What the operating system refuses, in words that say what to do."""
+
+import errno
+import os
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from c4.errors import ConfigError
+
+ADVICE = {
+    errno.ENOENT: "there is no such file or folder; check the name",
+    errno.EEXIST: "a file of that name is in the way; choose another place, or move it away",
+    errno.ENOTDIR: "a part of that path is a file where a folder should be; choose another place",
+    errno.EISDIR: "this is a folder, where a file is needed; name a file",
+    errno.EACCES: "permission denied; change its permissions, or choose another place",
+    errno.EPERM: "this is not permitted; change its owner or attributes, or choose another place",
+    errno.EROFS: "this file system is read-only; choose another place",
+    errno.ENOSPC: "the disk is full; make room, and give the same command again",
+    errno.EDQUOT: "your quota on this disk is used up; make room, and give the same command again",
+    errno.ENAMETOOLONG: "the name is too long for this file system; choose a shorter one",
+    errno.ELOOP: "links lead in a circle; remove the link, or choose another place",
+    errno.EMFILE: "too many files are open; raise the limit with: ulimit -n 4096",
+    errno.ENFILE: "too many files are open on this machine; close some programs and try again",
+    errno.EIO: "the disk reports an error; check it, and choose another place meanwhile",
+    errno.ENOMEM: "memory ran out; close some programs, or ask for less",
+    errno.EAGAIN: "the machine has no process or lock left to give; try again",
+    errno.EINVAL: "the system takes no such name or value; choose another",
+}
+
+
+def reason(error: Exception) -> str:
+    """Why the system refused, without its numbers."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return ADVICE.get(error.errno) or os.strerror(error.errno).lower()
+    return str(error)
+
+
+def explain(error: OSError) -> str:
+    """An error of the system as a message: what it is about, and why it was refused."""
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_path(name)]
+    return ": ".join([*names[:1], reason(error)])
+
+
+def _is_path(name: object) -> bool:
+    return isinstance(name, str | bytes) and bool(name)
+
+
+def user_path(text: str) -> Path:
+    """A path as a user writes it, with `~` for a home folder where there is such a user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or a folder; a name that none can have is not there."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def require_writable_folder(folder: Path) -> None:
+    """Refuse a place where no results can be kept, before any are computed. Leaves no trace."""
+    _try_to_write(folder, _nearest(folder))
+
+
+def require_writable_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before its content is computed. Leaves no trace."""
+    nearest = _nearest(path)
+    if nearest == path.absolute():
+        if path.is_dir():
+            raise ConfigError(f"{path}: this is a folder; name a file in it")
+        if not path.is_file():  # to rename a file over a device would take the device away
+            raise ConfigError(f"{path}: this is neither a file nor a folder; name a file")
+        nearest = nearest.parent
+    _try_to_write(path, nearest)
+
+
+def _try_to_write(path: Path, nearest: Path) -> None:
+    if not nearest.is_dir():
+        raise ConfigError(f"{path}: {nearest} is not a folder; choose another place")
+    try:
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({reason(error)})") from error
+
+
+LONGEST_SUFFIX = len(".tmp")
+"""Bytes that are added to the name of a file while it is being written."""
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    try:
+        whole = path.absolute()
+        place = next(place for place in (whole, *whole.parents) if _is_there(place))
+        for name in whole.parts[len(place.parts) :]:
+            if len(os.fsencode(name)) + LONGEST_SUFFIX > os.pathconf(place, "PC_NAME_MAX"):
+                raise OSError(errno.ENAMETOOLONG, "")
+        if not place.exists():
+            raise ConfigError(
+                f"{path}: {place} is a link to something that is not there; remove it, or choose "
+                "another place"
+            )
+        return place
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be written ({reason(error)})") from error
+
+
+def _is_there(place: Path) -> bool:
+    """Whether there is something under a name, be it a link to nothing."""
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

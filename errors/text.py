@@ -1,0 +1,50 @@
+r"""Text from elsewhere, made fit to be shown: names, files, and what models write.
+
+Whatever has no shape of its own is spelled out, as in `\x1b`, so that a name can neither steer a
+terminal nor look like another name. Letters, accents, emoji and signs of every script stay.
+"""
+
+import json
+import unicodedata
+from typing import Any
+
+SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: controls, formats such as bidirectional overrides and zero-width spaces,
+surrogates without a partner, and separators of lines and paragraphs."""
+JOINERS = "\u200c\u200d"
+"""Shapeless, but part of how Persian, Indian languages and families of emoji are written."""
+
+
+def visible(text: str) -> str:
+    """A text without anything shapeless; its line breaks stay."""
+    lines = text.split("\n")
+    return "\n".join(line if line.isprintable() else _spelled(line) for line in lines)
+
+
+def visible_line(text: str) -> str:
+    """A text without anything shapeless, on one line."""
+    return visible(text).replace("\n", r"\n")
+
+
+def visible_json(value: Any) -> str:
+    """A value as JSON on one line, in printable ASCII alone. Paths become text."""
+    # JSON leaves one control character as it is.
+    return json.dumps(value, default=str).replace("\x7f", r"\u007f")
+
+
+def _spelled(line: str) -> str:
+    shown = []
+    for i, letter in enumerate(line):
+        shapeless = unicodedata.category(letter) in SHAPELESS and not _joins(line, i)
+        shown.append(letter.encode("unicode_escape").decode() if shapeless else letter)
+    return "".join(shown)
+
+
+def _joins(line: str, i: int) -> bool:
+    """Whether a letter is a joiner between two signs of a script that has a use for it."""
+    before, after = line[max(0, i - 1) : i], line[i + 1 : i + 2]
+    return line[i] in JOINERS and _can_be_joined(before) and _can_be_joined(after)
+
+
+def _can_be_joined(sign: str) -> bool:
+    return sign != "" and not sign.isascii() and unicodedata.category(sign)[0] in "LMS"
