@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
-from c4.errors import ConfigError
-from c4.replay.calibration import is_calibration, read_shares
+from c4.errors import ConfigError, RunError
+from c4.replay.calibration import check_unedited, is_calibration, read_shares
 from c4.replay.pools import Pools
 from c4.store.runs import Run
+from c4.store.storage import list_files, read_file
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ CALIBRATIONS = pl.Schema(
         "unlike_paper": pl.String(),  # why
     }
 )
-FROZEN = {"gate", "parameters", "pool", "table"}
+FROZEN = {"gate", "parameters", "pool", "table", "checksum"}
 """What is read of a calibration file."""
 
 
@@ -45,7 +46,8 @@ def calibration_table(paths: Sequence[Path], runs: Sequence[Run]) -> pl.DataFram
 
 def find_calibrations(folder: Path) -> list[Path]:
     """The calibration files in a folder."""
-    return [path for path in sorted(folder.glob("*.json")) if _is_calibration(path)]
+    files = (path for path in list_files(folder) if path.suffix == ".json")
+    return [path for path in files if _is_calibration(path)]
 
 
 def read_pools(paths: Iterable[Path]) -> Pools:
@@ -72,13 +74,14 @@ def _is_calibration(path: Path) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     """A calibration file; anything else is refused."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(read_file(path))
+    except (OSError, RunError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not a file that `c4 calibrate` wrote ({error})") from error
     if not isinstance(content, dict) or not content.keys() >= FROZEN:
         raise ConfigError(
             f"{path}: not a file that `c4 calibrate` wrote; make one with: c4 calibrate --gamma 2"
         )
+    check_unedited(path, content)
     try:
         read_shares(content["pool"])
     except (KeyError, TypeError, ValueError) as error:

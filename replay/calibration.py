@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import version
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 from c4.gates.kinds import Gate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Longs
@@ -23,8 +23,9 @@ from c4.replay.grids import Grid, Value, grid_exits
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
+from c4.store.manifest import content_checksum
 from c4.store.runs import Run
-from c4.store.storage import put_file
+from c4.store.storage import list_files, put_file, read_file, remove_leftovers
 from c4.tasks import AnswerReading, Family
 
 TOLERANCE = 2.0
@@ -254,6 +255,8 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }
+    frozen["checksum"] = content_checksum(frozen)
+    remove_leftovers(path.parent, lambda name: name == path.name)
     put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
 
 
@@ -298,40 +301,61 @@ def read_shares(pool: Sequence[Mapping[str, Any]]) -> list[PoolShare]:
 
 
 HEAD = 1000
-"""Characters of a file in which its gate is named, if a calibration wrote it."""
+"""Bytes of a file in which its gate is named, if a calibration wrote it."""
 
 
 def is_calibration(path: Path) -> bool:
     """Whether a file begins as a calibration does; it may still be damaged."""
     try:
-        with path.open(encoding="utf-8") as file:
-            # The gate stands first, so a large file of another kind need not be read to its end.
-            return re.match(r'\s*\{\s*"gate"', file.read(HEAD)) is not None
-    except (OSError, ValueError):
+        # The gate stands first, so a large file of another kind need not be read to its end.
+        return re.match(rb'\s*\{\s*"gate"', read_file(path, HEAD)) is not None
+    except (OSError, RunError):
         return False
 
 
-def check_calibrations(root: Path) -> Iterator[ConfigError | None]:
-    """Read every calibration file in a folder of runs."""
-    for path in sorted(root.glob("*.json")):
-        if is_calibration(path):
-            try:
-                load_calibration(path)
-                yield None
-            except ConfigError as error:
-                yield error
+def calibration_files(folder: Path) -> list[Path]:
+    """The files in a folder that begin as calibrations do."""
+    files = (path for path in list_files(folder) if path.suffix == ".json")
+    return [path for path in files if is_calibration(path)]
+
+
+def check_calibration(path: Path) -> ConfigError | None:
+    """What is wrong with a calibration file; one that chose no setting is sound."""
+    try:
+        load_calibration(path)
+    except NoSettingError:
+        return None
+    except ConfigError as error:
+        return error
+    return None
+
+
+class NoSettingError(ConfigError):
+    """A calibration in which no setting kept what was asked of it."""
+
+
+def check_unedited(path: Path, frozen: Mapping[str, Any]) -> None:
+    """Refuse a calibration whose content is not what was written."""
+    content = {name: value for name, value in frozen.items() if name != "checksum"}
+    if "checksum" in frozen and frozen["checksum"] != content_checksum(content):
+        raise ConfigError(
+            f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not match "
+            "its checksum); calibrate again, or give a setting of your own with --set"
+        )
 
 
 def load_calibration(path: Path) -> FrozenSetting:
     """The setting that a calibration froze."""
     try:
-        frozen = json.loads(path.read_text(encoding="utf-8"))
+        frozen = json.loads(read_file(path))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
+        check_unedited(path, frozen)
         gate, parameters, statement = (frozen[k] for k in ("gate", "parameters", "statement"))
         pool = read_shares(frozen["pool"])
         reading = AnswerReading.parse(**frozen["reading"])
         setting = FrozenSetting(path.name, str(gate), dict(parameters or {}), reading, pool)
+        str(frozen["checksum"])
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
@@ -340,8 +364,8 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except FileNotFoundError:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, RunError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({error})") from error
     if parameters is None:
-        raise ConfigError(f"{path}: that calibration chose no setting: {statement}")
+        raise NoSettingError(f"{path}: that calibration chose no setting: {statement}")
     return setting

@@ -112,7 +112,7 @@ def test_a_place_that_cannot_be_written_is_one_line(record_args, tmp_path):
     (tmp_path / "file").write_text("")
     result = c4(*record_args[:-1], tmp_path / "file" / "runs")
     assert result.exit_code == 2
-    assert "File exists" in result.stderr
+    assert "file: a file of that name is in the way" in result.stderr
     assert "Traceback" not in result.stderr
 
 

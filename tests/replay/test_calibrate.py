@@ -13,6 +13,7 @@ from c4.replay.calibration import Requirement, calibrate, load_calibration, pare
 from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
 from c4.replay.pools import RunSubset, choose
+from c4.store.manifest import content_checksum
 from c4.tasks import AnswerReading, Example
 
 
@@ -245,6 +246,11 @@ FROZEN = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": 
 FROZEN |= {"reading": asdict(AnswerReading())}
 
 
+def signed(content):
+    """A calibration's content with the checksum that goes with it."""
+    return content | {"checksum": content_checksum(content)}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -259,7 +265,9 @@ FROZEN |= {"reading": asdict(AnswerReading())}
         (json.dumps(FROZEN | {"pool": 3}), "not a file that"),
         (json.dumps(FROZEN | {"pool": ["gsm8k"]}), "not a file that"),
         (json.dumps(FROZEN | {"pool": [{"identity": {}}]}), "it has no 'trajectories'"),
-        (json.dumps(FROZEN | {"parameters": None, "statement": "none fits"}), "none fits"),
+        (json.dumps(signed(FROZEN | {"parameters": None, "statement": "none fits"})), "none fits"),
+        (json.dumps(FROZEN), "it has no 'checksum'"),
+        (json.dumps(signed(FROZEN) | {"parameters": {"tau": 0.7}}), "edited or damaged since"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, message):
