@@ -131,7 +131,7 @@ app.command("report", help=_report.HELP)(_report.report_command)
 app.command("figures", help=_figures.HELP)(_figures.figures_command)
 app.command("demo", help=_demo.HELP)(_demo.demo_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
-app.command("runs")(_runs.runs_command)
+app.command("runs", help=_runs.HELP)(_runs.runs_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")
 

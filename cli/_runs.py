@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +10,31 @@ import typer
 from rich.table import Table
 
 from c4.cli._output import say, say_json, show
-from c4.cli._progress import progress
+from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
-from c4.errors import C4Error, RunError
+from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
+    from c4.store.check import Finding
     from c4.store.summary import RunSummary
+
+
+HELP = """List the runs below a folder, check them, repair one, or join two halves of one.
+
+--check reads every file that a number comes from, timings and calibrations included, names what is
+damaged, missing or of another run, and lists what killed processes left and what c4 did not write.
+--repair rebuilds a missing or damaged manifest from a run's parts and touches nothing else.
+--merge brings the trajectories and grades of the runs below another folder into --runs. Both must
+be halves of the same run, the source stays as it is, and a killed merge can be repeated.
+
+Examples:
+
+    c4 runs --check
+
+    c4 runs --repair runs/model=tiny/task=math/method=baseline
+
+    c4 runs --merge other-machine/runs --runs runs
+"""
 
 
 def runs_command(
@@ -22,18 +42,32 @@ def runs_command(
         "runs"
     ),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
+    repair: Annotated[
+        Path | None, typer.Option(help="Folder of one run whose manifest is to be rebuilt.")
+    ] = None,
+    merge: Annotated[
+        Path | None, typer.Option(help="Folder of runs to be brought into --runs.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the runs below a folder; with --check, verify every byte that a number comes from."""
-    from c4.store.runs import find_runs
+    if sum([check, repair is not None, merge is not None]) > 1:
+        raise ConfigError("give one of --check, --repair and --merge at a time")
+    if repair is not None:
+        repair_folder(repair, as_json=as_json)
+    elif merge is not None:
+        merge_folder(merge, root, as_json=as_json)
+    elif check:
+        check_folder(root, as_json=as_json)
+    else:
+        list_runs(root, as_json=as_json)
+
+
+def list_runs(root: Path, *, as_json: bool) -> None:
+    """Every run in a line; what cannot be read is said at the end."""
     from c4.store.summary import summarise
 
-    folders = find_runs(root)
-    if not folders and not as_json:
-        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
-    errors = check_files(root, folders) if check else []
-    summaries = []
-    for folder in folders:
+    summaries, errors = [], []
+    for folder in _found(root, or_none=as_json):
         try:
             summaries.append(summarise(folder))
         except RunError as error:
@@ -44,26 +78,93 @@ def runs_command(
         show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
-        if check and not errors:
-            say(f"every file of {len(folders)} runs is sound")
     if errors:
         raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def check_files(root: Path, folders: Sequence[Path]) -> list[str]:
-    """What is wrong with runs, timings and calibrations, by name."""
-    from c4.replay.calibration import check_calibrations
-    from c4.store.check import check_run, check_timings, run_files
+def _found(root: Path, *, or_none: bool = False) -> list[Path]:
+    from c4.store.runs import find_runs
 
-    found: list[str] = []
+    folders = find_runs(root)
+    if not folders and not or_none:
+        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
+    return folders
+
+
+def repair_folder(folder: Path, *, as_json: bool) -> None:
+    """Rebuild a run's manifest, and say what is left to do."""
+    from c4.store.repair import repair_run
+
+    repair = repair_run(folder)
+    if as_json:
+        say_json(asdict(repair))
+    else:
+        say("\n".join(repair.done) or f"{folder}: its manifest needs no repair")
+    if repair.remaining:
+        raise RunError("\n".join(repair.remaining))
+
+
+def merge_folder(source: Path, root: Path, *, as_json: bool) -> None:
+    """Bring the runs below a folder into another."""
+    from c4.store.merge import plan_merge
+
+    with status(f"comparing {source} with {root}"):
+        merges = plan_merge(source, root)
+    merged = []
+    with progress(f"merging into {root}", total=len(merges)) as advance:
+        for merge in merges:
+            merged.append(merge.run())
+            advance()
+    if as_json:
+        say_json([asdict(one) for one in merged])
+    else:
+        for one in merged:
+            there = f"{one.known} were there already" if one.known else "none were there"
+            say(f"{one.folder}: {one.added} trajectories added, {there}")
+
+
+def check_folder(root: Path, *, as_json: bool) -> None:
+    """Look at every file; whatever is wrong is an error that names it."""
+    from c4.store.check import State
+
+    folders = _found(root, or_none=True)
+    found = check_files(root, folders)
+    if not found:
+        raise RunError(f"nothing to check below {root}; make a run with: c4 record --task math")
+    named = {state: [f.what for f in found if f.state is state] for state in State}
+    if as_json:
+        listed = {f"{state}s": named[state] for state in State if state is not State.SOUND}
+        say_json({"runs": len(folders), "files": len(found), **listed})
+    else:
+        for what in (*named[State.LEFTOVER], *named[State.FOREIGN]):
+            say(what)
+        if not named[State.PROBLEM]:
+            say(f"every file of {len(folders)} runs is sound")
+    if named[State.PROBLEM]:
+        raise RunError("\n".join(named[State.PROBLEM]))
+
+
+def check_files(root: Path, folders: Sequence[Path]) -> "list[Finding]":
+    """What was found at every file of runs, timings and calibrations."""
+    from c4.replay.calibration import check_calibration, find_calibrations
+    from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
+
+    places = dict.fromkeys([root.absolute(), Path.cwd()])
+    beside = [path for folder in places for path in find_calibrations(folder)]
     total = sum(len(run_files(folder)) for folder in folders)
+    total += len(timing_paths(root)) + len(beside)
+    findings = chain(*map(check_run, folders), check_timings(root))
+    found = []
     with progress(f"checking {root}", total=total) as advance:
-        for folder in folders:
-            for problem in check_run(folder):
-                found += [str(problem)] if problem else []
-                advance()
-    others: list[C4Error | None] = [*check_timings(root), *check_calibrations(root)]
-    return found + [str(problem) for problem in others if problem]
+        for finding in findings:
+            found.append(finding)
+            advance(str(finding.path.name))
+        for path in beside:
+            error = check_calibration(path)
+            problem = Finding(path, State.PROBLEM, str(error)) if error else Finding(path)
+            found.append(problem)
+            advance(path.name)
+    return found
 
 
 def render(summaries: "list[RunSummary]") -> Table:

@@ -26,9 +26,18 @@ from c4.gates import signals as signals_module
 from c4.gates.candidates import TAIL_FRAC, CandidateReader
 from c4.gates.signals import NONE, Ints, Signals, read_signals
 from c4.store import vocabulary as text_module
-from c4.store.parts import Part, encode_table, list_parts, open_part, write_part
+from c4.store.parts import (
+    PART,
+    Part,
+    Stamp,
+    list_parts,
+    metadata_of,
+    naming,
+    open_part,
+    write_part,
+)
 from c4.store.runs import Run, RunPart
-from c4.store.storage import remove_files
+from c4.store.storage import remove_files, remove_leftovers
 from c4.tasks import ReadingStyle, Task, get_task
 
 log = logging.getLogger(__name__)
@@ -57,9 +66,12 @@ def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]
     """The signals of a run under its reading, part by part, from the cache if it is valid."""
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+    kept: dict[range, list[Part]] = {}
+    for file in list_parts(run.folder / "signals"):
+        kept.setdefault(file.trajectories, []).append(file)
     for part in run.parts:
         key = signals_key(part, run, tail_frac)
-        cached = _read_cache(run.folder, part, key)
+        cached = _read_cache(run, kept.get(part.trajectories, []), key)
         if cached is None:
             cached = _compute(run, part, reader)
             _try_to_write_cache(run, part, key, cached)
@@ -144,17 +156,15 @@ def _pad(signals: Signals, steps: int) -> Signals:
     return Signals(**{s.name: lengthen(getattr(signals, s.name)) for s in fields(Signals)})
 
 
-def _read_cache(folder: Path, part: RunPart, key: str) -> RunSignals | None:
-    for cached in list_parts(folder / "signals"):
-        if cached.trajectories != part.trajectories:
-            continue
+def _read_cache(run: Run, kept: Sequence[Part], key: str) -> RunSignals | None:
+    for cached in kept:
         try:
-            table = open_part(cached).read()
-        except (RunError, OSError, pa.ArrowException):
-            continue  # damaged: computed again
-        metadata = table.schema.metadata or {}
-        if metadata.get(KEY) == key.encode():
-            return _from_table(table, json.loads(metadata[VALUES]))
+            file = open_part(cached, run.manifest.digest)
+            with naming(cached.path):
+                if metadata_of(file).get(KEY) == key.encode():
+                    return _from_table(file.read(), json.loads(metadata_of(file)[VALUES]))
+        except (RunError, FileNotFoundError):
+            continue  # damaged, or gone: computed again
     return None
 
 
@@ -162,28 +172,27 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
     """Cache signals, unless the storage is read-only or full or another command was faster."""
     try:
         _write_cache(run, part, key, signals)
-    except OSError as error:
+    except (OSError, RunError) as error:
         log.info("%s: signals are not kept, and will be computed again: %s", run.folder, error)
 
 
 def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
     folder, reading = run.folder / "signals", str(run.reading).encode()
-    first, last = part.rows.first, part.rows.last
-    kept = [p for p in list_parts(folder) if p.first == first]
-    stale = [p.path for p in kept if _reading_of(p) in (reading, None)]
+    first = part.rows.first
+    stale = [p.path for p in list_parts(folder) if p.first == first and _reading_of(p) == reading]
+    remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
-    data = encode_table(_to_table(signals), run.manifest.digest, facts, compression="lz4")
-    written = write_part(folder, first, last, data)
+    numbers, stamp = signals.trajectory.tolist(), Stamp.of(run.manifest)
+    written = write_part(folder, _to_table(signals), numbers, stamp, facts, compression="lz4")
     remove_files(path for path in stale if path != written)
 
 
 def _reading_of(cached: Part) -> bytes | None:
     """The reading that a cache file belongs to; None if that cannot be told."""
     try:
-        metadata: dict[bytes, bytes] = open_part(cached).schema_arrow.metadata or {}
-    except (RunError, OSError, pa.ArrowException):
+        return metadata_of(open_part(cached)).get(READING)
+    except (RunError, FileNotFoundError):
         return None
-    return metadata.get(READING)
 
 
 def _to_table(signals: RunSignals) -> pa.Table:

@@ -48,6 +48,11 @@ class LoadedModel:
         return None if limit is None else int(limit)
 
     @property
+    def vocab_size(self) -> int:
+        """Tokens that the model can predict; the tokenizer may know fewer."""
+        return int(self.denoiser.model.config.vocab_size)
+
+    @property
     def tokenizer_json(self) -> str:
         """The tokenizer in the `tokenizers` library's own format."""
         return str(self.tokenizer.backend_tokenizer.to_str())

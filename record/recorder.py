@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import platform
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import torch
 from c4.decode.loop import Decoded, decode
 from c4.errors import RunError
 from c4.models import LoadedModel
+from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
@@ -33,8 +32,6 @@ from c4.tasks import Ending, Family, Grade, grade
 from c4.tasks.examples import Sample
 
 log = logging.getLogger(__name__)
-
-LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
 @contextmanager
@@ -68,11 +65,9 @@ def _environment() -> Mapping[str, Any]:
     """Where the run is made: versions, machine and time."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "threads": torch.get_num_threads(),
-        "libraries": {name: version(name) for name in LIBRARIES},
+        **programs(),
     }
 
 

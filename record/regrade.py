@@ -1,9 +1,11 @@
 """Grading a run after it was decoded."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from c4.record.environment import programs
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, get_task, grade
@@ -32,7 +34,7 @@ def regrade(
     check_can_grade(task, reading, unsafe_code=unsafe_code)
     with RunWriter(folder) as writer:
         run = open_run(folder, reading)
-        writer.go_on(run.manifest)
+        writer.go_on(replace(run.manifest, environment=programs()))
         rows = (row for row in run.rows() if everything or row.correct is None)
         while some := list(islice(rows, ROWS_AT_A_TIME)):
             given: dict[int, Grade] = {}

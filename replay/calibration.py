@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 from c4.errors.system import reason
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import make_gate
@@ -26,9 +26,10 @@ from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.labels import frozen_label
+from c4.store.manifest import content_checksum
 from c4.store.parameters import Value
 from c4.store.runs import Run
-from c4.store.storage import put_file
+from c4.store.storage import list_files, put_file, read_file, remove_leftovers
 from c4.tasks import AnswerReading, Family
 
 TOLERANCE = 2.0
@@ -309,6 +310,8 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }
+    frozen["checksum"] = content_checksum(frozen)
+    remove_leftovers(path.parent, lambda name: name == path.name)
     put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
 
 
@@ -376,40 +379,57 @@ class FrozenSetting:
 
 
 HEAD = 1000
-"""Characters of a file in which its gate is named, if a calibration wrote it."""
+"""Bytes of a file in which its gate is named, if a calibration wrote it."""
 
 
 def find_calibrations(folder: Path) -> list[Path]:
     """The files in a folder that begin as a calibration does; one may still be damaged."""
-    return [path for path in sorted(folder.glob("*.json")) if _is_calibration(path)]
+    files = (path for path in list_files(folder) if path.suffix == ".json")
+    return [path for path in files if _is_calibration(path)]
 
 
 def _is_calibration(path: Path) -> bool:
     try:
-        with path.open(encoding="utf-8") as file:
-            # The gate stands first, so a large file of another kind need not be read to its end.
-            return re.match(r'\s*\{\s*"gate"', file.read(HEAD)) is not None
-    except (OSError, ValueError):
+        # The gate stands first, so a large file of another kind need not be read to its end.
+        return re.match(rb'\s*\{\s*"gate"', read_file(path, HEAD)) is not None
+    except (OSError, RunError):
         return False
 
 
-def check_calibrations(root: Path) -> Iterator[ConfigError | None]:
-    """Read every calibration file in a folder of runs."""
-    for path in find_calibrations(root):
-        try:
-            load_calibration(path)
-            yield None
-        except ConfigError as error:
-            yield error
+def check_calibration(path: Path) -> ConfigError | None:
+    """What is wrong with a calibration file; one that chose no setting is sound."""
+    try:
+        load_calibration(path)
+    except ConfigError as error:
+        return error
+    return None
+
+
+def _check_unedited(frozen: Mapping[str, Any]) -> None:
+    """Refuse a calibration whose content is not what was written."""
+    content = {name: value for name, value in frozen.items() if name != "checksum"}
+    if frozen["checksum"] != content_checksum(content):
+        raise _EditedError
+
+
+class _EditedError(Exception):
+    """A calibration's content does not match its checksum."""
 
 
 def load_calibration(path: Path) -> FrozenSetting:
     """What a calibration froze."""
     try:
-        frozen = json.loads(path.read_text(encoding="utf-8"))
+        frozen = json.loads(read_file(path))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
-        return _frozen_setting(path.name, frozen)
+        setting = _frozen_setting(path.name, frozen)
+        _check_unedited(frozen)
+        return setting
+    except _EditedError:
+        raise ConfigError(
+            f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not match "
+            "its checksum); calibrate again, or give a setting of your own with --set"
+        ) from None
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
@@ -418,13 +438,15 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except FileNotFoundError:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (OSError, RunError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({reason(error)})") from error
 
 
 def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
     """The content of a calibration file, read back."""
     gate, chosen, pool = (frozen[name] for name in ("gate", "parameters", "pool"))
+    if not pool:
+        raise ValueError("its pool is empty")
     parameters = None if chosen is None else dict(chosen)
     if not all(isinstance(value, int | float | str) for value in (parameters or {}).values()):
         raise TypeError("a parameter is neither a number nor a word")

@@ -1,14 +1,13 @@
 """The cells of trajectories: arrays in memory, a Parquet table on disk, and the way between."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.schema import CELLS
@@ -94,28 +93,32 @@ def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
     return pa.table(columns, schema=CELLS)
 
 
-def batch_cells(file: pq.ParquetFile, shapes: Sequence[tuple[int, int]]) -> Iterator[Cells]:
+def batch_cells(
+    columns: Mapping[str, npt.NDArray[Any]], shapes: Sequence[tuple[int, int]]
+) -> list[Cells]:
     """The cells of a part in batches of one shape, arrays of (n, steps, positions).
 
-    Views of one decoded table: nothing is copied but the booleans, which Arrow packs into bits.
-
     Args:
+        columns: the signals of the whole part, of which the arrays are views.
         shapes: steps and positions of every trajectory in the part.
     """
-    table = file.read(columns=list(SIGNALS))
-    columns = {name: _to_numpy(table.column(name)) for name in SIGNALS}
-    start = 0
+    batches, start = [], 0
     for (steps, positions), group in itertools.groupby(shapes):
         count = len(list(group))
         stop = start + count * steps * positions
         # Stored position by position; the transpose is a view.
-        yield Cells(
-            **{
-                name: column[start:stop].reshape(count, positions, steps).transpose(0, 2, 1)
-                for name, column in columns.items()
-            }
-        )
+        arrays = {
+            name: column[start:stop].reshape(count, positions, steps).transpose(0, 2, 1)
+            for name, column in columns.items()
+        }
+        batches.append(Cells(**arrays))
         start = stop
+    return batches
+
+
+def signal_columns(table: pa.Table) -> dict[str, npt.NDArray[Any]]:
+    """The signals in a table of cells; nothing is copied but the booleans, which Arrow packs."""
+    return {name: _to_numpy(table.column(name)) for name in SIGNALS}
 
 
 def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:

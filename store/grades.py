@@ -1,15 +1,15 @@
 """Grades of a run: those it was made with, and those that were added beside it afterwards."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from c4.store.parts import list_parts, open_part
+from c4.store.parts import COVERS_KEY, Part, list_parts, metadata_of, naming, open_part
+from c4.store.rows import GRADE
+from c4.store.values import check_grades
 from c4.tasks import AnswerReading
-
-GRADE = ("answer", "verdict", "style", "ending", "grader")
-"""The columns of a grade: what was answered, what it is worth, and how it was read."""
 
 
 class Grades:
@@ -17,9 +17,11 @@ class Grades:
 
     def __init__(self, folder: Path, digest: str, reading: AnswerReading) -> None:
         self.reading = reading
-        added = read_added(folder, digest)
         self._added: dict[int, list[dict[str, Any]]] = {}
-        for row in sorted(added, key=lambda row: row["number"], reverse=True):
+        # Two graders that work at once may give the same number: then the order of the files'
+        # names decides, which is the same for every reader.
+        added = sorted(read_added(folder, digest), key=lambda row: row["number"], reverse=True)
+        for row in added:
             grade = {name: row[name] for name in GRADE}
             self._added.setdefault(row["trajectory"], []).append(grade)
 
@@ -38,6 +40,20 @@ class Grades:
 
 
 def read_added(folder: Path, digest: str) -> list[dict[str, Any]]:
-    """All grades that were added to a run, in no particular order. See `GRADES`."""
+    """All grades that were added to a run, file by file. See `GRADES`."""
     parts = list_parts(folder / "grades")
-    return [row for part in parts for row in open_part(part, digest).read().to_pylist()]
+    return [row for part in parts for row in read_grades(part, digest)]
+
+
+def read_grades(part: Part, digest: str) -> list[dict[str, Any]]:
+    """The grades in one part; or an error that names it."""
+    file = open_part(part, digest)
+    with naming(part.path):
+        table = file.read()
+        check_grades(table)
+        numbers = table.column("trajectory").to_pylist()
+        covers = [min(numbers), max(numbers), len(numbers)]
+        if json.loads(metadata_of(file)[COVERS_KEY]) != covers:
+            raise ValueError("it does not hold the trajectories that it names")
+        rows: list[dict[str, Any]] = table.to_pylist()
+        return rows

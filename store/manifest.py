@@ -14,16 +14,61 @@ runs/bench/model=tiny/task=math/20260101T120000Z.5e1d00c2.parquet
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from c4.errors import RunError
-from c4.store.storage import put_file, read_file
+from c4.errors import ConfigError, RunError
+from c4.store.storage import file_exists, list_files, put_file, read_file
+from c4.tasks import AnswerReading, Shape
 
 SCHEMA_VERSION = 3
+MANIFEST = "manifest.json"
+TOKENIZER = "tokenizer.json"
+BENCH_FOLDER = "bench"
+"""Where the timings of all runs are."""
+RECORDED = ("rows", "cells", "pending", "grades")
+"""Folders of the parts that hold what was recorded."""
+DATA_FOLDERS = (*RECORDED, "signals")
+"""Folders of all parts of a run; signals are a cache."""
+MADE_WITH = ("gpu", "machine", "python", "libraries")
+"""What of an environment every part keeps: nothing that differs between two sessions of one
+machine, so that a run that was interrupted has the same bytes as one that was not.
+"""
+IDENTITY: Mapping[str, type | tuple[type, ...]] = {
+    "task": str,
+    "origin": str,
+    "source": str,
+    "model": str,
+    "revision": (str, type(None)),
+    "device": str,
+    "dtype": str,
+    "batch": int,
+    "shape": dict,
+    "seed": int,
+    "order": str,
+    "resolution": dict,
+    "cells": bool,
+    "method": str,
+    "label": str,
+    "rule": dict,
+    "gate": (dict, type(None)),
+    "forward": dict,
+    "weights_sha256": str,
+    "tokenizer_sha256": str,
+    "chat_template": bool,
+    "vocab_size": int,
+    "mask_id": int,
+    "end_ids": list,
+    "shift": bool,
+}
+"""What every identity holds."""
+
+
+class OtherFormatError(RunError):
+    """A run of a format that this version does not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +87,15 @@ class Manifest:
     def digest(self) -> str:
         """A short name of the identity, which every part of the run carries."""
         return identity_digest(self.identity)
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """The device and the programs, as every part names them."""
+        return {name: self.environment[name] for name in MADE_WITH if name in self.environment}
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(**self.identity["shape"])
 
 
 def identity_digest(identity: Mapping[str, Any]) -> str:
@@ -65,29 +119,90 @@ def task_folder(root: Path, model: str, task: str) -> Path:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     content = asdict(manifest)
-    content["checksum"] = _content_checksum(content)
+    content["checksum"] = content_checksum(content)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
-    put_file(folder / "manifest.json", text.encode() + b"\n")
+    put_file(folder / MANIFEST, text.encode() + b"\n")
 
 
-def _content_checksum(content: Mapping[str, Any]) -> str:
-    """CRC-32 of a manifest's content, however it is laid out."""
+def content_checksum(content: Mapping[str, Any]) -> str:
+    """CRC-32 of what a JSON file says, however it is laid out."""
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def read_manifest(folder: Path) -> Manifest:
-    path = folder / "manifest.json"
+    path = folder / MANIFEST
     try:
         raw = json.loads(read_file(path))
         check_version(path, raw["schema_version"])
         checksum = raw.pop("checksum")
-        if checksum != _content_checksum(raw):
+        if checksum != content_checksum(raw):
             raise ValueError("its content does not match its checksum")
-        return Manifest(**raw)
+        manifest = Manifest(**raw)
+        validate_identity(manifest.identity)
+        return manifest
     except FileNotFoundError:
-        raise RunError(f"{folder}: no manifest.json, so not a recording") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: damaged manifest ({error})") from error
+        raise _no_manifest(folder) from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise RunError(
+            f"{path}: damaged manifest ({error}); rebuild it from the run's parts with: "
+            f"c4 runs --repair '{folder}'"
+        ) from error
+
+
+def _no_manifest(folder: Path) -> RunError:
+    if has_parts(folder):
+        return RunError(
+            f"{folder}: parts of a run, but no manifest.json that says what they are; rebuild it "
+            f"with: c4 runs --repair '{folder}'"
+        )
+    return RunError(f"{folder}: no manifest.json, so not a recording")
+
+
+def has_parts(folder: Path) -> bool:
+    """Whether a folder holds decodes, with a manifest or without."""
+    return any(
+        path.suffix == ".parquet"
+        for name in ("rows", "pending")
+        for path in list_files(folder / name)
+    )
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, be it one that has lost its manifest."""
+    return file_exists(folder / MANIFEST) or has_parts(folder)
+
+
+def validate_identity(identity: Mapping[str, Any]) -> None:
+    """Refuse an identity that lacks something, or holds what cannot be meant."""
+    for name, kind in IDENTITY.items():
+        value = identity[name]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"its {name} cannot be {value!r}")
+    if not all(map(_is_whole, [*identity["shape"].values(), *identity["end_ids"]])):
+        raise ValueError("its shape and its end tokens are not whole numbers")
+    try:
+        Shape(**identity["shape"])
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    str(identity["forward"]["cache"])
+    reading = (identity["gate"] or {}).get("reading")
+    if reading is not None:
+        AnswerReading.parse(**reading)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def name_differences(
+    there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
+) -> list[str]:
+    """One line for each key under which two identities differ."""
+    return [
+        f"  {key}: {there.get(key)!r} there, {here.get(key)!r} here"
+        for key in keys
+        if there.get(key) != here.get(key)
+    ]
 
 
 def check_version(path: Path, version: object) -> None:
@@ -98,25 +213,31 @@ def check_version(path: Path, version: object) -> None:
         whose, advice = "an earlier", "record it again, or read it with that version"
         if version > SCHEMA_VERSION:
             whose, advice = "a newer", "upgrade c4"
-        raise RunError(
+        raise OtherFormatError(
             f"{path}: written by {whose} c4 (format {version}, this one reads {SCHEMA_VERSION}); "
             f"{advice}"
         )
 
 
 def write_tokenizer(folder: Path, tokenizer_json: str) -> None:
-    put_file(folder / "tokenizer.json", tokenizer_json.encode())
+    put_file(folder / TOKENIZER, tokenizer_json.encode())
 
 
 def read_tokenizer(folder: Path, manifest: Manifest) -> str:
     """The run's tokenizer, checked against the manifest."""
-    path = folder / "tokenizer.json"
+    path = folder / TOKENIZER
     try:
         data = read_file(path)
     except FileNotFoundError:
-        raise RunError(f"{path}: missing, so token ids have no meaning") from None
-    if text_hash(data.decode("utf-8", "replace")) != manifest.tokenizer_file_sha256:
-        raise RunError(f"{path}: damaged (not the file that the manifest was written for)")
+        raise RunError(
+            f"{path}: missing, so token ids have no meaning; give the command that recorded the "
+            "run again, and it is written anew"
+        ) from None
+    if hashlib.sha256(data).hexdigest() != manifest.tokenizer_file_sha256:
+        raise RunError(
+            f"{path}: damaged (not the file that the manifest was written for); delete it and give "
+            "the command that recorded the run again"
+        )
     return data.decode()
 
 

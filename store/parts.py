@@ -1,30 +1,100 @@
-"""Parts: Parquet files that say which trajectories they cover, what their bytes sum to, and whose
-they are.
+"""Parts: Parquet files that say what they are.
 
-A part's name holds the trajectories it covers and the CRC-32 of its bytes; its metadata hold the
-digest of the identity of the run it belongs to. Parts are never changed.
+A part's name holds the trajectories it covers and the CRC-32 of its bytes. Its metadata hold all
+that is known of the run it belongs to, so that a run can be put together again from its parts, and
+no part is mistaken for another run's. Parts are never changed.
 """
 
+import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.manifest import Manifest, identity_digest
 from c4.store.storage import list_files, put_file, read_file
 
-PART = re.compile(r"(\d{6,})-(\d{6,})\.([0-9a-f]{8})\.parquet")
+PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")
 RUN_KEY = b"c4.run"
 """Under which a part names its run: the digest of the run's identity."""
+IDENTITY_KEY = b"c4.identity"
+"""The identity itself, as JSON."""
+TOKENIZER_KEY = b"c4.tokenizer"
+"""The SHA-256 of the run's tokenizer.json."""
+MADE_KEY = b"c4.made_with"
+"""JSON: the devices and programs that made the part, each once."""
+COVERS_KEY = b"c4.trajectories"
+"""JSON: the first and the last trajectory in the part, and how many there are."""
+KIND_KEY = b"c4.kind"
+"""The folder that the part was written for."""
+UNREADABLE = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What readers raise at content that nobody can have meant."""
+ADVICE = {
+    **dict.fromkeys(("rows", "cells", "pending"), "; delete it and record again"),
+    "grades": "; delete it and grade again with: c4 grade",
+    "signals": "; delete it, and it is computed again",
+}
+"""What to do about a part that cannot be read, by its folder."""
+LONGEST_REASON = 300
+"""Characters of what a library says about a file that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a part says of the run it belongs to."""
+
+    identity: Mapping[str, Any]
+    tokenizer_file_sha256: str
+    made_with: Sequence[Mapping[str, Any]] = ()
+    """The devices and programs it was made with, each once."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Stamp":
+        """The stamp of what a session makes."""
+        return cls(manifest.identity, manifest.tokenizer_file_sha256, [manifest.made_with])
+
+    @classmethod
+    def read(cls, metadata: Mapping[bytes, bytes]) -> "Stamp":
+        """The stamp that a part carries."""
+        identity, made_with = (json.loads(metadata[key]) for key in (IDENTITY_KEY, MADE_KEY))
+        stamp = cls(identity, metadata[TOKENIZER_KEY].decode(), made_with)
+        if stamp.digest != metadata[RUN_KEY].decode():
+            raise ValueError("its identity is not the one that it names")
+        return stamp
+
+    @property
+    def digest(self) -> str:
+        return identity_digest(self.identity)
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        return {
+            RUN_KEY: self.digest.encode(),
+            IDENTITY_KEY: json.dumps(self.identity, sort_keys=True).encode(),
+            TOKENIZER_KEY: self.tokenizer_file_sha256.encode(),
+            MADE_KEY: json.dumps(list(self.made_with), sort_keys=True).encode(),
+        }
 
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """A self-verifying file: which trajectories it covers and what its bytes must sum to."""
+    """A self-verifying file: what its name says it covers and what its bytes must sum to."""
 
     first: int
     last: int
@@ -33,11 +103,12 @@ class Part:
 
     @property
     def trajectories(self) -> range:
+        """What the name says. Nothing is sized by it before `open_part` has compared it."""
         return range(self.first, self.last + 1)
 
 
 def list_parts(folder: Path) -> list[Part]:
-    """The parts in a folder, in order. Temporary files are not parts."""
+    """The parts in a folder, in order. Files under other names are not parts."""
     matches = ((path, PART.fullmatch(path.name)) for path in list_files(folder))
     return sorted(
         Part(int(match[1]), int(match[2]), path, int(match[3], 16))
@@ -46,11 +117,41 @@ def list_parts(folder: Path) -> list[Part]:
     )
 
 
-def write_part(folder: Path, first: int, last: int, data: bytes) -> Path:
-    """Write the bytes of a part under the name that vouches for them."""
-    path = folder / f"{first:06d}-{last:06d}.{zlib.crc32(data):08x}.parquet"
+def write_part(
+    folder: Path,
+    table: pa.Table,
+    numbers: Sequence[int],
+    stamp: Stamp,
+    metadata: Mapping[bytes, bytes] | None = None,
+    **options: object,
+) -> Path:
+    """Write a table as a part of one row group, under the name that vouches for its bytes.
+
+    Args:
+        numbers: the trajectories it covers, in order.
+        options: of pyarrow's `write_table`.
+    """
+    covers = json.dumps([numbers[0], numbers[-1], len(numbers)]).encode()
+    marks = stamp.metadata | {COVERS_KEY: covers, KIND_KEY: folder.name.encode()}
+    marked = table.replace_schema_metadata(marks | dict(metadata or {}))
+    sink = pa.BufferOutputStream()
+    pq.write_table(marked, sink, row_group_size=max(1, table.num_rows), **options)
+    data = bytes(sink.getvalue())
+    path = folder / f"{numbers[0]:06d}-{numbers[-1]:06d}.{zlib.crc32(data):08x}.parquet"
     put_file(path, data)
     return path
+
+
+def read_part(part: Part) -> bytes:
+    """A part's bytes, checked against its name."""
+    data = read_file(part.path)
+    if zlib.crc32(data) != part.checksum:
+        raise RunError(
+            f"{part.path}: damaged ({len(data)} bytes that do not match the checksum in the "
+            f"name); delete it and record again to decode trajectories {part.first} to "
+            f"{part.last} anew"
+        )
+    return data
 
 
 def open_part(part: Part, run: str | None = None) -> pq.ParquetFile:
@@ -59,28 +160,53 @@ def open_part(part: Part, run: str | None = None) -> pq.ParquetFile:
     Args:
         run: digest of the run that the part must belong to; None takes any.
     """
-    data = read_file(part.path)
-    if zlib.crc32(data) != part.checksum:
-        raise RunError(
-            f"{part.path}: damaged ({len(data)} bytes that do not match the checksum in the "
-            f"name); delete it and record again to decode trajectories {part.first} to "
-            f"{part.last} anew"
-        )
-    file = pq.ParquetFile(pa.BufferReader(data))
-    whose = (file.schema_arrow.metadata or {}).get(RUN_KEY, b"").decode()
-    if run is not None and whose != run:
-        raise RunError(
-            f"{part.path}: belongs to another run ({whose or 'it names none'}, not {run}); move it "
-            "back where it came from"
-        )
+    data = read_part(part)
+    with naming(part.path):
+        file = pq.ParquetFile(pa.BufferReader(data))
+        metadata = metadata_of(file)
+        whose = metadata.get(RUN_KEY, b"").decode()
+        if run is not None and whose != run:
+            raise RunError(
+                f"{part.path}: belongs to another run ({whose or 'it names none'}, not {run}); "
+                "move it back where it came from"
+            )
+        _check_place(part, metadata)
     return file
 
 
-def encode_table(
-    table: pa.Table, run: str, metadata: Mapping[bytes, bytes] | None = None, **options: object
-) -> bytes:
-    """A table as the bytes of one Parquet file with one row group, marked as a run's own."""
-    marked = table.replace_schema_metadata({RUN_KEY: run.encode(), **(metadata or {})})
-    sink = pa.BufferOutputStream()
-    pq.write_table(marked, sink, row_group_size=max(1, table.num_rows), **options)
-    return bytes(sink.getvalue())
+def whose(part: Part) -> str:
+    """The digest of the run that a part belongs to; empty where it names none."""
+    data = read_part(part)
+    with naming(part.path):
+        return metadata_of(pq.ParquetFile(pa.BufferReader(data))).get(RUN_KEY, b"").decode()
+
+
+def _check_place(part: Part, metadata: Mapping[bytes, bytes]) -> None:
+    """Refuse a part that was moved or renamed."""
+    kind, (first, last, _) = metadata[KIND_KEY].decode(), json.loads(metadata[COVERS_KEY])
+    if (first, last) != (part.first, part.last):
+        raise ValueError(f"it holds trajectories {first} to {last}, unlike its name")
+    if kind != part.path.parent.name:
+        raise ValueError(f"it belongs into {kind}")
+
+
+def metadata_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
+    """What a part says of itself."""
+    return file.schema_arrow.metadata or {}
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Whatever content makes its readers raise becomes an error that names the file."""
+    try:
+        yield
+    except UNREADABLE as error:
+        advice = ADVICE.get(path.parent.name, "")
+        raise RunError(f"{path}: cannot be read ({brief_reason(error)}){advice}") from error
+
+
+def brief_reason(error: BaseException) -> str:
+    """Why content cannot be read, in a line."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    return " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__

@@ -1,9 +1,13 @@
 """Rows: everything about a decode but its cells."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from c4.store.schema import ROWS
 from c4.tasks import Example, Verdict
 
 
@@ -65,10 +69,31 @@ class Row:
         """Whether it was graded, but not under the reading that its run was opened with."""
         return self.verdict is None and not self.never_graded
 
+    @property
+    def decode(self) -> dict[str, Any]:
+        """What was decoded: everything but the grade, and what a clock decides."""
+        return {name: value for name, value in asdict(self).items() if name not in NOT_DECODED}
+
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
-    @classmethod
-    def from_json(cls, data: bytes) -> "Row":
-        fields: dict[str, Any] = json.loads(data)
-        return cls(**fields)
+
+GRADE = ("answer", "verdict", "style", "ending", "grader")
+"""The columns of a grade: what was answered, what it is worth, and how it was read."""
+NOT_DECODED = (*GRADE, "wall_seconds", "block_seconds")
+
+
+def rows_to_table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=ROWS)
+
+
+def rows_from_table(table: pa.Table) -> list[Row]:
+    return [Row(**row) for row in table.to_pylist()]
+
+
+def table_from_json(data: bytes) -> pa.Table:
+    """A row that was kept as JSON, as a table."""
+    fields = json.loads(data)
+    if list(fields) != ROWS.names:
+        raise ValueError("its row has other columns than c4 writes")
+    return pa.Table.from_pylist([fields], schema=ROWS)

@@ -1,30 +1,34 @@
 """Reading a run back: rows, and where they are kept cells, never more than a part in memory."""
 
-import json
 import logging
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from c4.errors import RunError
-from c4.store.cells import SHAPES_KEY, Cells, batch_cells
-from c4.store.grades import GRADE, Grades
+from c4.store.cells import Cells
+from c4.store.contents import Contents, require_own_cells
+from c4.store.grades import Grades
 from c4.store.labels import is_baseline, label_under
-from c4.store.manifest import Manifest, read_manifest, read_tokenizer
-from c4.store.parts import Part, list_parts, open_part
-from c4.store.rows import Row
-from c4.store.schema import ROWS
+from c4.store.manifest import (
+    BENCH_FOLDER,
+    TOKENIZER,
+    Manifest,
+    is_run,
+    read_manifest,
+    read_tokenizer,
+)
+from c4.store.parts import Part, list_parts
+from c4.store.rows import GRADE, Row
+from c4.store.storage import find_folders, folder_exists
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape
 
 log = logging.getLogger(__name__)
-
-ROW_KEY = b"c4.trajectory"
-"""Where a pending file keeps its row, so that one rename finishes row and cells."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class RunPart:
 
     @property
     def trajectories(self) -> range:
+        """What the name says. Nothing is sized by it before the file has been opened."""
         return self.rows.trajectories
 
 
@@ -61,8 +66,21 @@ class Run:
         self.folder = folder
         self.reading = reading or AnswerReading()
         self.manifest: Manifest = read_manifest(folder)
-        self.parts = _find_parts(folder, has_cells=self.has_cells)
-        self.indices = [index for part in self.parts for index in part.trajectories]
+        self.parts = _find_parts(folder, self.manifest)
+        self._bound: set[RunPart] = set()
+        """Parts whose rows are known to name their cells."""
+
+    @cached_property
+    def indices(self) -> list[int]:
+        """The numbers of all trajectories, in order, as the files themselves give them."""
+        return [index for part in self.parts for index in self._numbers(part)]
+
+    def _numbers(self, part: RunPart) -> Sequence[int]:
+        try:
+            return self._open_rows(part).numbers
+        except FileNotFoundError:
+            now = self._sealed_since(part)
+            return [index for index in now.indices if index in part.trajectories]
 
     def __repr__(self) -> str:
         graded = [row.correct for row in self.rows() if row.correct is not None]
@@ -100,7 +118,10 @@ class Run:
     def vocabulary(self) -> Vocabulary:
         """What the run's token ids mean."""
         tokenizer = read_tokenizer(self.folder, self.manifest)
-        return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
+        try:
+            return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
+        except Exception as error:  # the library raises no narrower kind
+            raise RunError(f"{self.folder / TOKENIZER}: not a tokenizer ({error})") from error
 
     @cached_property
     def _grades(self) -> Grades:
@@ -137,7 +158,9 @@ class Run:
     def read(self, part: RunPart) -> Iterator[Trajectory]:
         """The trajectories of one part."""
         rows = self.read_rows(part)
-        for row, (_, cells) in zip(rows, self.read_cells(part), strict=True):
+        for row, (number, cells) in zip(rows, self.read_cells(part), strict=True):
+            if (row.trajectory, row.steps) != (number, len(cells.token)):
+                raise RunError(f"{part.rows.path}: its rows and its cells are not of one decode")
             yield Trajectory(row, cells)
 
     def read_cells(self, part: RunPart) -> Iterator[tuple[int, Cells]]:
@@ -146,7 +169,7 @@ class Run:
             for i, number in enumerate(numbers):
                 yield number, batch[i]
 
-    def read_batches(self, part: RunPart) -> Iterator[tuple[list[int], Cells]]:
+    def read_batches(self, part: RunPart) -> list[tuple[list[int], Cells]]:
         """The same in batches of one shape, cells stacked: (n, steps, positions)."""
         if part.cells is None:
             raise RunError(
@@ -154,27 +177,29 @@ class Run:
                 f"c4 run --cells --task {self.task} --method NAME --fresh"
             )
         try:
-            file = open_part(part.cells, self.manifest.digest)
+            if not part.is_pending and part not in self._bound:
+                self._open_rows(part)
+            return Contents.open(part.cells, self.manifest).batches()
         except FileNotFoundError:
             found = self._sealed_since(part).trajectory(part.rows.first)
-            yield [found.row.trajectory], found.cells[None]
-            return
-        shapes = cell_shapes(file)
-        start = 0
-        for batch in batch_cells(file, [(steps, length) for _, steps, length in shapes]):
-            stop = start + len(batch.token)
-            yield [number for number, _, _ in shapes[start:stop]], batch
-            start = stop
+            return [([found.row.trajectory], found.cells[None])]
 
     def read_rows(self, part: RunPart) -> list[Row]:
         """The rows of one part."""
         try:
-            file = open_part(part.rows, self.manifest.digest)
+            rows = self._open_rows(part).rows()
         except FileNotFoundError:
             now = self._sealed_since(part)
             return [row for row in now.rows() if row.trajectory in part.trajectories]
-        rows = [pending_row(file)] if part.is_pending else sealed_rows(part.rows, file)
         return [replace(row, **self._grade(row)) for row in rows]
+
+    def _open_rows(self, part: RunPart) -> Contents:
+        """The file of a part's rows, which must name the cells that lie beside it."""
+        contents = Contents.open(part.rows, self.manifest)
+        if part.cells is not None and not part.is_pending:
+            require_own_cells(contents, part.cells)
+        self._bound.add(part)
+        return contents
 
     def _grade(self, row: Row) -> dict[str, Any]:
         return self._grades.of(row.trajectory, {name: getattr(row, name) for name in GRADE})
@@ -187,62 +212,86 @@ class Run:
         return now
 
 
-def _find_parts(folder: Path, *, has_cells: bool) -> list[RunPart]:
+def _find_parts(folder: Path, manifest: Manifest) -> list[RunPart]:
     # In the reverse of the order in which a writer seals them: what is sealed while this looks is
     # found at least once.
     pending = list_parts(folder / "pending")
     rows = list_parts(folder / "rows")
-    cells = {part.first: part for part in list_parts(folder / "cells")} if has_cells else {}
-    for part in rows:
-        if has_cells and part.first not in cells:
-            raise RunError(
-                f"{part.path}: its cells are missing; delete it and record again to decode its "
-                "trajectories anew"
-            )
-    sealed = {index for part in rows for index in part.trajectories}
-    found = {part.first: RunPart(part, cells.get(part.first)) for part in rows}
+    require_apart(rows)
+    has_cells = bool(manifest.identity["cells"])
+    cells = _by_range(list_parts(folder / "cells")) if has_cells else {}
+    found = [
+        RunPart(part, _cells_of(part, cells, manifest) if has_cells else None) for part in rows
+    ]
     # A killed writer may have sealed a trajectory without removing its pending file.
-    for part in pending:
-        if part.first not in sealed:
-            found[part.first] = RunPart(part, part if has_cells else None, is_pending=True)
-    return [found[first] for first in sorted(found)]
+    waiting = {part.first: part for part in pending if not covers(rows, part.first)}
+    found += [
+        RunPart(part, part if has_cells else None, is_pending=True) for part in waiting.values()
+    ]
+    return sorted(found, key=lambda part: part.rows.first)
 
 
-def sealed_rows(part: Part, file: pq.ParquetFile) -> list[Row]:
-    """The rows of a sealed part."""
-    if file.schema_arrow.names != ROWS.names:
-        raise RunError(f"{part.path}: columns of another c4; decode again with --fresh")
-    return [Row(**row) for row in file.read().to_pylist()]
+def _by_range(parts: Sequence[Part]) -> dict[tuple[int, int], list[Part]]:
+    found: dict[tuple[int, int], list[Part]] = {}
+    for part in parts:
+        found.setdefault((part.first, part.last), []).append(part)
+    return found
 
 
-def pending_row(file: pq.ParquetFile) -> Row:
-    """The row that a pending file carries beside its cells."""
-    return Row.from_json(file.schema_arrow.metadata[ROW_KEY])
+def require_apart(rows: Sequence[Part]) -> None:
+    """Refuse parts that claim the same trajectories: nobody could tell which of them counts."""
+    for one, other in pairwise(rows):
+        if other.first <= one.last:
+            raise RunError(
+                f"{other.path}: holds trajectories that {one.path.name} holds too: two runs were "
+                "copied into one folder; move one out, and join them with: c4 runs --merge"
+            )
 
 
-def cell_shapes(file: pq.ParquetFile) -> list[tuple[int, int, int]]:
-    """Number, steps and positions of the trajectories whose cells a file holds."""
-    metadata = file.schema_arrow.metadata or {}
-    if SHAPES_KEY in metadata:
-        return [(n, steps, length) for n, steps, length in json.loads(metadata[SHAPES_KEY])]
-    row = pending_row(file)
-    return [(row.trajectory, row.steps, row.length)]
+def covers(rows: Sequence[Part], number: int) -> bool:
+    """Whether one of the parts, which are in order, covers a trajectory by its name."""
+    at = bisect_right(rows, number, key=lambda part: part.first) - 1
+    return at >= 0 and number <= rows[at].last
+
+
+def _cells_of(
+    rows: Part, cells: Mapping[tuple[int, int], Sequence[Part]], manifest: Manifest
+) -> Part:
+    """The part of cells that belongs to a part of rows; which of several, the rows say."""
+    beside = cells.get((rows.first, rows.last), [])
+    if not beside:
+        raise RunError(
+            f"{rows.path}: its cells are missing; delete it and record again to decode its "
+            "trajectories anew"
+        )
+    if len(beside) == 1:
+        return beside[0]
+    name = Contents.open(rows, manifest).cells_name
+    return next((part for part in beside if part.path.name == name), beside[0])
 
 
 def open_run(path: str | Path, reading: AnswerReading | None = None) -> Run:
     """Open one run, the folder that holds a manifest.json, to be read in one way."""
     folder = Path(path)
-    if not folder.is_dir():
+    if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
     return Run(folder, reading)
 
 
 def find_runs(root: str | Path) -> list[Path]:
-    """The folders of all runs below a root, in order; or the root, if it is one itself."""
+    """The folders of all runs below a root, in order; or the root, if it is one itself.
+
+    A run that has lost its manifest is found too, and says so when it is opened.
+    """
     root = Path(root)
-    if (root / "manifest.json").exists():
+    if is_run(root):
         return [root]
-    return sorted(path.parent for path in root.glob("**/method=*/manifest.json"))
+    return [folder for folder in find_folders(root, is_kept_apart) if is_run(folder)]
+
+
+def is_kept_apart(name: str) -> bool:
+    """Whether a folder of this name is a run's own, or that of the timings."""
+    return name.startswith("method=") or name == BENCH_FOLDER
 
 
 def find_recordings(root: str | Path, reading: AnswerReading | None = None) -> list[Run]:
@@ -261,7 +310,9 @@ def readable_runs(folders: Sequence[Path], reading: AnswerReading | None = None)
     runs = []
     for folder in folders:
         try:
-            runs.append(open_run(folder, reading))
+            run = open_run(folder, reading)
+            len(run)  # what cannot be counted cannot be read
+            runs.append(run)
         except RunError as error:
             log.warning("passed over: %s", error)
     return runs

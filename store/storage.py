@@ -1,63 +1,187 @@
-"""The one way to the disk: list, read, and put whole.
+"""The one way to where runs are kept: look, list, read, put whole, remove.
 
-Everything that c4 keeps goes through these functions. A file appears whole or not at all: it is
-written under a temporary name, flushed to the disk and renamed.
+Whoever reads or writes below a folder of runs does it through these functions. Elsewhere a location
+is only joined, taken apart and compared, so that another kind of storage needs another set of these
+functions and nothing else. A file appears whole or not at all: it is written under a temporary
+name, flushed to the disk and renamed.
 """
 
+import fcntl
 import os
-from collections.abc import Iterable
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-TEMPORARY = ".tmp"
+from c4.errors import RunError
+
+LEFTOVER = re.compile(r"(?P<target>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+"""The name of a file that is being written; nobody writes it any more if its process is gone."""
+LOCK = "lock"
+"""The file that is locked while a process writes in a folder."""
+ATTEMPTS = 5
+"""How often a file is written anew whose temporary copy somebody took for a leftover."""
+
+
+def file_exists(path: Path) -> bool:
+    return path.is_file()
+
+
+def folder_exists(folder: Path) -> bool:
+    return folder.is_dir()
 
 
 def list_files(folder: Path) -> list[Path]:
     """The whole files of a folder, in order; none where there is no such folder."""
-    if not folder.is_dir():
+    found = _entries(folder, os.DirEntry.is_file)
+    return [path for path in found if not LEFTOVER.fullmatch(path.name)]
+
+
+def list_folders(folder: Path) -> list[Path]:
+    """The folders in a folder, in order."""
+    return _entries(folder, os.DirEntry.is_dir)
+
+
+def list_leftovers(folder: Path) -> list[Path]:
+    """What killed processes were writing in a folder, and what living ones are writing now."""
+    return [p for p in _entries(folder, os.DirEntry.is_file) if LEFTOVER.fullmatch(p.name)]
+
+
+def find_folders(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """The folders below a root whose names are wanted, in order; nothing is sought inside them."""
+    found = []
+    for folder in list_folders(root):
+        if wanted(folder.name):
+            found.append(folder)
+        elif not folder.is_symlink():  # which might lead back here
+            found += find_folders(folder, wanted)
+    return found
+
+
+def _entries(folder: Path, kind: Callable[["os.DirEntry[str]"], bool]) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(folder / entry.name for entry in entries if kind(entry))
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(path for path in folder.iterdir() if path.suffix != TEMPORARY)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be listed ({error.strerror})") from error
 
 
-def read_file(path: Path) -> bytes:
-    """The bytes of a file."""
-    return path.read_bytes()
+def read_file(path: Path, at_most: int = -1) -> bytes:
+    """The bytes of a file, or the first of them; FileNotFoundError where there is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(at_most)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def size_of(path: Path) -> int:
+    """A file's bytes; none if it has just been removed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def put_file(path: Path, data: bytes) -> None:
     """Make a file appear whole or not at all, whatever happens to the machine."""
-    make_folder(path.parent)
-    temporary = path.with_name(path.name + TEMPORARY)
+    for _ in range(ATTEMPTS):
+        make_folder(path.parent)
+        if _written_and_renamed(path, data):
+            _flush_folder(path.parent)
+            return
+    raise RunError(f"{path}: cannot be written; something removes its temporary copies")
+
+
+def _written_and_renamed(path: Path, data: bytes) -> bool:
+    # A name of its own: two processes may write the same file at once.
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         # Rename last: a name without ".tmp" means the file is whole.
-        temporary.rename(path)
+        os.rename(temporary, path)
+    except FileNotFoundError:
+        return False
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
-    flush_folder(path.parent)
+    return True
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files, whether or not they are still there."""
+    """Remove files, whether or not they are still there, and make that safe on the disk."""
+    folders = set()
     for path in list(paths):
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+            folders.add(path.parent)
+    for folder in sorted(folders):
+        _flush_folder(folder)
+
+
+def remove_leftovers(folder: Path, ours: Callable[[str], bool]) -> None:
+    """Remove what was being written under names of ours when a process was killed.
+
+    A process that is still writing notices and writes its file again.
+    """
+    left = ((path, LEFTOVER.fullmatch(path.name)) for path in list_leftovers(folder))
+    remove_files(path for path, match in left if match and ours(match["target"]))
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, each safe on the disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        flush_folder(folder.parent)
+        try:
+            os.mkdir(folder)
+        except FileExistsError:  # another process was faster
+            if not folder.is_dir():
+                raise RunError(f"{folder}: a file of that name is in the way") from None
+        _flush_folder(folder.parent)
 
 
-def flush_folder(folder: Path) -> None:
+def _flush_folder(folder: Path) -> None:
     """Make the names in a folder safe on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing in a folder, until this one ends."""
+    make_folder(folder)
+    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        _take(lock, folder)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunError(
+            f"{folder}: another process is recording here; wait for it, or use --out"
+        ) from None

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.labels import conditions
+from c4.store.manifest import DATA_FOLDERS, is_run
+from c4.store.parts import list_parts
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run
+from c4.store.storage import list_folders, size_of
 from c4.tasks import AnswerReading
 
 log = logging.getLogger(__name__)
@@ -73,9 +76,13 @@ def summarise(
         tokens_per_forward=run.shape.length / steps if rows else 0.0,
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
-        bytes=sum(size_of(path) for path in folder.rglob("*.parquet")),
+        bytes=sum(map(size_of, _part_files(folder))),
         folder=folder,
     )
+
+
+def _part_files(folder: Path) -> list[Path]:
+    return [part.path for name in DATA_FOLDERS for part in list_parts(folder / name)]
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:
@@ -84,14 +91,15 @@ def _baseline_of(run: Run) -> Mapping[int, Row]:
     A neighbour that cannot be read is no reason to be silent about the run itself.
     """
     found: dict[int, Row] = {}
-    for manifest in sorted(run.folder.parent.glob("method=*/manifest.json")):
+    beside = (folder for folder in list_folders(run.folder.parent) if is_run(folder))
+    for folder in beside:
         try:
-            other = open_run(manifest.parent, run.reading)
+            other = open_run(folder, run.reading)
             alike = conditions(other.manifest.identity) == conditions(run.manifest.identity)
             if other.is_baseline and alike:
                 found |= {row.trajectory: row for row in other.rows()}
         except RunError as error:
-            if manifest.parent == run.folder:
+            if folder == run.folder:
                 raise
             log.warning("nothing is compared with %s", error)
     return found
@@ -105,11 +113,3 @@ def _compare(rows: Mapping[int, Row], baseline: Mapping[int, Row]) -> dict[str, 
     lost = sum(bool(b.correct) - bool(a.correct) for a, b in pairs)
     same = sum(a.answer == b.answer for a, b in pairs)
     return {"drop": 100 * lost / len(pairs), "identical": same / len(pairs)}
-
-
-def size_of(path: Path) -> int:
-    """A file's bytes; none if a writer has just sealed it away."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

@@ -3,6 +3,8 @@
 A file's name holds the time of the call and the CRC-32 of its bytes.
 """
 
+import json
+import re
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.store.manifest import task_folder
+from c4.store.manifest import BENCH_FOLDER, task_folder, validate_identity
+from c4.store.parts import UNREADABLE, brief_reason
+from c4.store.runs import is_kept_apart
 from c4.store.schema import BENCH
-from c4.store.storage import put_file, read_file
+from c4.store.storage import (
+    find_folders,
+    list_files,
+    list_folders,
+    put_file,
+    read_file,
+    remove_leftovers,
+)
+from c4.store.values import check_timings
 
+TIMING = re.compile(r"[0-9]{8}T[0-9]{12}Z\.[0-9a-f]{8}\.parquet")
+"""The name of a file of timings."""
 TIMINGS = pa.schema(
     [*(pa.field(name, pa.string(), nullable=False) for name in ("model", "task")), *BENCH]
 )
@@ -27,7 +41,7 @@ REPEATED = ("method", "identity", "n", "passes", "warmups", "device", "threads")
 
 def timings_folder(root: Path, model: str, task: str) -> Path:
     """Where the timings of a model and a task are kept."""
-    return task_folder(root / "bench", model, task)
+    return task_folder(root / BENCH_FOLDER, model, task)
 
 
 def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
@@ -37,6 +51,7 @@ def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
     pq.write_table(table, sink, compression="zstd")
     data = bytes(sink.getvalue())
     path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.{zlib.crc32(data):08x}.parquet"
+    remove_leftovers(folder, lambda name: TIMING.fullmatch(name) is not None)
     put_file(path, data)
     return path
 
@@ -58,22 +73,40 @@ def read_timings(root: str | Path) -> pa.Table:
 
 def timing_files(root: str | Path) -> list[Path]:
     """The files of timings below a root, oldest first."""
-    paths = Path(root).glob("**/bench/model=*/task=*/*.parquet")
-    return sorted(paths, key=lambda path: path.name)
+    files = (path for folder in timing_folders(root) for path in list_files(folder))
+    return sorted((p for p in files if TIMING.fullmatch(p.name)), key=lambda path: path.name)
+
+
+def timing_folders(root: str | Path) -> list[Path]:
+    """The folders of timings below a root: one for each model and task."""
+    benches = (f for f in find_folders(Path(root), is_kept_apart) if f.name == BENCH_FOLDER)
+    models = (f for bench in benches for f in list_folders(bench) if f.name.startswith("model="))
+    return [f for model in models for f in list_folders(model) if f.name.startswith("task=")]
 
 
 def read_call(path: Path) -> pa.Table:
     """The table of one call; or an error that names its file."""
-    try:
-        data = read_file(path)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error})") from error
+    data = _read(path)
     if path.suffixes[-2:-1] != [f".{zlib.crc32(data):08x}"]:
         raise RunError(
             f"{path}: damaged ({len(data)} bytes that do not match the checksum in the name); "
             "delete it, and time again with: c4 bench"
         )
-    table = pq.ParquetFile(pa.BufferReader(data)).read()
-    if table.schema.names != BENCH.names:
-        raise RunError(f"{path}: columns of another c4; delete it, and time again with: c4 bench")
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data)).read()
+        check_timings(table)
+        for identity in table.column("identity").to_pylist():
+            validate_identity(json.loads(identity))
+    except UNREADABLE as error:
+        raise RunError(
+            f"{path}: cannot be read ({brief_reason(error)}); delete it, and time again with: "
+            "c4 bench"
+        ) from error
     return table
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_file(path)
+    except FileNotFoundError:
+        raise RunError(f"{path}: gone while it was being read") from None

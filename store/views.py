@@ -13,8 +13,12 @@ RESOLUTION = {"confidence": 2.0**-14, "gap": 2.0**-8, "entropy": 2.0**-10}
 Fixed point compresses to half of what raw float32 takes. Recorder and gates see the rounded
 numbers and so agree exactly; commit rules see the raw ones, so rounding never changes a decode.
 """
+HIGHEST = {"confidence": 1.0, "gap": 2.0**16, "entropy": 22.0}
+"""The highest value of each signal; the lowest is 0.
 
-
+A gap is cut there, far beyond any threshold, because float32 holds no more units exactly. More
+entropy than that would take more tokens than int32 can number.
+"""
 UNITS = {signal: np.float32(unit) for signal, unit in RESOLUTION.items()}
 
 
@@ -35,10 +39,10 @@ class StepView:
 
 
 def fixed_point(signal: str, values: FloatArray) -> FloatArray:
-    """Values rounded to the signal's resolution; exact in float32 up to 2^24 units."""
+    """Values rounded to the signal's resolution, and cut at what float32 holds exactly."""
     unit = UNITS[signal]
     rounded: FloatArray = np.rint(values / unit) * unit
-    return rounded
+    return np.minimum(rounded, np.float32(HIGHEST[signal]))
 
 
 class Observer(Protocol):

@@ -5,42 +5,38 @@ are there, the part is written and the pending files go. Each step is one atomic
 be repeated, so recovery after a kill is: look which files exist.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.store.cells import (
-    CELLS_PER_PART,
-    SHAPES_KEY,
-    WRITE_OPTIONS,
-    Cells,
-    batch_cells,
-    cells_to_table,
-)
+from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.contents import CELLS_KEY, ROW_KEY, Contents
 from c4.store.grades import read_added
 from c4.store.manifest import (
+    DATA_FOLDERS,
+    MANIFEST,
+    RECORDED,
+    TOKENIZER,
     Manifest,
+    name_differences,
     read_manifest,
+    text_hash,
     write_manifest,
     write_tokenizer,
 )
-from c4.store.parts import PART, Part, encode_table, list_parts, open_part, write_part
-from c4.store.rows import Row
-from c4.store.runs import ROW_KEY, cell_shapes, pending_row
-from c4.store.schema import GRADES, ROWS
-from c4.store.storage import TEMPORARY, flush_folder, make_folder, remove_files
+from c4.store.parts import PART, Part, Stamp, list_parts, open_part, whose, write_part
+from c4.store.rows import Row, rows_to_table
+from c4.store.runs import covers, require_apart
+from c4.store.schema import GRADES
+from c4.store.storage import file_exists, hold_folder, remove_files, remove_leftovers
 from c4.tasks import AnswerReading, Grade, Shape
-
-DATA_FOLDERS = ("rows", "cells", "pending", "grades", "signals")
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,12 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
     Args:
         identity: as much of it as is known yet.
     """
-    if not (folder / "manifest.json").exists():
+    if not file_exists(folder / MANIFEST):
         return
-    recorded = read_manifest(folder).identity
-    differ = [key for key in identity if recorded.get(key) != identity[key]]
+    differ = name_differences(read_manifest(folder).identity, identity, identity)
     if differ:
-        lines = [f"  {key}: {recorded.get(key)!r} there, {identity[key]!r} here" for key in differ]
         raise RunError(
-            f"{folder} is another run:\n" + "\n".join(lines) + "\n"
+            f"{folder} is another run:\n" + "\n".join(differ) + "\n"
             "use --out for a place of its own, or --fresh to throw the old one away"
         )
 
@@ -87,165 +81,240 @@ class RunWriter:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock: int | None = None
-        self._digest = ""
-        self.kinds: Sequence[str] = ()
-        """What the run is sealed into, in the order of writing."""
+        self._held = ExitStack()
+        self._seen: dict[Path, tuple[range, str | None]] = {}
+        """Parts of rows that were opened, what they hold, and the cells they name."""
+        self.manifest: Manifest | None = None
 
     def __enter__(self) -> "RunWriter":
-        make_folder(self.folder)
-        self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            raise RunError(
-                f"{self.folder}: another process is recording here; wait for it, or use --out"
-            ) from None
+        self._held.enter_context(hold_folder(self.folder))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
+        self._held.close()
 
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
         """Begin the run, or go on with it; clear away what a kill left half done."""
-        exists = (self.folder / "manifest.json").exists()
         if fresh:
             self._clear()
-        elif exists:
+        if file_exists(self.folder / MANIFEST):
             check_identity(self.folder, manifest.identity)
+            self._bring_back_tokenizer(tokenizer_json)
         else:
             self._refuse_orphans()
-        if fresh or not exists:
             write_tokenizer(self.folder, tokenizer_json)
             write_manifest(self.folder, manifest)
         self.go_on(manifest)
         self._recover()
 
+    def _bring_back_tokenizer(self, tokenizer_json: str) -> None:
+        """Write the tokenizer anew if it is missing, and the one that the run was made with."""
+        recorded = read_manifest(self.folder).tokenizer_file_sha256
+        if text_hash(tokenizer_json) != recorded:
+            raise RunError(
+                f"{self.folder}: made with another tokenizer.json (SHA-256 {recorded}); use --out "
+                "for a place of its own, or --fresh to throw the old run away"
+            )
+        if not file_exists(self.folder / TOKENIZER):
+            write_tokenizer(self.folder, tokenizer_json)
+
     def _refuse_orphans(self) -> None:
         """Refuse to begin a run among the parts of one that has lost its manifest."""
-        parts = [part for name in DATA_FOLDERS for part in list_parts(self.folder / name)]
+        parts = [part for name in RECORDED for part in list_parts(self.folder / name)]
         if parts:
             raise RunError(
                 f"{self.folder}: parts of a run, such as {parts[0].path.name}, but no "
-                "manifest.json that says what they are; bring it back, use --out for another "
-                "place, or --fresh to throw the parts away"
+                "manifest.json that says what they are; rebuild it with: c4 runs --repair "
+                f"'{self.folder}', use --out for another place, or --fresh to throw the parts away"
             )
 
     def go_on(self, manifest: Manifest) -> None:
-        """Write for a run that exists."""
-        self._digest = manifest.digest
-        self.kinds = ("cells", "rows") if manifest.identity["cells"] else ("rows",)
+        """Write for a run that exists.
+
+        Args:
+            manifest: with the environment of this session.
+        """
+        self.manifest = manifest
+        for name in (".", *DATA_FOLDERS):
+            remove_leftovers(self.folder / name, is_ours)
+
+    @property
+    def _run(self) -> Manifest:
+        if self.manifest is None:
+            raise RuntimeError("start or go_on comes first")
+        return self.manifest
+
+    @property
+    def keeps_cells(self) -> bool:
+        return bool(self._run.identity["cells"])
 
     @property
     def sealed(self) -> set[int]:
         """Trajectories that are in their final parts, one of every kind."""
-        *before, last = (list_parts(self.folder / kind) for kind in self.kinds)
-        firsts = [{part.first for part in parts} for parts in before]
-        whole = (part for part in last if all(part.first in first for first in firsts))
-        return {i for part in whole for i in part.trajectories}
+        return {i for part in self._sealed_parts() for i in self._look(part)[0]}
+
+    def _sealed_parts(self) -> list[Part]:
+        """The parts of rows whose cells, if they are kept, are there too."""
+        rows = list_parts(self.folder / "rows")
+        require_apart(rows)
+        if not self.keeps_cells:
+            return rows
+        cells = {part.path.name for part in list_parts(self.folder / "cells")}
+        return [part for part in rows if self._look(part)[1] in cells]
+
+    def _look(self, part: Part) -> tuple[range, str | None]:
+        """What a part of rows holds, and its cells; parts do not change, so one look is enough."""
+        if part.path not in self._seen:
+            contents = Contents.open(part, self._run)
+            self._seen[part.path] = contents.numbers, contents.cells_name
+        return self._seen[part.path]
 
     @property
     def pending(self) -> dict[int, Part]:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, decode: Decode) -> Path:
-        """Make one finished trajectory safe."""
+    def add(self, decode: Decode, stamp: Stamp | None = None) -> Path:
+        """Make one finished trajectory safe.
+
+        Args:
+            stamp: how it was made, if not by this session.
+        """
         row = decode.row
-        data = encode_table(
+        return write_part(
+            self.folder / "pending",
             cells_to_table(row.trajectory, decode.cells),
-            self._digest,
+            [row.trajectory],
+            stamp or Stamp.of(self._run),
             {ROW_KEY: row.to_json()},
             compression="zstd",
             compression_level=1,
         )
-        return write_part(self.folder / "pending", row.trajectory, row.trajectory, data)
 
     def replace(self, decode: Decode) -> None:
         """Put a graded trajectory in the place of its ungraded copy."""
         parts = list_parts(self.folder / "pending")
         written = self.add(decode)
-        ungraded = (part.path for part in parts if part.first == decode.row.trajectory)
-        remove_files(path for path in ungraded if path != written)
+        copies = (part for part in parts if part.first == decode.row.trajectory)
+        self._remove_own(part for part in copies if part.path != written)
 
     def read_row(self, part: Part) -> Row:
         """The row in a pending file, whose cells are left alone."""
-        return pending_row(open_part(part, self._digest))
+        return Contents.open(part, self._run).rows()[0]
 
     def read_pending(self, part: Part) -> Decode:
         """The trajectory in a pending file."""
-        file = open_part(part, self._digest)
-        row = pending_row(file)
-        cells = None
-        if file.metadata.num_rows:
-            cells = next(batch_cells(file, [(row.steps, row.length)]))[0]
-        return Decode(row, cells)
+        contents = Contents.open(part, self._run)
+        cells = contents.batches()[0][1][0] if contents.has_cells else None
+        return Decode(contents.rows()[0], cells)
 
     def seal(self, indices: range) -> bool:
         """Turn pending trajectories into a part of every kind, if all of them are there."""
         pending = self.pending
         if not all(i in pending for i in indices):
             return False
-        files = [open_part(pending[i], self._digest) for i in indices]
-        # The last part says that the others are there too, so the order matters.
-        for kind in self.kinds:
-            data = SEALS[kind](files, self._digest)
-            write_part(self.folder / kind, indices[0], indices[-1], data)
-        self._drop_pending(set(indices))
+        found = [Contents.open(pending[i], self._run) for i in indices]
+        stamp = joined_stamp(found)
+        # The rows come last: they say that the cells are there too, and which they are.
+        cells = self._seal_cells(found, stamp) if self.keeps_cells else None
+        self._seal_rows(found, stamp, cells)
+        self._drop_pending(indices)
         return True
+
+    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Path:
+        table = pa.concat_tables([c.cell_table().replace_schema_metadata() for c in found])
+        shapes = [shape for contents in found for shape in contents.shapes]
+        metadata = {SHAPES_KEY: json.dumps(shapes).encode()}
+        numbers = [number for number, _, _ in shapes]
+        return write_part(self.folder / "cells", table, numbers, stamp, metadata, **WRITE_OPTIONS)
+
+    def _seal_rows(self, found: Sequence[Contents], stamp: Stamp, cells: Path | None) -> None:
+        rows = [row for contents in found for row in contents.rows()]
+        numbers = [row.trajectory for row in rows]
+        metadata = {} if cells is None else {CELLS_KEY: cells.name.encode()}
+        options = {"compression": "zstd", "write_page_checksum": True}
+        table = rows_to_table(rows)
+        write_part(self.folder / "rows", table, numbers, stamp, metadata, **options)
 
     def add_grades(self, grades: Mapping[int, Grade], reading: AnswerReading) -> None:
         """Keep grades under a reading beside the run, which stays as it is."""
-        numbers = [row["number"] for row in read_added(self.folder, self._digest)]
+        added = read_added(self.folder, self._run.digest)
         stamp = {
             **asdict(reading),
             "version": version("c4-dlm"),
-            "number": 1 + max(numbers, default=0),
+            "number": 1 + max((row["number"] for row in added), default=0),
         }
         rows = [{"trajectory": i, **asdict(grade), **stamp} for i, grade in sorted(grades.items())]
         table = pa.Table.from_pylist(rows, schema=GRADES)
-        data = encode_table(table, self._digest, compression="zstd")
-        write_part(self.folder / "grades", min(grades), max(grades), data)
+        numbers, made = sorted(grades), Stamp.of(self._run)
+        write_part(self.folder / "grades", table, numbers, made, compression="zstd")
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched."""
-        for name in (".", *DATA_FOLDERS):
-            self._remove_temporaries(name)
-        sealed = self.sealed
-        self._drop_pending(sealed)
+        sealed = self._sealed_parts()
+        self._drop_copies(sealed)
         # Cells without rows: the kill came between the two, the pending files are still there,
         # and sealing them again writes both. Rows without cells: someone deleted damaged cells.
-        for kind in self.kinds:
-            parts = list_parts(self.folder / kind)
-            remove_files(part.path for part in parts if part.first not in sealed)
+        kept = {part.path.name for part in sealed} | {self._look(part)[1] for part in sealed}
+        for kind in ("rows", "cells"):
+            self._remove_own(p for p in list_parts(self.folder / kind) if p.path.name not in kept)
 
-    def _drop_pending(self, sealed: set[int]) -> None:
+    def _drop_copies(self, sealed: Sequence[Part]) -> None:
+        """Remove pending files that were sealed, once their part is seen to be whole."""
+        copies = [p for p in list_parts(self.folder / "pending") if covers(sealed, p.first)]
+        holding = [part for part in sealed if any(c.first in part.trajectories for c in copies)]
+        needed = {self._look(part)[1] for part in holding}
+        for part in list_parts(self.folder / "cells"):
+            if part.path.name in needed:
+                Contents.open(part, self._run)
+        self._remove_own(copies)
+
+    def _drop_pending(self, sealed: range) -> None:
         """Remove the pending files of sealed trajectories, graded and ungraded copies alike."""
-        parts = list_parts(self.folder / "pending")
-        remove_files(part.path for part in parts if part.first in sealed)
+        self._remove_own(p for p in list_parts(self.folder / "pending") if p.first in sealed)
+
+    def _remove_own(self, parts: Iterable[Part]) -> None:
+        """Remove parts of this run; one of another run is refused by name."""
+        own = list(parts)
+        for part in own:
+            open_part(part, self._run.digest)
+        remove_files(part.path for part in own)
 
     def _clear(self) -> None:
-        """Throw the old run away: the files this room writes, and nothing else.
+        """Throw the old run away: what c4 wrote for it, and nothing else.
 
         The manifest after the parts: while it is there, they are known to be its own. But before
         the tokenizer, which only a missing manifest makes the next session write anew.
         """
-        for name in DATA_FOLDERS:
-            remove_files(part.path for part in list_parts(self.folder / name))
-            self._remove_temporaries(name)
+        parts = _all_parts(self.folder)
+        self._refuse_foreign(parts)
+        remove_files(part.path for part in parts)
+        for name in (".", *DATA_FOLDERS):
+            remove_leftovers(self.folder / name, is_ours)
         for name in OWN_FILES:
             remove_files([self.folder / name])
-            flush_folder(self.folder)
 
-    def _remove_temporaries(self, name: str) -> None:
-        """Remove what was being written when a process was killed."""
-        folder = self.folder / name
-        remove_files(p for p in folder.glob(f"*{TEMPORARY}") if is_ours(p.stem))
+    def _refuse_foreign(self, parts: Sequence[Part]) -> None:
+        """Refuse to throw away what c4 did not write, or wrote for another run than the rest."""
+        runs: dict[str, str] = {}
+        with suppress(RunError):  # a run whose manifest cannot be read may be thrown away, too
+            runs[read_manifest(self.folder).digest] = MANIFEST
+        for part in parts:
+            try:
+                runs.setdefault(whose(part), part.path.name)
+            except RunError as error:
+                raise RunError(
+                    f"{error}\n--fresh throws away only what c4 can tell it wrote: move or delete "
+                    "that file yourself"
+                ) from error
+        if len(runs) > 1:
+            raise RunError(
+                f"{self.folder}: files of {len(runs)} runs, such as {' and '.join(runs.values())}; "
+                "--fresh throws away one run: move the parts of the others where they came from"
+            )
 
 
-OWN_FILES = ("manifest.json", "tokenizer.json")
+OWN_FILES = (MANIFEST, TOKENIZER)
 
 
 def is_ours(name: str) -> bool:
@@ -253,18 +322,14 @@ def is_ours(name: str) -> bool:
     return name in OWN_FILES or PART.fullmatch(name) is not None
 
 
-def seal_cells(files: Sequence[pq.ParquetFile], digest: str) -> bytes:
-    """The cells of pending files as one part."""
-    cells = pa.concat_tables([file.read().replace_schema_metadata() for file in files])
-    shapes = [shape for file in files for shape in cell_shapes(file)]
-    return encode_table(cells, digest, {SHAPES_KEY: json.dumps(shapes).encode()}, **WRITE_OPTIONS)
+def _all_parts(folder: Path) -> list[Part]:
+    return [part for name in DATA_FOLDERS for part in list_parts(folder / name)]
 
 
-def seal_rows(files: Sequence[pq.ParquetFile], digest: str) -> bytes:
-    """The rows of pending files as one part."""
-    rows = [asdict(pending_row(file)) for file in files]
-    table = pa.Table.from_pylist(rows, schema=ROWS)
-    return encode_table(table, digest, compression="zstd", write_page_checksum=True)
-
-
-SEALS = {"cells": seal_cells, "rows": seal_rows}
+def joined_stamp(found: Sequence[Contents]) -> Stamp:
+    """The stamp of what was made from several parts of one run."""
+    stamps = [contents.stamp for contents in found]
+    made: list[Mapping[str, Any]] = []
+    for stamp in stamps:
+        made += [one for one in stamp.made_with if one not in made]
+    return replace(stamps[0], made_with=made)

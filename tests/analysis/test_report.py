@@ -16,6 +16,7 @@ from c4.analysis.tables.render import Column, ReportTable
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
+from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
 
 TABLES = ("main", "ablation", "paired", "scaling", "wino_cvee", "stabilization")
@@ -153,6 +154,7 @@ def test_calibration_files_become_rows(tmp_path, caplog):
         "table": tried,
         "seconds": 0.25,
     }
+    frozen["checksum"] = content_checksum(frozen)
     (tmp_path / "frozen.json").write_text(json.dumps(frozen))
     (tmp_path / "other.json").write_text("{}")
     (tmp_path / "broken.json").write_text("{")

@@ -12,13 +12,14 @@ from c4.gates.signals import NONE, Signals
 from c4.replay.calibration import (
     Requirement,
     calibrate,
-    check_calibrations,
+    check_calibration,
     load_calibration,
     pareto_front,
 )
 from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
 from c4.replay.pools import RunSubset, choose
+from c4.store.manifest import content_checksum
 from c4.tasks import AnswerReading, Example, Family
 
 
@@ -258,6 +259,11 @@ FROZEN = {
 }
 
 
+def signed(content):
+    """A calibration's content with the checksum that goes with it."""
+    return content | {"checksum": content_checksum(content)}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -275,6 +281,8 @@ FROZEN = {
         (json.dumps(FROZEN | {"table": []}), "its table has no row for {'tau': 0.6}"),
         (json.dumps(FROZEN | {"pool": ["gsm8k"]}), "not a file that"),
         (json.dumps(FROZEN | {"pool": [{"identity": {}}]}), "it has no 'trajectories'"),
+        (json.dumps(FROZEN), "it has no 'checksum'"),
+        (json.dumps(signed(FROZEN) | {"parameters": {"tau": 0.7}}), "edited or damaged since"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, message):
@@ -287,12 +295,12 @@ def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, me
 
 def test_a_calibration_is_read_back_whether_or_not_it_chose_a_setting(tmp_path):
     path = tmp_path / "x.json"
-    path.write_text(json.dumps(FROZEN))
+    path.write_text(json.dumps(signed(FROZEN)))
     frozen = load_calibration(path)
     assert (frozen.chosen, frozen.worst_drop, frozen.tried) == ({"tau": 0.6}, 1.0, 2)
-    path.write_text(json.dumps(FROZEN | {"parameters": None}))
+    path.write_text(json.dumps(signed(FROZEN | {"parameters": None})))
     nothing = load_calibration(path)
     assert (nothing.parameters, nothing.worst_drop) == (None, None)
-    assert list(check_calibrations(tmp_path)) == [None]
+    assert check_calibration(path) is None
     with pytest.raises(ConfigError, match=r"x\.json: that calibration chose no setting: none fits"):
         nothing.make(Family.LETTERS)

@@ -16,6 +16,7 @@ from c4.errors import ConfigError, NotReplayable
 from c4.gates.kinds import GATES
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS, refuse_sampler
+from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
 
 
@@ -177,8 +178,17 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
     path = tmp_path / "cvee.json"
-    frozen = {"gate": "cvee", "parameters": {"tau": 0.6, "gamma": 1.0}, "statement": "", "pool": []}
-    frozen["reading"] = asdict(AnswerReading())
+    parameters = {"tau": 0.6, "gamma": 1.0}
+    frozen = {
+        "gate": "cvee",
+        "parameters": parameters,
+        "statement": "",
+        "pool": [{"identity": {}, "trajectories": [0]}],
+        "table": [parameters | {"worst_drop": 0.0}],
+        "seconds": 1.0,
+        "reading": asdict(AnswerReading()),
+    }
+    frozen["checksum"] = content_checksum(frozen)
     path.write_text(json.dumps(frozen))
     c4 = resolve("c4", "gamma=3", calibration=path)
     assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}

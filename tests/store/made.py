@@ -22,11 +22,23 @@ def make_manifest(cells=True, **changes):
     """A manifest of a full decode, or of what the changes say."""
     identity = {
         "task": "gsm8k",
-        "model": "m",
+        "origin": "x:1",
         "source": "x",
+        "model": "m",
+        "revision": None,
+        "device": "cpu",
+        "dtype": "float32",
         "seed": 0,
+        "order": "as it is",
+        "resolution": RESOLUTION,
         "shape": asdict(SHAPE),
+        "weights_sha256": "0" * 64,
+        "tokenizer_sha256": "1" * 64,
+        "chat_template": False,
+        "vocab_size": 1000,
+        "mask_id": 999,
         "end_ids": [],
+        "shift": False,
         "method": "baseline",
         "label": "baseline",
         "rule": {"name": "schedule"},
@@ -36,7 +48,9 @@ def make_manifest(cells=True, **changes):
         "batch": 1,
     }
     return Manifest(
-        identity=identity | changes, environment={}, tokenizer_file_sha256=text_hash("{}")
+        identity=identity | changes,
+        environment={"python": "3", "libraries": {"c4-dlm": "1"}, "threads": 2},
+        tokenizer_file_sha256=text_hash("{}"),
     )
 
 
@@ -71,7 +85,7 @@ def make_row(index, shape=SHAPE):
         steps=shape.budget,
         tokens_before_end=4,
         wall_seconds=0.125 * index,
-        block_steps=[3, index],
+        block_steps=[shape.budget - index, index],
         block_seconds=[0.5, 0.25],
         exit_step=index or None,
         committed_by=[0, 1, 2, 3, 4, 0],
@@ -80,8 +94,10 @@ def make_row(index, shape=SHAPE):
     )
 
 
-def make_decode(index, *, cells=True):
-    return Decode(make_row(index), make_cells(index) if cells else None)
+def make_decode(index, manifest=MANIFEST):
+    shape = manifest.shape
+    cells = make_cells(index, shape) if manifest.identity["cells"] else None
+    return Decode(make_row(index, shape), cells)
 
 
 def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=False):
@@ -90,7 +106,7 @@ def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=Fal
         writer.start(manifest, "{}", fresh=fresh)
         todo = set(indices) - writer.sealed - writer.pending.keys()
         for index in sorted(todo):
-            writer.add(make_decode(index, cells=manifest.identity["cells"]))
+            writer.add(make_decode(index, manifest))
         for part in parts:
             writer.seal(part)
     return todo

@@ -8,7 +8,7 @@ import pytest
 from made import make_manifest, make_row, snapshot, write
 
 from c4.errors import RunError
-from c4.store.parts import encode_table, list_parts, write_part
+from c4.store.parts import Stamp, list_parts, write_part
 from c4.store.runs import open_run
 from c4.store.schema import GRADES
 from c4.store.writer import RunWriter
@@ -71,7 +71,7 @@ def write_grade(folder, answer, number):
     run = open_run(folder)
     row = {"trajectory": 1, **asdict(Grade(answer, Verdict.RIGHT)), **asdict(CAREFUL)}
     table = pa.Table.from_pylist([row | {"version": "9.9", "number": number}], schema=GRADES)
-    write_part(folder / "grades", 1, 1, encode_table(table, run.manifest.digest))
+    write_part(folder / "grades", table, [1], Stamp.of(run.manifest))
 
 
 def test_numbers_go_on_from_the_highest_there_is(whole):

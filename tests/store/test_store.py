@@ -25,7 +25,7 @@ from c4.store.manifest import (
     run_folder,
     write_manifest,
 )
-from c4.store.parts import encode_table, list_parts, open_part, write_part
+from c4.store.parts import Stamp, list_parts, open_part, write_part
 from c4.store.rows import Row
 from c4.store.runs import find_recordings, find_runs, open_run
 from c4.store.schema import CELLS, GRADES, ROWS
@@ -207,10 +207,11 @@ def test_an_edited_manifest_is_noticed(whole):
 
 def test_temporary_files_of_others_are_left_alone(whole):
     (whole / "notes.tmp").write_text("mine")
-    (whole / "cells" / "000000-000002.00000000.parquet.tmp").write_text("half")
+    (whole / "cells" / "notes.0123abcd.tmp").write_text("mine")
+    (whole / "cells" / "000000-000002.00000000.parquet.0123abcd.tmp").write_text("half")
     write(whole)
     assert (whole / "notes.tmp").exists()
-    assert not list((whole / "cells").glob("*.tmp"))
+    assert [path.name for path in (whole / "cells").glob("*.tmp")] == ["notes.0123abcd.tmp"]
 
 
 def test_missing_cells_are_reported(whole):
@@ -356,9 +357,9 @@ def test_a_pending_trajectory_of_another_run_is_neither_read_nor_sealed(tmp_path
 
 def test_a_part_that_names_no_run_is_refused(whole):
     part = list_parts(whole / "rows")[0]
-    data = encode_table(open_part(part).read(), "")
+    table, stamp = open_part(part).read(), Stamp.of(MANIFEST)
     part.path.unlink()
-    path = write_part(whole / "rows", part.first, part.last, data)
+    path = write_part(whole / "rows", table, part.trajectories, stamp, {b"c4.run": b""})
     with pytest.raises(RunError, match=rf"{path.name}: belongs to another run \(it names none"):
         list(open_run(whole).rows())
 
@@ -367,9 +368,9 @@ def test_rows_with_other_columns_are_refused_in_words(whole):
     part = list_parts(whole / "rows")[0]
     table = open_part(part).read().drop_columns(["tests"])
     part.path.unlink()
-    data = encode_table(table, MANIFEST.digest)
-    path = write_part(whole / "rows", part.first, part.last, data)
-    with pytest.raises(RunError, match=rf"{path.name}: columns of another c4; .* --fresh"):
+    cells = {b"c4.cells": list_parts(whole / "cells")[0].path.name.encode()}
+    path = write_part(whole / "rows", table, part.trajectories, Stamp.of(MANIFEST), cells)
+    with pytest.raises(RunError, match=rf"{path.name}: .*not the columns .*missing: tests"):
         list(open_run(whole).rows())
 
 

@@ -50,7 +50,7 @@ def test_a_full_decode_is_the_baseline_recorded_or_not(tmp_path, cells, label):
     [
         {"seed": 1},
         {"batch": 2},
-        {"shape": {"length": 6, "budget": 3, "block_length": 3}},
+        {"shape": {"length": 6, "budget": 4, "block_length": 3}},
         {"rule": {"name": "cctc"}},
         {"gate": {"name": "cvee"}},
         {"forward": {"cache": "dual"}},

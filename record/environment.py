@@ -1,0 +1,16 @@
+"""What numbers are made with, as far as it can be told without loading torch."""
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
+
+
+def programs() -> dict[str, Any]:
+    """The machine's kind, and the versions of what runs on it."""
+    return {
+        "machine": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }

@@ -1,0 +1,206 @@
+"""Joining two halves of one run: what was decoded on two machines, or in two folders."""
+
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c4.errors import RunError
+from c4.store.cells import SIGNALS, Cells
+from c4.store.contents import Contents
+from c4.store.grades import Grades, read_grades
+from c4.store.manifest import is_run, name_differences, read_tokenizer, run_folder
+from c4.store.parts import Part, list_parts, read_part
+from c4.store.rows import GRADE, Row
+from c4.store.runs import Run, RunPart, find_runs, open_run
+from c4.store.storage import file_exists, put_file
+from c4.store.writer import Decode, RunWriter
+from c4.tasks import AnswerReading, Grade, Verdict
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge brought."""
+
+    folder: Path
+    added: int
+    """Trajectories that the target lacked."""
+    known: int
+    """Trajectories that both had; the target's stay."""
+
+
+def plan_merge(source: Path, target: Path) -> "list[Merge]":
+    """The merges of every run below a source into a target, all of them checked.
+
+    Args:
+        target: a folder of runs, or a run.
+    """
+    folders = find_runs(source)
+    if not folders:
+        raise RunError(f"{source}: no runs to merge")
+    into_one = is_run(target) or target.name.startswith("method=")
+    if into_one and len(folders) > 1:
+        raise RunError(f"{source} holds {len(folders)} runs, and {target} is one: name a folder")
+    merges = []
+    for folder in folders:
+        run = open_run(folder)
+        label = str(run.manifest.identity["label"])
+        merge = Merge(run, target if into_one else run_folder(target, run.model, run.task, label))
+        merge.check()
+        merges.append(merge)
+    return merges
+
+
+class Merge:
+    """One run to be brought into a folder. The source is only read."""
+
+    def __init__(self, source: Run, folder: Path) -> None:
+        self.source = source
+        self.folder = folder
+
+    @cached_property
+    def target(self) -> Run | None:
+        """The run that is there already."""
+        return open_run(self.folder) if is_run(self.folder) else None
+
+    def check(self) -> None:
+        """Refuse what is not a half of the same run, before anything is written."""
+        if self.folder.absolute() == self.source.folder.absolute():
+            raise RunError(f"{self.folder}: source and target are the same run")
+        read_tokenizer(self.source.folder, self.source.manifest)
+        for part in list_parts(self.source.folder / "grades"):
+            read_grades(part, self.source.manifest.digest)
+        target = self.target
+        if target is not None:
+            self._refuse_other_run(target)
+        have = set() if target is None else set(target.indices)
+        for part in self.source.parts:
+            theirs = {row.trajectory: (row, cells) for row, cells in _decodes(self.source, part)}
+            known = theirs.keys() & have
+            if target is not None and known:
+                for row, cells in _some_decodes(target, known):
+                    self._refuse_other_decode(theirs[row.trajectory], (row, cells))
+
+    def _refuse_other_run(self, target: Run) -> None:
+        here, there = self.source.manifest, target.manifest
+        keys = sorted(here.identity.keys() | there.identity.keys())
+        differ = name_differences(there.identity, here.identity, keys)
+        if differ:
+            raise RunError(
+                f"{self.source.folder} is not a half of the run in {self.folder}, which has:\n"
+                + "\n".join(differ)
+            )
+        if here.made_with != there.made_with:
+            log.warning("%s was made with other devices or programs than %s", self.source, target)
+
+    def _refuse_other_decode(
+        self, theirs: tuple[Row, Cells | None], ours: tuple[Row, Cells | None]
+    ) -> None:
+        differ = [*_other_columns(theirs[0], ours[0]), *_other_signals(theirs[1], ours[1])]
+        if differ:
+            raise RunError(
+                f"trajectory {ours[0].trajectory} is not the same in {self.source.folder} and in "
+                f"{self.folder}: they differ in {', '.join(differ)}; nothing was merged"
+            )
+
+    def run(self) -> Merged:
+        """Write what the target lacks. It can be repeated after a kill."""
+        source = self.source
+        with RunWriter(self.folder) as writer:
+            writer.start(source.manifest, read_tokenizer(source.folder, source.manifest))
+            target = open_run(self.folder)
+            have = set(target.indices)
+            for part in source.parts:
+                self._bring(part, have, writer)
+            for part in list_parts(source.folder / "grades"):
+                self._copy(part)
+            self._bring_own_grades(target, writer)
+        known = len(have & set(source.indices))
+        return Merged(self.folder, len(source.indices) - known, known)
+
+    def _bring(self, part: RunPart, have: Collection[int], writer: RunWriter) -> None:
+        """Bring the new trajectories of one part."""
+        contents = Contents.open(part.rows, self.source.manifest)
+        new = [number for number in contents.numbers if number not in have]
+        if len(new) == len(contents.numbers):
+            # The rows last: they say that the cells are there.
+            if part.cells not in (None, part.rows):
+                self._copy(part.cells)
+            self._copy(part.rows)
+        elif new:
+            for row, cells in _decodes(self.source, part):
+                if row.trajectory in new:
+                    writer.add(Decode(row, cells), contents.stamp)
+
+    def _copy(self, part: Part) -> None:
+        path = self.folder / part.path.parent.name / part.path.name
+        if not file_exists(path):
+            put_file(path, read_part(part))
+
+    def _bring_own_grades(self, target: Run, writer: RunWriter) -> None:
+        """Bring the grades in rows that the target has too, but without that grade."""
+        mine = {row.trajectory: row for row in _rows(target)}
+        lacking: dict[AnswerReading, dict[int, Grade]] = {}
+        for row in _rows(self.source):
+            if row.trajectory in mine and row.style is not None and row.verdict is not None:
+                reading = AnswerReading.parse(row.style, str(row.ending), str(row.grader))
+                grade = Grade(row.answer, Verdict(row.verdict))
+                lacking.setdefault(reading, {})[row.trajectory] = grade
+        for reading, grades in lacking.items():
+            added = Grades(self.folder, target.manifest.digest, reading)
+            given = {i: added.of(i, _grade(mine[i]))["verdict"] for i in grades}
+            missing = {i: g for i, g in grades.items() if given[i] in (None, Verdict.NOT_GRADABLE)}
+            if missing:
+                writer.add_grades(missing, reading)
+
+
+def _grade(row: Row) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in GRADE}
+
+
+def _rows(run: Run) -> Iterator[Row]:
+    """Rows as they were written, without the grades that were added since."""
+    for part in run.parts:
+        yield from Contents.open(part.rows, run.manifest).rows()
+
+
+def _decodes(run: Run, part: RunPart) -> Iterator[tuple[Row, Cells | None]]:
+    """The trajectories of a part, their rows as they were written."""
+    rows = Contents.open(part.rows, run.manifest).rows()
+    if part.cells is None:
+        yield from ((row, None) for row in rows)
+        return
+    for row, (_, cells) in zip(rows, run.read_cells(part), strict=True):
+        yield row, cells
+
+
+def _some_decodes(run: Run, wanted: Collection[int]) -> Iterator[tuple[Row, Cells | None]]:
+    first, last = min(wanted), max(wanted)
+    for part in run.parts:
+        if part.rows.first <= last and first <= part.rows.last:
+            yield from (d for d in _decodes(run, part) if d[0].trajectory in wanted)
+
+
+def _other_columns(one: Row, other: Row) -> list[str]:
+    """The columns in which two rows of one trajectory differ, wall times aside.
+
+    A grade that only one of them has is no difference, nor is one that a machine failed at.
+    """
+    differ = [name for name, value in one.decode.items() if value != other.decode[name]]
+    gradable = None not in (one.correct, other.correct)
+    readings = [(row.style, row.ending, row.grader) for row in (one, other)]
+    if gradable and readings[0] == readings[1]:
+        differ += [n for n in ("answer", "verdict") if getattr(one, n) != getattr(other, n)]
+    return differ
+
+
+def _other_signals(one: Cells | None, other: Cells | None) -> list[str]:
+    if one is None or other is None:
+        return []
+    return [n for n in SIGNALS if not np.array_equal(getattr(one, n), getattr(other, n))]
