@@ -173,8 +173,8 @@ def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
         (shown,) = group.filter("main").iter_rows(named=True)
         others = [_describe(row, shown) for row in group.filter(~pl.col("main")).to_dicts()]
         notes.append(
-            f"{task} on {model}: shown is {spell_shape(shown)}; not shown: {', '.join(others)}; "
-            "tables of shapes: (c4 report scaling)"
+            f"{task} on {model}: {spell_shape(shown)} is shown; not shown: {', '.join(others)}; "
+            "every shape is in (c4 report scaling)"
         )
     return notes
 
@@ -187,7 +187,7 @@ def _describe(row: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
 
 
 def pool_note(cohorts: pl.DataFrame) -> str:
-    """A sentence on the calibration pool for a table's caption; empty where it plays no part."""
+    """A sentence on the calibration pool for a table's caption; empty if there is none."""
     only = cohorts.filter((pl.col("examples") == 0) & (pl.col("pooled") > 0))
     cut = cohorts.filter((pl.col("examples") > 0) & (pl.col("pooled") > 0))
     notes = []

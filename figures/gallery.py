@@ -53,75 +53,76 @@ FIGURES = {
             "stabilization",
             lambda library: library.settling,
             stabilization_figure,
-            "How soon the curves of short answers, long reasoning and code rise, and how far the "
-            "first showing of an answer (tick) lies before it stays.",
+            "See how soon the curves of short answers, long reasoning and code rise, and how long "
+            "before it settles an answer first appears (tick).",
             "c4 record --task math",
         ),
         FigureKind(
             "phase-diagram",
             lambda library: library.phases,
             phase_diagram,
-            "Marks in the shaded half stopped before the answer had settled. Hollow marks never "
-            "stopped: a gate that hardly stops is not thereby a safe one, so compare its premature "
-            "exits with how often it stopped at all.",
+            "Exits in the shaded half came before the answer had settled. Hollow marks are decodes "
+            "that a gate never stopped. A gate that hardly ever stops is not safe for that reason, "
+            "so compare its premature exits with all its exits.",
             "c4 record --task math",
         ),
         FigureKind(
             "gates",
             lambda library: library.gate_signals,
             gates_figure,
-            "What stands where the answer is due when each gate stops, and whether that is left or "
-            "right of where answers settle (ticks).",
+            "See the signals in the answer's region when each gate stops, and whether gates stop "
+            "before or after answers settle (ticks).",
             "c4 record --task math",
         ),
         FigureKind(
             "trace",
             lambda library: library.trace,
             trace_figure,
-            "One trajectory: which answer is read at each step, and what each gate waits for.",
+            "See the answer read at each step of one trajectory, and what each gate waits for.",
             "c4 record --task gsm8k",
         ),
         FigureKind(
             "text",
             lambda library: library.texts,
             text_figure,
-            "The same trajectory as each gate would have handed it over; grey was filled by force.",
+            "See the same trajectory as each gate would have returned it. Grey tokens were still "
+            "masked when the gate stopped.",
             "c4 record --task gsm8k",
         ),
         FigureKind(
             "blocks",
             lambda library: library.blocks,
             blocks_figure,
-            "Where a method saves: in the last blocks, which a gate can cut off, or in every one, "
-            "which a sampler can thin; above 100% it spends more than was planned.",
+            "See where a method saves steps: a gate cuts off the last blocks, a sampler saves in "
+            "every block. Above 100% a method spends more steps than planned.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
         FigureKind(
             "totals",
             lambda library: library.blocks,
             totals_figure,
-            "Steps spent against accuracy kept; a loss past two points is red.",
+            "Compare the steps spent with the accuracy kept; losing over two points is red.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
         FigureKind(
             "time-share",
             lambda library: library.time_shares,
             time_share_figure,
-            "Which blocks the seconds go to, measured block by block.",
+            "See how much of the measured time each block takes.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
         FigureKind(
             "h-sweep",
             lambda library: library.h_sweep,
             h_sweep_figure,
-            "What more tolerated holes do to steps, and whether accuracy pays for it.",
+            "See how tolerating more holes changes the steps, and whether it costs accuracy.",
             "c4 run --method c4 --task gsm8k; c4 run --method c4 --set H=0 --task gsm8k",
         ),
         FigureKind(
             "frontier",
             lambda library: library.main_totals,
             frontier_figure,
-            "Up and to the left is better; the band is two points below full decoding.",
+            "Up and to the left is better. The band reaches two points below full decoding.",
             "c4 run --method baseline --method c4 --task gsm8k",
         ),
     )

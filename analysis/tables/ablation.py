@@ -11,7 +11,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
     totals = library.main_totals
     return methods_table(
         "ablation",
-        "Component ladder: each rung adds one thing",
+        "Ablation: each method adds one thing to the one before",
         totals.filter(is_of(totals["method"], METHOD_LADDER)),
         METHOD_LADDER,
         library,

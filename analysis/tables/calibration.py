@@ -23,7 +23,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         Column("chosen", "chosen"),
         Column("worst_drop", "worst drop", 1),
     ]
-    caption = "What calibration costs: the pool is decoded once, every setting is then replayed"
+    caption = "What calibrations cost: the pool is decoded once, and then every setting is replayed"
     if paper:
         named = rows.with_columns(method=pl.col("gate").replace({"cvee": "c4"}))
         rows = beside(named, "calibration", ["method"])

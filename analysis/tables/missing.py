@@ -62,7 +62,7 @@ def sweep_notes(library: Library) -> list[str]:
             if labels:
                 notes.append(
                     f"{task} on {model}: points of a sweep, shown elsewhere: {', '.join(labels)} "
-                    f"({command}); run with a --label of its own, one stands in the main table"
+                    f"({command}); run one with a --label of its own to see it in the main table"
                 )
     return notes
 

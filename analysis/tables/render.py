@@ -58,7 +58,7 @@ class ReportTable:
     def legend(self) -> str | None:
         """What the mark means; None if nothing is marked."""
         marked = self.marked is not None and self.rows["past"].any()
-        return f"a drop past {TOLERANCE:.1f} points" if marked else None
+        return f"a drop of more than {TOLERANCE:.1f} points" if marked else None
 
 
 def without_unpublished(table: ReportTable) -> ReportTable:
@@ -67,7 +67,7 @@ def without_unpublished(table: ReportTable) -> ReportTable:
     if not theirs or any(table.rows[key].is_not_null().any() for key in theirs):
         return table
     columns = [column for column in table.columns if column.key not in theirs]
-    note = "published numbers: there are none to stand beside these rows"
+    note = "published numbers: there are none that compare with these rows"
     missing = [*table.missing, note] if table.rows.height else table.missing
     return replace(table, columns=columns, rows=table.rows.drop(theirs), missing=missing)
 

@@ -23,8 +23,8 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         Column("never", "never settle"),
     ]
     caption = with_pool(
-        "Progress by which a share p of the answers has settled for good, and by which it was "
-        "first shown",
+        "Progress by which a share p of the answers has settled for good, and by which it "
+        "first appeared",
         library,
     )
     if paper:

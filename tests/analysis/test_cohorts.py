@@ -63,8 +63,8 @@ def test_one_shape_of_a_task_is_shown_and_it_is_the_model_s_own(library):
 
 def test_the_rest_is_named(library):
     (table,) = make_report(["paired"], library, paper=False)
-    (note,) = [note for note in table.missing if "shown is" in note]
-    assert "shown is L=24 T=24 B=3; not shown: L=12 T=12 B=3" in note
+    (note,) = [note for note in table.missing if "is shown" in note]
+    assert "L=24 T=24 B=3 is shown; not shown: L=12 T=12 B=3" in note
 
 
 def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):

@@ -65,7 +65,7 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
     marked = [tag for tag, attrs in page.tags if attrs.get("class") == "past"]
     assert marked == ["td", "p"]
-    assert "a drop past 2.0 points" in page.text
+    assert "a drop of more than 2.0 points" in page.text
     assert "Missing: all of it" in page.text
     assert [tag for tag, _ in page.tags].count("table") == 1
 
