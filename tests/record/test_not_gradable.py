@@ -37,11 +37,20 @@ def machine(monkeypatch):
     return machine
 
 
-def c4(*args, code=0):
+def call(*args, code=0):
     embedded = ["--source", "embedded"] if args[0] in ("record", "run", "verify") else []
     result = CliRunner().invoke(app, [str(arg) for arg in (*args, *embedded)])
     assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+    return result
+
+
+def c4(*args, code=0):
+    """What a command says, in one line."""
+    return " ".join(call(*args, code=code).output.split())
+
+
+def c4_json(*args):
+    return json.loads(call(*args, "--json").stdout)
 
 
 @pytest.fixture
@@ -65,7 +74,7 @@ def test_a_recording_says_how_many_answers_are_not_gradable(random_llada, tmp_pa
 
 
 def test_it_is_left_out_of_the_accuracy_and_counted(folder, tmp_path):
-    (summary,) = json.loads(c4("runs", "--runs", tmp_path, "--json"))
+    (summary,) = c4_json("runs", "--runs", tmp_path)
     assert (summary["n"], summary["graded"], summary["not_gradable"]) == (N, N - 1, 1)
     assert summary["accuracy"] == 1
     said = c4("runs", "--runs", tmp_path)
@@ -92,7 +101,7 @@ def test_a_failure_takes_no_verdict_away(folder, machine):
 
 def test_replay_compares_what_is_gradable_on_both_sides(folder, tmp_path):
     args = ["replay", "--runs", tmp_path, "--gate", "progress", "--unsafe-code"]
-    (row,) = json.loads(c4(*args, "--json"))
+    (row,) = c4_json(*args)
     assert (row["n"], row["not_gradable"]) == (N, 1)
     assert (row["accuracy"], row["full_accuracy"]) == (1, 1)
     said = c4(*args)
@@ -104,7 +113,7 @@ def test_calibration_leaves_it_out_for_every_setting_and_says_so(folder, tmp_pat
     out = tmp_path / "calibration.json"
     args = ["calibrate", "--runs", tmp_path, "--task", "humaneval", "--gate", "progress"]
     args += ["--pool", N - 1, "--out", out, "--unsafe-code"]
-    summary = json.loads(c4(*args, "--json"))
+    summary = c4_json(*args)
     assert summary["statement"].startswith("on 2 pool trajectories this setting loses at most 0.0")
     left_out = "left out, because the machine failed to grade them: 1 of humaneval"
     assert summary["statement"].endswith(left_out)
@@ -133,10 +142,9 @@ def test_tables_leave_it_out_count_it_and_say_what_to_type(folder, random_llada,
         report = c4("report", table, "--runs", tmp_path, "--unsafe-code")
         assert "not gradable" in report
         assert f"(c4 grade {folder})" in report
-    paired = json.loads(c4("report", "paired", "--runs", tmp_path, "--format", "json"))
-    rows = {row["method"]: row for row in paired["rows"]}
-    assert (rows["fast-dllm"]["n"], rows["fast-dllm"]["not_gradable"]) == (N - 1, 1)
-    assert rows["fast-dllm"]["identical"] == 100
+    (paired,) = c4_json("report", "paired", "--runs", tmp_path, "--unsafe-code")
+    (row,) = (row for row in paired["rows"] if row["method_label"] == "Fast-dLLM")
+    assert (row["n"], row["not_gradable"], row["identical"]) == (N - 1, 1, 100)
 
 
 def test_evaluation_of_a_model_leaves_it_out_and_says_so(folder, random_llada, tmp_path):

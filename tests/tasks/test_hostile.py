@@ -13,6 +13,7 @@ from hostile import (
     THIEVES,
     Control,
     Kind,
+    blames_without_filter,
     outside_world,
     passes_in_one_process,
     passes_without_wall,
@@ -96,6 +97,12 @@ def test_a_grader_with_one_process_would_be_fooled():
 def test_without_a_wall_the_same_program_gets_out(hostile):
     with outside_world() as world:
         assert passes_without_wall(hostile.in_world(world.values))
+
+
+@isolated
+@pytest.mark.parametrize("hostile", of_control(Control.NO_FILTER), ids=label)
+def test_without_its_filter_the_same_program_passes_for_a_failure_of_the_machine(hostile):
+    assert blames_without_filter(hostile)
 
 
 @pytest.mark.parametrize("name", THIEVES)

@@ -15,6 +15,7 @@ from hostile._program import HONEST, TESTS, WRONG, Control, Hostile, Kind
 from hostile._reports import FORGED_REPORTS
 from hostile._runner import (
     LIMITS,
+    blames_without_filter,
     passes_in_one_process,
     passes_without_wall,
     run_hostile,
@@ -48,6 +49,7 @@ __all__ = [
     "Hostile",
     "Kind",
     "World",
+    "blames_without_filter",
     "outside_world",
     "passes_in_one_process",
     "passes_without_wall",

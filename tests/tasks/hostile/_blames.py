@@ -1,6 +1,8 @@
 """Programs that try to end as if the machine had failed, and would not count."""
 
-from hostile._program import WRONG, Hostile, Kind
+from dataclasses import replace
+
+from hostile._program import WRONG, Control, Hostile, Kind
 from hostile._reports import FIND_PIPES
 
 C_CALLS = "import ctypes, os, signal, time\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -11,38 +13,43 @@ def blame(name: str, program: str, slow: bool = False) -> Hostile:
     return Hostile(Kind.BLAME, name, C_CALLS + program, slow=slow)
 
 
+def killed(name: str, program: str) -> Hostile:
+    """A program that tries to end by SIGKILL, as the kernel ends one for want of memory."""
+    return replace(blame(name, program), control=Control.NO_FILTER)
+
+
 SENT = "time.sleep(0.3)\n" + WRONG
 BLAMES = [
-    blame("kills itself", "os.kill(os.getpid(), 9)"),
+    killed("kills itself", "os.kill(os.getpid(), 9)"),
     blame("stops itself", "os.kill(os.getpid(), signal.SIGSTOP)"),
-    blame("kills its group", "os.killpg(0, 9)"),
-    blame("kills its thread", "import threading; signal.pthread_kill(threading.get_ident(), 9)"),
-    blame("is killed by its child",
+    killed("kills its group", "os.killpg(0, 9)"),
+    killed("kills its thread", "import threading; signal.pthread_kill(threading.get_ident(), 9)"),
+    killed("is killed by its child",
           "parent = os.getpid()\nif not os.fork(): os.kill(parent, 9); os._exit(0)\n" + SENT),
-    blame("is killed with everyone", "if not os.fork(): os.kill(-1, 9); os._exit(0)\n" + SENT),
+    killed("is killed with everyone", "if not os.fork(): os.kill(-1, 9); os._exit(0)\n" + SENT),
     blame("is stopped by its child",
           "parent = os.getpid()\nif not os.fork(): os.kill(parent, 19); os._exit(0)\n" + SENT),
-    blame("queues a signal to itself",
+    killed("queues a signal to itself",
           "info = ctypes.create_string_buffer(128)\n"
           "info[0], info[8:12] = 9, (-1).to_bytes(4, 'little', signed=True)\n"
           "libc.syscall({'x86_64': 129, 'aarch64': 138}[os.uname().machine], os.getpid(), 9, info)"
           "\n" + SENT),
-    blame("sets a timer that kills",
+    killed("sets a timer that kills",
           "event = ctypes.create_string_buffer(64); event[8] = 9\n"
           "timer = ctypes.c_void_p()\n"
           "libc.timer_create(1, event, ctypes.byref(timer))\n"
           "libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, 10**6), None)\n" + SENT),
-    blame("has a child whose end kills",
+    killed("has a child whose end kills",
           "if not libc.syscall({'x86_64': 56, 'aarch64': 220}[os.uname().machine], 9, 0, 0, 0, 0):"
           "\n    os._exit(0)\n" + SENT),
-    blame("has a pipe that kills",
+    killed("has a pipe that kills",
           "import fcntl\n"
           "read, write = os.pipe()\n"
           "fcntl.fcntl(read, 10, 9)\n"
           "fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())\n"
           "fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)\n"
           "os.write(write, b'x')\n" + SENT),
-    blame("shortens its CPU time",
+    killed("shortens its CPU time",
           "import resource; resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\n"
           "while True: pass"),
     blame("shortens the examiner's CPU time",

@@ -37,6 +37,7 @@ class Control(StrEnum):
     NONE = "none"
     ONE_PROCESS = "one process"  # it passes where program and tests share a process
     NO_WALL = "no wall"  # it gets out where nothing is isolated
+    NO_FILTER = "no filter"  # it passes for a failure of the machine without the program's filter
 
 
 @dataclass(frozen=True)

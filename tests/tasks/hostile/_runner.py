@@ -48,6 +48,19 @@ def passes_without_wall(hostile: Hostile) -> bool:
     return outcome.verdict is RunEnd.PASSED
 
 
+def blames_without_filter(hostile: Hostile) -> bool:
+    """Whether the program passes for a failure of the machine where its own filter is missing."""
+    filtering = "refuse_calls(only_the_machine(os.getpid()))"
+    source = _sandbox._CHILD.read_text(encoding="utf-8")
+    assert filtering in source
+    with tempfile.TemporaryDirectory() as folder:
+        child = Path(folder, _sandbox._CHILD.name)
+        child.write_text(source.replace(filtering, "pass"), encoding="utf-8")
+        with patch.object(_sandbox, "_CHILD", child):
+            outcome = run_program("", hostile.program, hostile.tests, limits=LIMITS)
+    return outcome.verdict is RunEnd.MACHINE
+
+
 def survivors(parent: int) -> list[int]:
     """Sandbox processes that `parent` started, or adopted, and that still live."""
     found = []
