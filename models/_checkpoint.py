@@ -25,7 +25,7 @@ ALIASES = {
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
-PLAIN_NAME = re.compile(r"[^/\\\x00]+\.safetensors")
+PLAIN_NAME = re.compile(r"[^/\\\x00]{1,200}\.safetensors")
 SHIFTED = frozenset({"Dream"})
 """Model types whose output at one position predicts the next one."""
 SHAPE_KEYS = ("length", "budget", "block_length")
@@ -106,10 +106,10 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
         folder = download(checkpoint.hub_id, checkpoint.revision, ["*.safetensors"])
     index = folder / WEIGHTS_INDEX
     names = _indexed_names(index) if index.exists() else [WEIGHTS]
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
+    missing = next((name for name in names if not (folder / name).is_file()), None)
+    if missing is not None:
         raise ModelError(
-            f"{folder}: no {missing[0]}; only safetensors weights are loaded (a pickled "
+            f"{folder}: no {missing}; only safetensors weights are loaded (a pickled "
             "pytorch_model.bin can run code, so it is not read)"
         )
     return [folder / name for name in names]

@@ -12,7 +12,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from c4.errors import ConfigError, ModelError, unknown_name
+from c4.errors import ConfigError, ModelError, shortened, unknown_name
 from c4.models._architectures import Architecture, architecture_of, brief, named
 from c4.models._checkpoint import Checkpoint, weight_files
 from c4.models._denoiser import Denoiser
@@ -105,10 +105,12 @@ def resolve_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {device!r} cannot be used here: {reason}") from None
+        torch.ones(1, device=device).cpu()
+    except Exception as error:  # torch has no error of its own for a device that is none
+        reason = shortened(" ".join(str(error).split("\n")[:1]))
+        raise ConfigError(
+            f"device {shortened(device)!r} cannot be used here: {reason}; try --device auto"
+        ) from None
     return device
 
 

@@ -22,8 +22,8 @@ from c4.errors import ModelError
 log = logging.getLogger(__name__)
 
 WORKER = Path(__file__).with_name("_template_worker.py")
-WALL_SECONDS = 20.0
-"""Limit for the worker's life; it ends itself after three seconds of work, but may have to wait."""
+WALL_SECONDS = 15.0
+"""Limit for the worker's life; it ends itself after two seconds of work, but may have to wait."""
 USERS = ("c4firstquestion", "c4secondquestion")
 ASSISTANTS = ("c4firstanswer", "c4secondanswer")
 
@@ -62,6 +62,8 @@ def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
         raise ModelError(f"no chat template can be chosen ({error})") from error
     if not isinstance(template, str):
         raise ModelError(f"the chat template is a {type(template).__name__}, not a string")
+    if any("\ud800" <= letter <= "\udfff" for letter in template):
+        raise ModelError("the chat template holds half of a surrogate pair, which is no text")
     return template
 
 

@@ -15,7 +15,7 @@ from jinja2 import TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-CPU_SECONDS = 3
+CPU_SECONDS = 2
 MEMORY = 2**30
 LONGEST = 100_000
 """Characters that a template may write for a chat of four short messages."""

@@ -31,11 +31,27 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
                 f"{folder}: no usable tokenizer (neither tokenizer.json nor vocab.json with "
                 "merges.txt)"
             )
+    _check_files(folder)
     try:
         tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # tokenizers raises Exception itself
         raise ModelError(f"{folder}: no usable tokenizer ({brief(error)})") from error
     return tokenizer
+
+
+LARGEST_FILE = 256 * 2**20
+"""Bytes of a file that a tokenizer may be made from; published ones have at most 35 MB."""
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse what a library would wait for or read without end: a pipe, a device, a huge file."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in (".json", ".txt", ".model", ".jinja"):
+            continue
+        if not path.is_file():
+            raise ModelError(f"{path}: not a file that can be read")
+        if path.stat().st_size > LARGEST_FILE:
+            raise ModelError(f"{path}: {path.stat().st_size:,} bytes are too many for this file")
 
 
 def embedded_tokens(

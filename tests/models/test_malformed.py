@@ -2,375 +2,40 @@
 
 import json
 import shutil
-import struct
 from contextlib import suppress
 
 import pytest
-import torch
-from conftest import byte_tokenizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForMaskedLM
+from malformed import CHECKPOINTS, edit, make_whole
 
 from c4.errors import C4Error, ConfigError, ModelError
 from c4.models import find_checkpoint, load_model
 
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-NORM = {
-    "llada-random": "model.transformer.ln_f.weight",
-    "dream-random": "model.norm.weight",
-}
+
+@pytest.mark.parametrize(("base", "mask_id"), [("llada", 299), ("dream", 299), ("bert", 257)])
+def test_the_checkpoints_that_are_broken_below_load_as_they_are(tmp_path, base, mask_id):
+    loaded = load_model(find_checkpoint(str(make_whole(base, tmp_path / base))))
+    assert loaded.denoiser.mask_id == mask_id
 
 
-def whole(reference, folder, name):
-    """A copy of a reference checkpoint, with a tokenizer."""
-    shutil.copytree(reference / name, folder)
-    byte_tokenizer().save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"eos_token": "<|end|>", "mask_token": "<|mask|>"})
-    )
-    return folder
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS, ids=lambda checkpoint: checkpoint.name)
+def test_a_malformed_checkpoint_is_refused_in_words(tmp_path, checkpoint):
+    folder = checkpoint.make(tmp_path / "model")
+    with pytest.raises((ModelError, ConfigError)) as refused:
+        load_whole(folder)
+    assert checkpoint.message in str(refused.value)
 
 
-def bert(folder):
-    """A masked language model of transformers' own, with a tokenizer."""
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=258, intermediate_size=16, max_position_embeddings=32, **sizes)
-    BertForMaskedLM(config).save_pretrained(folder)
-    byte_tokenizer().save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "<|mask|>"})
-    )
-    return folder
+def load_whole(folder):
+    """Read all of a checkpoint that a recording reads."""
+    found = find_checkpoint(str(folder))
+    found.shape_for("long_reasoning")
+    return load_model(found)
 
 
-def edit(folder, file="config.json", /, without=(), **changes):
-    values = json.loads((folder / file).read_text()) | changes
-    (folder / file).write_text(json.dumps({k: v for k, v in values.items() if k not in without}))
-
-
-def refusal(folder):
-    with pytest.raises((ModelError, ConfigError)) as caught:
-        load_model(find_checkpoint(str(folder)))
-    return str(caught.value)
-
-
-@pytest.mark.parametrize("name", NORM)
-def test_the_checkpoints_that_are_broken_below_load_as_they_are(reference, tmp_path, name):
-    loaded = load_model(find_checkpoint(str(whole(reference, tmp_path / name, name))))
-    assert loaded.denoiser.mask_id == 299
-    assert load_model(find_checkpoint(str(bert(tmp_path / "bert")))).denoiser.mask_id == 257
-
-
-ROPE = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 5e5}
-MOE = {"num_experts": 64, "num_experts_per_tok": 8, "hidden_size": 2048, "num_hidden_layers": 16}
-CHANGES = [
-    # LLaDA: keys that are missing, of another type, or absurd
-    ("llada", {"n_layers": None}, "config.json lacks n_layers"),
-    ("llada", {"n_heads": None}, "config.json lacks n_heads"),
-    ("llada", {"d_model": None}, "config.json lacks d_model"),
-    ("llada", {"max_sequence_length": None}, "config.json lacks max_sequence_length"),
-    ("llada", {"mlp_hidden_size": None, "mlp_ratio": None}, "config.json lacks mlp_ratio"),
-    ("llada", {"vocab_size": None, "embedding_size": None}, "config.json lacks vocab_size"),
-    ("llada", {"n_layers": "two"}, 'n_layers is "two", not a whole number'),
-    ("llada", {"n_layers": 2.0}, "n_layers is 2.0, not a whole number"),
-    ("llada", {"n_layers": True}, "n_layers is true, not a whole number"),
-    ("llada", {"n_layers": 0}, "n_layers is 0, not a whole number from 1"),
-    ("llada", {"n_layers": -3}, "n_layers is -3"),
-    ("llada", {"n_layers": 10**9}, "n_layers is 1000000000"),
-    ("llada", {"n_layers": 9_999}, "asks for 9999 layers, but the weights hold 30 tensors"),
-    ("llada", {"n_layers": 2}, "has an unknown tensor model.layers.2"),
-    ("llada", {"n_layers": [3]}, "n_layers is [3]"),
-    ("llada", {"d_model": 10**9}, "d_model is 1000000000"),
-    ("llada", {"d_model": 2**20}, "wrong shape for tensor"),
-    ("llada", {"d_model": 66}, "d_model 66 cannot be split into n_heads 4"),
-    ("llada", {"n_heads": 5}, "d_model 64 cannot be split into n_heads 5"),
-    ("llada", {"n_heads": 0}, "n_heads is 0"),
-    ("llada", {"n_kv_heads": 3}, "n_kv_heads 3 does not divide"),
-    ("llada", {"n_kv_heads": 8}, "n_kv_heads is 8"),
-    ("llada", {"n_kv_heads": 2}, "wrong shape for tensor model.layers.0.self_attn.k_proj.weight"),
-    ("llada", {"multi_query_attention": True}, "multi_query_attention asks for 1"),
-    ("llada", {"mlp_hidden_size": 97}, "wrong shape for tensor model.layers.0.mlp"),
-    ("llada", {"mlp_hidden_size": 10**12}, "mlp_hidden_size is 1000000000000"),
-    ("llada", {"vocab_size": 301}, "embedding_size is 300, not a whole number from 301"),
-    ("llada", {"embedding_size": 10**15}, "embedding_size is 1000000000000000"),
-    ("llada", {"embedding_size": 301}, "wrong shape for tensor"),
-    ("llada", {"rms_norm_eps": 0}, "rms_norm_eps is 0, not a number above zero"),
-    ("llada", {"rms_norm_eps": float("nan")}, "rms_norm_eps is NaN"),
-    ("llada", {"rms_norm_eps": 10**400}, "rms_norm_eps is 1000"),
-    ("llada", {"rope_theta": "5e5"}, 'rope_theta is "5e5"'),
-    ("llada", {"rope_theta": float("inf")}, "rope_theta is Infinity"),
-    ("llada", {"weight_tying": "no"}, 'weight_tying is "no", neither true nor false'),
-    ("llada", {"weight_tying": True}, "ties the output layer to the embedding, but"),
-    # LLaDA: settings that would load and be wrong
-    ("llada", {"clip_qkv": 8.0}, "checkpoint has clip_qkv=8.0; only null is known here"),
-    ("llada", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling is"),
-    ("llada", {"rope_parameters": ROPE}, "rope_parameters is"),
-    ("llada", {"rope_parameters": {"rope_theta": 1e4}}, "name different bases"),
-    ("llada", {"rope_parameters": [1]}, "rope_parameters is [1], not an object"),
-    ("llada", {"layer_norm_type": "default"}, 'has layer_norm_type="default"'),
-    ("llada", {"layer_norm_with_affine": False}, "has layer_norm_with_affine=false"),
-    ("llada", {"bias_for_layer_norm": True}, "has bias_for_layer_norm=true"),
-    ("llada", {"block_group_size": 3}, "has block_group_size=3"),
-    ("llada", {"attention_layer_norm": True}, "has attention_layer_norm=true"),
-    ("llada", {"scale_logits": True}, "has scale_logits=true"),
-    ("llada", {"quantization_config": {"bits": 4}}, "the weights are quantized"),
-    ("llada", MOE, "this is LLaDA-MoE, a mixture of experts (config.json has num_experts)"),
-    ("llada", {"model_type": "llada_moe"}, "this is LLaDA-MoE"),
-    ("llada", {"model_type": "llada2_moe"}, "LLaDA 2 mixture of experts"),
-    ("llada", {"d_model": None, "hidden_size": 64}, "hidden_size instead of d_model"),
-    ("llada", {"model_type": None}, "config.json lacks model_type"),
-    ("llada", {"model_type": ["llada"]}, "would need code from the checkpoint itself"),
-    # Special tokens
-    ("llada", {"mask_token_id": "<|mask|>"}, 'mask_token_id is "<|mask|>", not a token id'),
-    ("llada", {"mask_token_id": 299.0}, "mask_token_id is 299.0"),
-    ("llada", {"mask_token_id": True}, "mask_token_id is true"),
-    ("llada", {"mask_token_id": -1}, "mask_token_id is -1"),
-    ("llada", {"mask_token_id": 300}, "mask_token_id is 300, not a token id from 0 to 299"),
-    ("llada", {"mask_token_id": [299]}, "mask_token_id is [299]"),
-    ("llada", {"mask_token_id": 1}, "token 1 is named as the mask and as an end of text"),
-    ("llada", {"eos_token_id": "</s>"}, 'eos_token_id is "</s>"'),
-    ("llada", {"eos_token_id": 1.5}, "eos_token_id is 1.5"),
-    ("llada", {"eos_token_id": -100}, "eos_token_id is -100"),
-    ("llada", {"eos_token_id": [1, 300]}, "eos_token_id is 300"),
-    ("llada", {"eos_token_id": {"id": 1}}, 'eos_token_id is {"id": 1}'),
-    # Dream
-    ("dream", {"num_hidden_layers": None}, "config.json lacks num_hidden_layers"),
-    ("dream", {"hidden_size": None}, "config.json lacks hidden_size"),
-    ("dream", {"rms_norm_eps": None}, "config.json lacks rms_norm_eps"),
-    ("dream", {"rope_theta": None}, "config.json lacks rope_theta"),
-    ("dream", {"hidden_act": "sillu"}, 'hidden_act is "sillu"'),
-    ("dream", {"hidden_act": 3}, "hidden_act is 3, not a string"),
-    ("dream", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000"),
-    ("dream", {"num_hidden_layers": 4}, "lacks tensor model.layers.3"),
-    ("dream", {"vocab_size": 301}, "wrong shape for tensor"),
-    ("dream", {"vocab_size": 257, "mask_token_id": 5}, "last token is '<|mask|>' with id 257"),
-    ("dream", {"intermediate_size": -96}, "intermediate_size is -96"),
-    ("dream", {"num_key_value_heads": None}, "wrong shape for tensor"),
-    ("dream", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling is"),
-    ("dream", {"rope_scaling": "yarn"}, 'rope_scaling is "yarn"'),
-    ("dream", {"rope_parameters": ROPE}, "rope_parameters is"),
-    ("dream", {"use_sliding_window": True}, "has use_sliding_window=true"),
-    ("dream", {"layer_types": ["sliding_attention"] * 3}, 'layer_types is ["sliding_attention"'),
-    ("dream", {"layer_types": 3}, "layer_types is 3"),
-    ("dream", {"partial_rotary_factor": 0.5}, "has partial_rotary_factor=0.5"),
-]
-
-
-@pytest.mark.parametrize(("name", "changes", "message"), CHANGES)
-def test_a_configuration_that_cannot_be_right_is_refused(
-    reference, tmp_path, name, changes, message
-):
-    folder = whole(reference, tmp_path / name, f"{name}-random")
-    edit(folder, **changes)
-    assert message in refusal(folder)
-
-
-BERT = [
-    ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000"),
-    ({"num_hidden_layers": "one"}, 'num_hidden_layers is "one"'),
-    ({"num_hidden_layers": 2}, "lacks tensor bert.encoder.layer.1"),
-    ({"hidden_size": "wide"}, "transformers refuses what config.json says"),
-    ({"hidden_size": 15}, "transformers cannot build this model"),
-    ({"hidden_size": 32}, "wrong shape for tensor"),
-    ({"intermediate_size": 10**9}, "wrong shape for tensor"),
-    ({"hidden_act": "sillu"}, "transformers cannot build this model"),
-    ({"vocab_size": 257}, "the tokenizer's last token is '<|mask|>'"),
-    ({"mask_token_id": 258}, "mask_token_id is 258"),
-    ({"max_position_embeddings": 10**10}, "wrong shape for tensor"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), BERT)
-def test_what_transformers_cannot_make_is_refused_in_words(tmp_path, changes, message):
-    folder = bert(tmp_path / "bert")
-    edit(folder, **changes)
-    assert message in refusal(folder)
-
-
-def raw(file, data):
-    return lambda folder: (folder / file).write_bytes(data)
-
-
-def text(file, words):
-    return raw(file, words.encode())
-
-
-def tensors(change):
-    """An edit of the weights' dictionary."""
-
-    def apply(folder):
-        weights = load_file(folder / WEIGHTS)
-        save_file(change(weights), folder / WEIGHTS, metadata={"format": "pt"})
-
-    return apply
-
-
-def without(weights, name):
-    return {key: tensor for key, tensor in weights.items() if key != name}
-
-
-def index(weight_map):
-    return text(INDEX, json.dumps({"weight_map": weight_map}))
-
-
-def other_dtype(dtype):
-    return tensors(lambda w: w | {"model.norm.weight": w["model.norm.weight"].to(dtype)})
-
-
-def two_shards(folder):
-    (folder / WEIGHTS).rename(folder / "a.safetensors")
-    shutil.copy(folder / "a.safetensors", folder / "b.safetensors")
-    index({"x": "a.safetensors", "y": "b.safetensors"})(folder)
-
-
-def cut(share):
-    def apply(folder):
-        data = (folder / WEIGHTS).read_bytes()
-        (folder / WEIGHTS).write_bytes(data[: int(len(data) * share)])
-
-    return apply
-
-
-def header(change):
-    """An edit of the weights' header, which may then lie about the bytes behind it."""
-
-    def apply(folder):
-        data = (folder / WEIGHTS).read_bytes()
-        (size,) = struct.unpack("<Q", data[:8])
-        values = json.loads(data[8 : 8 + size])
-        change(values["model.norm.weight"])
-        new = json.dumps(values).encode()
-        (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(new)) + new + data[8 + size :])
-
-    return apply
-
-
-def outside(folder):
-    (folder / WEIGHTS).rename(folder.parent / "outside.safetensors")
-    index({"x": "../outside.safetensors"})(folder)
-
-
-def absolute(folder):
-    (folder / WEIGHTS).rename(folder.parent / "outside.safetensors")
-    index({"x": str(folder.parent / "outside.safetensors")})(folder)
-
-
-def folder_for_weights(folder):
-    (folder / WEIGHTS).unlink()
-    (folder / WEIGHTS).mkdir()
-
-
-def config_folder(folder):
-    (folder / "config.json").unlink()
-    (folder / "config.json").mkdir()
-
-
-def template(words):
-    return lambda folder: edit(folder, "tokenizer_config.json", chat_template=words)
-
-
-DAMAGE = {
-    "config null": (text("config.json", "null"), "config.json: holds null"),
-    "config list": (text("config.json", "[1, 2]"), "config.json: holds [1, 2]"),
-    "config number": (text("config.json", "7"), "config.json: holds 7"),
-    "config text": (text("config.json", '"llada"'), 'config.json: holds "llada"'),
-    "config folder": (config_folder, "config.json: not a file"),
-    "config empty": (text("config.json", ""), "config.json: not valid JSON"),
-    "config open": (text("config.json", '{"model_type": '), "config.json: not valid JSON"),
-    "config bytes": (raw("config.json", b'{"a": "\xff"}'), "config.json: not valid JSON"),
-    "config nested": (text("config.json", "[" * 10**6), "config.json: not valid JSON"),
-    "config digits": (text("config.json", f'{{"a": {"9" * 9999}}}'), "config.json: not valid"),
-    "generation text": (text("generation_config.json", "eos"), "generation_config.json: not"),
-    "generation list": (text("generation_config.json", "[]"), "generation_config.json: holds"),
-    "generation end": (
-        text("generation_config.json", '{"eos_token_id": [1, 9999]}'),
-        "generation_config.json: eos_token_id is 9999",
-    ),
-    "index without a map": (text(INDEX, "{}"), "no weight_map"),
-    "index null": (text(INDEX, '{"weight_map": null}'), "no weight_map"),
-    "index list": (index(["a.safetensors"]), "no weight_map"),
-    "index empty": (index({}), "no weight_map"),
-    "index broken": (text(INDEX, "{"), "index.json: not valid JSON"),
-    "index of an array": (text(INDEX, "[]"), "index.json: holds []"),
-    "index number": (index({"x": 3}), "3 for tensor x is not the name"),
-    "index outside": (outside, "is not the name of a safetensors file in the same folder"),
-    "index absolute": (absolute, "is not the name of a safetensors file in the same folder"),
-    "index backslash": (index({"x": "..\\a.safetensors"}), "is not the name"),
-    "index pickle": (index({"x": "pytorch_model.bin"}), "is not the name of a safetensors"),
-    "index of no file": (index({"x": "gone.safetensors"}), "no gone.safetensors"),
-    "twice": (two_shards, "is also in a.safetensors"),
-    "weights gone": (lambda folder: (folder / WEIGHTS).unlink(), "no model.safetensors"),
-    "weights folder": (folder_for_weights, "no model.safetensors"),
-    "weights empty": (raw(WEIGHTS, b""), "model.safetensors: damaged"),
-    "weights short": (raw(WEIGHTS, b"abc"), "model.safetensors: damaged"),
-    "weights text": (raw(WEIGHTS, b"version https://git-lfs" * 9), "model.safetensors: damaged"),
-    "weights cut": (cut(0.5), "model.safetensors: damaged"),
-    "weights cut in the header": (cut(0.001), "model.safetensors: damaged"),
-    "header of terabytes": (raw(WEIGHTS, struct.pack("<Q", 2**42) + b"{}"), "damaged"),
-    "header shape": (header(lambda t: t.update(shape=[65])), "damaged"),
-    "header offsets": (header(lambda t: t.update(data_offsets=[0, 2**40])), "damaged"),
-    "header type": (header(lambda t: t.update(dtype="F99")), "damaged"),
-    "shape": (
-        tensors(lambda w: w | {"model.norm.weight": torch.ones(65)}),
-        "wrong shape for tensor model.norm.weight: [65], where config.json asks for [64]",
-    ),
-    "rank": (tensors(lambda w: w | {"model.norm.weight": torch.ones(64, 1)}), "wrong shape for"),
-    "int": (other_dtype(torch.int64), "tensor model.norm.weight is stored as I64"),
-    "float8": (other_dtype(torch.float8_e4m3fn), "tensor model.norm.weight is stored as F8_E4M3"),
-    "bool": (other_dtype(torch.bool), "tensor model.norm.weight is stored as BOOL"),
-    "more": (tensors(lambda w: w | {"extra": torch.ones(1)}), "has an unknown tensor extra"),
-    "less": (
-        tensors(lambda w: {k: v for k, v in w.items() if k != "model.norm.weight"}),
-        "lacks tensor model.norm",
-    ),
-    "none": (
-        tensors(lambda w: {str(i): torch.ones(1) for i in range(9)}),
-        "lacks tensor lm_head.weight",
-    ),
-    "no tokenizer": (
-        lambda folder: (folder / "tokenizer.json").unlink(),
-        "no usable tokenizer (neither tokenizer.json",
-    ),
-    "tokenizer null": (text("tokenizer.json", "null"), "no usable tokenizer"),
-    "tokenizer empty": (text("tokenizer.json", ""), "no usable tokenizer"),
-    "tokenizer nested": (text("tokenizer.json", "[" * 10**6), "no usable tokenizer"),
-    "tokenizer model": (text("tokenizer.json", '{"model": {}}'), "no usable tokenizer"),
-    "tokenizer config": (text("tokenizer_config.json", "[]"), "no usable tokenizer"),
-    "tokenizer config bytes": (raw("tokenizer_config.json", b"\xff"), "no usable tokenizer"),
-    "template syntax": (template("{% for %}"), "the chat template fails on a user's message"),
-    "template number": (template(7), "template"),
-    "template raise": (template("{{ raise_exception('never') }}"), "TemplateError: never"),
-    "template none": (template("{{ messages[9].content.x }}"), "UndefinedError"),
-    "template range": (template("{% for i in range(10**9) %}{% endfor %}"), "OverflowError"),
-    "template loop": (
-        template("{% set r = range(99999) %}" + "{% for i in r %}" * 3 + "{% endfor %}" * 3),
-        "the chat template does not come to an end",
-    ),
-    "template memory": (template("{{ ('a' * 10**10) | length }}"), "MemoryError"),
-    "template length": (template("{{ 'a' * 10**7 }}"), "it writes 10,000,000 characters"),
-    "template escape": (template("{{ ''.__class__.__mro__ }}"), "SecurityError"),
-    "template mute": (template("Hello."), "the chat template leaves out the user's message"),
-    "template empty": (template(""), "the chat template leaves out the user's message"),
-    "template recursion": (
-        template("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
-        "the chat template",
-    ),
-    "templates": (template([{"name": "rag", "template": "x"}]), "no chat template can be chosen"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_file_is_named(reference, tmp_path, name):
-    folder = whole(reference, tmp_path / "dream", "dream-random")
-    damage, message = DAMAGE[name]
-    damage(folder)
-    assert message in refusal(folder)
-
-
-def test_there_are_many_of_them():
-    assert len(CHANGES) + len(BERT) + len(DAMAGE) >= 60
+def test_there_are_many_of_them_and_no_two_have_one_name():
+    assert len({checkpoint.name for checkpoint in CHECKPOINTS}) == len(CHECKPOINTS) >= 60
 
 
 JSON = st.recursive(
@@ -380,13 +45,13 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", NORM)
+@pytest.mark.parametrize("base", ["llada", "dream"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_value_of_any_key_loads_or_is_refused(reference, tmp_path, name, data):
+def test_any_value_of_any_key_loads_or_is_refused(tmp_path, base, data):
     folder = tmp_path / "model"
     shutil.rmtree(folder, ignore_errors=True)
-    whole(reference, folder, name)
+    make_whole(base, folder)
     key = data.draw(st.sampled_from(sorted(json.loads((folder / "config.json").read_text()))))
     edit(folder, **{key: data.draw(JSON)})
     with suppress(C4Error):
