@@ -150,7 +150,7 @@ CHANGES = [
     ("dream", {"rms_norm_eps": None}, "config.json lacks rms_norm_eps"),
     ("dream", {"rope_theta": None}, "config.json lacks rope_theta"),
     ("dream", {"hidden_act": "sillu"}, 'hidden_act is "sillu"'),
-    ("dream", {"hidden_act": 3}, "hidden_act is 3, not a text"),
+    ("dream", {"hidden_act": 3}, "hidden_act is 3, not a string"),
     ("dream", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000"),
     ("dream", {"num_hidden_layers": 4}, "lacks tensor model.layers.3"),
     ("dream", {"vocab_size": 301}, "wrong shape for tensor"),
