@@ -405,15 +405,10 @@ def check_calibration(path: Path) -> ConfigError | None:
     return None
 
 
-def _check_unedited(frozen: Mapping[str, Any]) -> None:
-    """Refuse a calibration whose content is not what was written."""
+def _is_edited(frozen: Mapping[str, Any]) -> bool:
+    """Whether a calibration's content is not what was written."""
     content = {name: value for name, value in frozen.items() if name != "checksum"}
-    if frozen["checksum"] != content_checksum(content):
-        raise _EditedError
-
-
-class _EditedError(Exception):
-    """A calibration's content does not match its checksum."""
+    return "checksum" in frozen and frozen["checksum"] != content_checksum(content)
 
 
 def load_calibration(path: Path) -> FrozenSetting:
@@ -422,14 +417,15 @@ def load_calibration(path: Path) -> FrozenSetting:
         frozen = json.loads(read_file(path))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
+        if _is_edited(frozen):
+            raise ConfigError(
+                f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not "
+                "match its checksum); calibrate again, or give a setting of your own with --set"
+            )
         setting = _frozen_setting(path.name, frozen)
-        _check_unedited(frozen)
+        if "checksum" not in frozen:
+            raise KeyError("checksum")
         return setting
-    except _EditedError:
-        raise ConfigError(
-            f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not match "
-            "its checksum); calibrate again, or give a setting of your own with --set"
-        ) from None
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
