@@ -84,7 +84,10 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
         lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
     counts = {e.task: e.n - e.graded - e.not_gradable for e in evaluations}
     if ungraded := [f"{count} of {task}" for task, count in counts.items() if count]:
-        lines += ["", f"Not graded, and not counted: {', '.join(ungraded)} (c4 grade FOLDER)."]
+        lines += [
+            "",
+            f"Not graded, so not counted: {', '.join(ungraded)}. To grade them: c4 grade FOLDER.",
+        ]
     if note := not_gradable_note({e.task: e.not_gradable for e in evaluations}):
         lines += ["", f"{note} (c4 grade FOLDER tries them again)"]
     return "\n".join(lines)

@@ -95,8 +95,8 @@ def require_live(gate: Gate) -> None:
     """Refuse a gate that a live decode cannot ask."""
     if gate.needs_future:
         raise ConfigError(
-            f"{kind_name(gate)} needs to know the steps that come after, so it can be replayed "
-            "over a recording but not run in a live decode; ask it with: c4 replay"
+            f"{kind_name(gate)} needs to know later steps, so it can be replayed over a recording "
+            "but not run in a live decode; ask it with: c4 replay"
         )
 
 

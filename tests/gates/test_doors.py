@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors import ConfigError
-from c4.gates.kinds import ask
+from c4.gates.kinds import as_gate, ask
 from c4.gates.registry import make_gate
 from c4.replay.calibration import load_calibration
+from c4.store.manifest import content_checksum
 from c4.tasks import Family
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
@@ -80,7 +81,7 @@ def test_whatever_a_module_raises_is_one_error(own_module, source):
 def test_a_gate_that_fails_while_it_is_asked_names_itself(own_module, signals, answer, message):
     own_module(f"class Gate:\n    def fires(self, s):\n        return {answer}\n")
     with pytest.raises(ConfigError) as refused:
-        ask(make_gate("own_gates:Gate"), signals)
+        ask(as_gate(make_gate("own_gates:Gate")), signals)
     assert message in str(refused.value)
 
 
@@ -102,10 +103,11 @@ def calibration(path, gate, **parameters):
         "parameters": parameters,
         "statement": "",
         "reading": {"style": "careful", "ending": "cut", "grader": "exact"},
-        "pool": [],
-        "table": [],
+        "pool": [{"identity": {}, "trajectories": [0]}],
+        "table": [parameters | {"worst_drop": 0.0}],
+        "seconds": 1.0,
     }
-    path.write_text(json.dumps(frozen))
+    path.write_text(json.dumps(frozen | {"checksum": content_checksum(frozen)}))
     return path
 
 
