@@ -177,8 +177,16 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
     path = tmp_path / "cvee.json"
-    frozen = {"gate": "cvee", "parameters": {"tau": 0.6, "gamma": 1.0}, "statement": "", "pool": []}
-    frozen["reading"] = asdict(AnswerReading())
+    chosen = {"tau": 0.6, "gamma": 1.0}
+    frozen = {
+        "gate": "cvee",
+        "parameters": chosen,
+        "reading": asdict(AnswerReading()),
+        "statement": "",
+        "pool": [{"identity": {"task": "math"}, "trajectories": [0]}],
+        "seconds": 0.0,
+        "table": [chosen | {"worst_drop": 0.0}],
+    }
     path.write_text(json.dumps(frozen))
     c4 = resolve("c4", "gamma=3", calibration=path)
     assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}
