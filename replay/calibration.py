@@ -26,7 +26,7 @@ from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.labels import frozen_label
-from c4.store.manifest import content_checksum
+from c4.store.manifest import content_checksum, validate_identity
 from c4.store.parameters import Value
 from c4.store.runs import Run
 from c4.store.storage import list_files, put_file, read_file, remove_leftovers
@@ -452,11 +452,18 @@ def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
         parameters=parameters,
         reading=AnswerReading.parse(**frozen["reading"]),
         statement=str(frozen["statement"]),
-        pool=[PoolShare(dict(p["identity"]), frozenset(p["trajectories"])) for p in pool],
+        pool=[_read_share(share) for share in pool],
         tried=len(frozen["table"]),
         seconds=float(frozen["seconds"]),
         worst_drop=_worst_drop(frozen["table"], parameters),
     )
+
+
+def _read_share(share: Mapping[str, Any]) -> PoolShare:
+    identity = dict(share["identity"])
+    trajectories = frozenset(share["trajectories"])
+    validate_identity(identity)
+    return PoolShare(identity, trajectories)
 
 
 def _worst_drop(

@@ -18,6 +18,7 @@ from c4.record.methods import METHODS
 from c4.store.labels import method_name
 from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
+from tests.store.made import MANIFEST
 
 TABLES = ("main", "ablation", "paired", "scaling", "wino_cvee", "stabilization")
 
@@ -139,7 +140,8 @@ def test_json_names_what_it_stores(table):
 
 def test_calibration_files_become_rows(tmp_path, caplog):
     shape = {"length": 64, "budget": 64, "block_length": 16}
-    identity = {"model": "tiny", "task": "math", "source": "embedded", "shape": shape}
+    identity = {**MANIFEST.identity, "model": "tiny", "task": "math", "source": "embedded"}
+    identity |= {"shape": shape}
     share = {"identity": identity, "trajectories": [0, 1, 2]}
     tried = [
         {"tau": 0.5, "p_min": 3, "worst_drop": 5.0},

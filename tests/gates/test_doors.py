@@ -17,6 +17,7 @@ from c4.gates.registry import make_gate
 from c4.replay.calibration import load_calibration
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
+from tests.store.made import MANIFEST
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
 RAISES = {
@@ -103,7 +104,7 @@ def calibration(path, gate, **parameters):
         "parameters": parameters,
         "statement": "",
         "reading": {"style": "careful", "ending": "cut", "grader": "exact"},
-        "pool": [{"identity": {}, "trajectories": [0]}],
+        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
         "table": [parameters | {"worst_drop": 0.0}],
         "seconds": 1.0,
     }

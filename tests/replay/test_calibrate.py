@@ -21,6 +21,7 @@ from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, pars
 from c4.replay.pools import RunSubset, choose
 from c4.store.manifest import content_checksum
 from c4.tasks import AnswerReading, Example, Family
+from tests.store.made import MANIFEST
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,7 @@ FROZEN = {
     "gate": "cvee",
     "parameters": {"tau": 0.6},
     "statement": "none fits",
-    "pool": [{"identity": {"task": "math"}, "trajectories": [0, 1]}],
+    "pool": [{"identity": MANIFEST.identity, "trajectories": [0, 1]}],
     "reading": asdict(AnswerReading()),
     "seconds": 0.5,
     "table": [{"tau": 0.5, "worst_drop": 3.0}, {"tau": 0.6, "worst_drop": 1.0}],

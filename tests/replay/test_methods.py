@@ -18,6 +18,7 @@ from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS, refuse_sampler
 from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
+from tests.store.made import MANIFEST
 
 
 def resolve(method, *settings, task="gsm8k", shift=False, **options):
@@ -178,15 +179,15 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
     path = tmp_path / "cvee.json"
-    parameters = {"tau": 0.6, "gamma": 1.0}
+    chosen = {"tau": 0.6, "gamma": 1.0}
     frozen = {
         "gate": "cvee",
-        "parameters": parameters,
-        "statement": "",
-        "pool": [{"identity": {}, "trajectories": [0]}],
-        "table": [parameters | {"worst_drop": 0.0}],
-        "seconds": 1.0,
+        "parameters": chosen,
         "reading": asdict(AnswerReading()),
+        "statement": "",
+        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
+        "seconds": 0.0,
+        "table": [chosen | {"worst_drop": 0.0}],
     }
     frozen["checksum"] = content_checksum(frozen)
     path.write_text(json.dumps(frozen))
