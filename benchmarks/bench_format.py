@@ -10,7 +10,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,6 @@ from c4.models import LoadedModel, Reading, load_model
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.store.cells import SIGNALS, WRITE_OPTIONS, Cells, cells_to_table
-from c4.store.parts import encode_table
 from c4.store.runs import open_run
 from c4.store.views import RESOLUTION, fixed_point
 
@@ -103,13 +102,19 @@ ENCODINGS = {
 def print_encodings(trajectories: list[Cells]) -> None:
     for order, table in tables(trajectories).items():
         for name, options in ENCODINGS.items():
-            size = len(encode_table(table, "", **options)) / table.num_rows
+            size = encoded_size(table, table.num_rows, options)
             print(f"  {order:26} {name:42} {size:6.2f} bytes/cell")
     table = tables(trajectories)["fixed point, by position"]
     for rows in (2**10, 2**13, 2**16, 2**18):
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, row_group_size=rows, **WRITE_OPTIONS)
-        print(f"  row groups of {rows:7,}: {sink.getvalue().size / table.num_rows:6.2f} bytes/cell")
+        size = encoded_size(table, rows, WRITE_OPTIONS)
+        print(f"  row groups of {rows:7,}: {size:6.2f} bytes/cell")
+
+
+def encoded_size(table: pa.Table, rows: int, options: Mapping[str, object]) -> float:
+    """Bytes per cell of a table in row groups of so many rows."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=rows, **options)
+    return sink.getvalue().size / table.num_rows
 
 
 def read_speed(folder: Path, repeats: int = 9) -> float:

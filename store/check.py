@@ -133,7 +133,7 @@ class _RunCheck:
         return Finding(finding.path, State.LEFTOVER, what)
 
     def _check_rows(self, part: Part) -> None:
-        contents = Contents.open(part, self.manifest)
+        contents = Contents.of(part, self.manifest)
         rows = contents.rows()
         if part.first <= self._claimed:
             raise RunError(f"{part.path}: holds trajectories that another part of rows holds too")
@@ -148,7 +148,7 @@ class _RunCheck:
         self._named[name] = [(row.trajectory, row.steps) for row in rows]
 
     def _check_cells(self, part: Part) -> None:
-        contents = Contents.open(part, self.manifest)
+        contents = Contents.of(part, self.manifest)
         self._check_values(contents)
         stored = [(number, steps) for number, steps, _ in contents.shapes]
         if self._named.get(part.path.name, stored) != stored:
@@ -160,7 +160,7 @@ class _RunCheck:
         check_cells(signal_columns(table), self.manifest.identity["vocab_size"])
 
     def _check_pending(self, part: Part) -> None:
-        contents = Contents.open(part, self.manifest)
+        contents = Contents.of(part, self.manifest)
         (row,) = contents.rows()
         if contents.has_cells != self.manifest.identity["cells"]:
             raise ValueError("it has cells, or none, unlike its run")

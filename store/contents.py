@@ -33,7 +33,7 @@ class Contents:
     manifest: Manifest
 
     @classmethod
-    def open(cls, part: Part, manifest: Manifest) -> "Contents":
+    def of(cls, part: Part, manifest: Manifest) -> "Contents":
         """Open a part, which must be the run's own."""
         contents = cls(part, open_part(part, manifest.digest), manifest)
         with naming(part.path):

@@ -16,6 +16,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -83,7 +84,7 @@ class Manifest:
     """Of tokenizer.json beside the manifest."""
     schema_version: int = SCHEMA_VERSION
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A short name of the identity, which every part of the run carries."""
         return identity_digest(self.identity)
@@ -93,7 +94,7 @@ class Manifest:
         """The device and the programs, as every part names them."""
         return {name: self.environment[name] for name in MADE_WITH if name in self.environment}
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         return Shape(**self.identity["shape"])
 

@@ -126,7 +126,7 @@ class Merge:
 
     def _bring(self, part: RunPart, have: Collection[int], writer: RunWriter) -> None:
         """Bring the new trajectories of one part."""
-        contents = Contents.open(part.rows, self.source.manifest)
+        contents = Contents.of(part.rows, self.source.manifest)
         new = [number for number in contents.numbers if number not in have]
         if len(new) == len(contents.numbers):
             # The rows last: they say that the cells are there.
@@ -167,12 +167,12 @@ def _grade(row: Row) -> dict[str, Any]:
 def _rows(run: Run) -> Iterator[Row]:
     """Rows as they were written, without the grades that were added since."""
     for part in run.parts:
-        yield from Contents.open(part.rows, run.manifest).rows()
+        yield from Contents.of(part.rows, run.manifest).rows()
 
 
 def _decodes(run: Run, part: RunPart) -> Iterator[tuple[Row, Cells | None]]:
     """The trajectories of a part, their rows as they were written."""
-    rows = Contents.open(part.rows, run.manifest).rows()
+    rows = Contents.of(part.rows, run.manifest).rows()
     if part.cells is None:
         yield from ((row, None) for row in rows)
         return

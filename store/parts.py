@@ -192,7 +192,7 @@ def _check_place(part: Part, metadata: Mapping[bytes, bytes]) -> None:
 
 def metadata_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
     """What a part says of itself."""
-    return file.schema_arrow.metadata or {}
+    return file.metadata.metadata or {}
 
 
 @contextmanager

@@ -179,7 +179,7 @@ class Run:
         try:
             if not part.is_pending and part not in self._bound:
                 self._open_rows(part)
-            return Contents.open(part.cells, self.manifest).batches()
+            return Contents.of(part.cells, self.manifest).batches()
         except FileNotFoundError:
             found = self._sealed_since(part).trajectory(part.rows.first)
             return [([found.row.trajectory], found.cells[None])]
@@ -195,7 +195,7 @@ class Run:
 
     def _open_rows(self, part: RunPart) -> Contents:
         """The file of a part's rows, which must name the cells that lie beside it."""
-        contents = Contents.open(part.rows, self.manifest)
+        contents = Contents.of(part.rows, self.manifest)
         if part.cells is not None and not part.is_pending:
             require_own_cells(contents, part.cells)
         self._bound.add(part)
@@ -266,7 +266,7 @@ def _cells_of(
         )
     if len(beside) == 1:
         return beside[0]
-    name = Contents.open(rows, manifest).cells_name
+    name = Contents.of(rows, manifest).cells_name
     return next((part for part in beside if part.path.name == name), beside[0])
 
 

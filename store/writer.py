@@ -165,7 +165,7 @@ class RunWriter:
     def _look(self, part: Part) -> tuple[range, str | None]:
         """What a part of rows holds, and its cells; parts do not change, so one look is enough."""
         if part.path not in self._seen:
-            contents = Contents.open(part, self._run)
+            contents = Contents.of(part, self._run)
             self._seen[part.path] = contents.numbers, contents.cells_name
         return self._seen[part.path]
 
@@ -200,11 +200,11 @@ class RunWriter:
 
     def read_row(self, part: Part) -> Row:
         """The row in a pending file, whose cells are left alone."""
-        return Contents.open(part, self._run).rows()[0]
+        return Contents.of(part, self._run).rows()[0]
 
     def read_pending(self, part: Part) -> Decode:
         """The trajectory in a pending file."""
-        contents = Contents.open(part, self._run)
+        contents = Contents.of(part, self._run)
         cells = contents.batches()[0][1][0] if contents.has_cells else None
         return Decode(contents.rows()[0], cells)
 
@@ -213,7 +213,7 @@ class RunWriter:
         pending = self.pending
         if not all(i in pending for i in indices):
             return False
-        found = [Contents.open(pending[i], self._run) for i in indices]
+        found = [Contents.of(pending[i], self._run) for i in indices]
         stamp = joined_stamp(found)
         # The rows come last: they say that the cells are there too, and which they are.
         cells = self._seal_cells(found, stamp) if self.keeps_cells else None
@@ -266,7 +266,7 @@ class RunWriter:
         needed = {self._look(part)[1] for part in holding}
         for part in list_parts(self.folder / "cells"):
             if part.path.name in needed:
-                Contents.open(part, self._run)
+                Contents.of(part, self._run)
         self._remove_own(copies)
 
     def _drop_pending(self, sealed: range) -> None:

@@ -222,6 +222,32 @@ def test_nothing_draws_through_pyplot(room):
     assert not [str(taken) for taken in imports(room) if "pyplot" in f"{taken.module}.{taken.name}"]
 
 
+FILE_ACCESS = {
+    *("exists", "is_dir", "is_file", "is_symlink", "stat", "lstat", "glob", "rglob", "iterdir"),
+    *("walk", "scandir", "listdir", "open", "read_text", "read_bytes", "write_text"),
+    *("write_bytes", "mkdir", "makedirs", "touch", "unlink", "remove", "rmdir", "symlink_to"),
+    *("hardlink_to", "samefile", "fsync", "flock", "ParquetWriter", "read_table", "scan_parquet"),
+}
+"""What asks the file system, by any name under which it is called."""
+OWN_CODE = {
+    ("c4.gates.run_signals", "read_bytes"),
+    ("c4.gates.run_signals", "glob"),
+    ("c4.analysis._published", "read_bytes"),
+}
+"""Files that come with c4 and are no runs: source code, and the paper's numbers."""
+
+
+@pytest.mark.parametrize("room", ["store", "gates", "record", "replay", "analysis"])
+def test_runs_are_reached_through_the_storage_alone(room):
+    for where, tree in sources().items():
+        if room_of(where) != room or where == "c4.store.storage":
+            continue
+        calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+        for called in calls:
+            name = getattr(called, "attr", None) or getattr(called, "id", None)
+            assert name not in FILE_ACCESS or (where, name) in OWN_CODE, f"{where} calls {name}"
+
+
 @pytest.mark.parametrize(("text", "known"), [(_figures.HELP, FIGURES), (_report.HELP, REPORTS)])
 def test_help_lists_every_name_there_is(text, known):
     listed = text.partition("Names: ")[2].partition(";")[0]

@@ -2,8 +2,8 @@
 
     python tests/store/make_old_run.py tests/data/runs/v3
 
-Three examples of the embedded model, recorded and decoded by C⁴, and what is read off them. Only
-for a new format, or while the present one is not released: a released run is never made again.
+Three examples of the embedded model, recorded and decoded by C⁴, and what is read off them. For a
+new format, or while the present one is not released: a released run is never made again.
 """
 
 import json
