@@ -11,9 +11,9 @@ from transformers import BertConfig, BertForMaskedLM, Qwen2Config, Qwen2ForCausa
 from c4.errors import ConfigError, ModelError
 from c4.models import find_checkpoint, load_model, resolve_device, resolve_dtype
 from c4.models._architectures import architecture_of, llada_to_llama
+from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
-from c4.models._load import build_model
-from c4.models._weights import weights_hash
+from c4.models._hash import weights_hash
 
 ROUNDING = 2e-5
 """Logits of about 7 in float32; sums may be ordered differently on another processor."""

@@ -6,19 +6,19 @@ import time
 
 import pytest
 
-from c4.models import _weights
-from c4.models._weights import weights_hash
+from c4.models import _hash, _waiting
+from c4.models._hash import weights_hash
 
 
 @pytest.fixture
 def reads(tmp_path, monkeypatch):
     """Files that were read to be hashed, one entry each time; the cache is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_weights, "REMEMBERED_SIZE", 1)
-    monkeypatch.setattr(_weights, "SETTLED", -1e9)  # no file here is older than the test
+    monkeypatch.setattr(_hash, "REMEMBERED_SIZE", 1)
+    monkeypatch.setattr(_hash, "SETTLED", -1e9)  # no file here is older than the test
     seen = []
-    read = _weights._read_hash
-    monkeypatch.setattr(_weights, "_read_hash", lambda path: seen.append(path) or read(path))
+    read = _hash._read_hash
+    monkeypatch.setattr(_hash, "_read_hash", lambda path: seen.append(path) or read(path))
     return seen
 
 
@@ -42,7 +42,7 @@ def test_an_unchanged_file_is_read_once(weights, reads, tmp_path):
 
 def test_the_remembered_hash_is_the_file_s_own(weights, reads, monkeypatch):
     remembered = [weights_hash([weights]) for _ in range(2)]
-    monkeypatch.setattr(_weights, "REMEMBERED_SIZE", 10**9)
+    monkeypatch.setattr(_hash, "REMEMBERED_SIZE", 10**9)
     assert remembered == [weights_hash([weights])] * 2
 
 
@@ -86,7 +86,7 @@ def test_a_changed_file_is_read_again(weights, reads, change):
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(weights, reads, tmp_path, monkeypatch):
-    monkeypatch.setattr(_weights, "SETTLED", 3600.0)
+    monkeypatch.setattr(_hash, "SETTLED", 3600.0)
     weights_hash([weights])
     weights_hash([weights])
     assert len(reads) == 2
@@ -96,14 +96,14 @@ def test_a_file_that_has_just_changed_is_not_remembered(weights, reads, tmp_path
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(
     weights, tmp_path, monkeypatch, reads
 ):
-    read = _weights._read_hash
+    read = _hash._read_hash
 
     def slow(path):
         digest = read(path)
         changed_size(path)
         return digest
 
-    monkeypatch.setattr(_weights, "_read_hash", slow)
+    monkeypatch.setattr(_hash, "_read_hash", slow)
     weights_hash([weights])
     assert not notes(tmp_path)
 
@@ -153,7 +153,7 @@ def test_small_files_leave_no_note(weights, tmp_path, monkeypatch):
 
 
 def test_a_user_who_waits_is_told(weights, reads, monkeypatch, caplog):
-    monkeypatch.setattr(_weights, "PATIENCE", -1.0)
-    monkeypatch.setattr(_weights, "CHUNK", 2)
+    monkeypatch.setattr(_waiting, "PATIENCE", -1.0)
+    monkeypatch.setattr(_hash, "CHUNK", 2)
     weights_hash([weights])
     assert caplog.text.count("hashing model.safetensors") == 1
