@@ -22,7 +22,7 @@ class Patience:
     def advance(self, count: int) -> None:
         """Count bytes that are done."""
         self.done += count
-        if time.monotonic() >= self.next:
+        if self.done < self.total and time.monotonic() >= self.next:
             self.next = time.monotonic() + BETWEEN
             # A warning, because only those are shown to somebody who did not ask for more.
             self.log.warning("%s: %.1f of %.1f GB", self.doing, self.done / 1e9, self.total / 1e9)

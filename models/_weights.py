@@ -8,7 +8,9 @@ read in pieces and never mapped into memory: what stays is the model, and nothin
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +97,13 @@ def _header(path: Path) -> dict[str, Stored]:
 def read_tensor(stored: Stored, dtype: torch.dtype, device: str = "cpu") -> Tensor:
     """A tensor in memory of its own, converted and moved piece by piece."""
     tensor = torch.empty(stored.shape, dtype=dtype, device=device)
-    for place, piece in read_pieces(stored):
-        tensor.view(-1)[place].copy_(piece)
+    flat = tensor.view(-1)
+    if tensor.device.type == "cpu" and dtype == TYPES[stored.dtype]:
+        with _at(stored) as file:
+            _read_fully(file, _room(flat))
+    else:
+        for place, piece in read_pieces(stored):
+            flat[place].copy_(piece)
     return tensor
 
 
@@ -108,24 +115,35 @@ def read_pieces(stored: Stored) -> Iterator[tuple[slice, Tensor]]:
     dtype = TYPES[stored.dtype]
     most = PIECE // dtype.itemsize
     piece = torch.empty(min(most, stored.size), dtype=dtype)  # (N,)
-    room = piece.view(torch.uint8).numpy().data
-    with stored.file.open("rb", buffering=0) as file:
-        file.seek(stored.offset)
+    with _at(stored) as file:
         for start in range(0, stored.size, most):
-            count = min(most, stored.size - start)
-            _read_fully(file, stored.file, room[: count * dtype.itemsize])
-            yield slice(start, start + count), piece[:count]
+            some = piece[: stored.size - start]
+            _read_fully(file, _room(some))
+            yield slice(start, start + len(some)), some
 
 
-def _read_fully(file: Any, path: Path, room: memoryview) -> None:
+@contextmanager
+def _at(stored: Stored) -> Iterator[FileIO]:
+    """The file of a tensor, opened where the tensor begins."""
+    try:
+        with FileIO(stored.file) as file:
+            file.seek(stored.offset)
+            yield file
+    except OSError as error:
+        raise ModelError(f"{stored.file}: cannot be read ({error.strerror})") from error
+
+
+def _room(tensor: Tensor) -> memoryview:
+    """The bytes of a tensor, to be written to. tensor: (N,), on the CPU."""
+    return tensor.view(torch.uint8).numpy().data
+
+
+def _read_fully(file: FileIO, room: memoryview) -> None:
     """Fill the room from a file, which may give less at a time than it is asked for."""
     while room:
-        try:
-            count = file.readinto(room)
-        except OSError as error:
-            raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+        count = file.readinto(room)
         if not count:
-            raise ModelError(f"{path}: the file became shorter while it was read")
+            raise ModelError(f"{file.name}: the file became shorter while it was read")
         room = room[count:]
 
 
