@@ -5,10 +5,10 @@
 Writes a random checkpoint in bfloat16, in shards, to a temporary folder (2.9 GB for two layers; the
 embedding and the head are 1.04 GB each, as LLaDA-8B's are), and loads it on the CPU in fresh
 processes, once as it is stored and once in float32. A thread of the process samples its memory
-while it loads. The limit is on what the process has at its peak beyond the weights that stay, interpreter
-and libraries included, measured in the largest shard. The time is compared with that of reading the
-same files into memory, in the same process. The files are in the page cache, since they have just
-been written. Needs 7 GB of free memory.
+while it loads. The limit is on what the process has at its peak beyond the weights that stay,
+interpreter and libraries included, measured in the largest shard. The time is compared with that
+of reading the same files into memory, in the same process. The files are in the page cache, since
+they have just been written. Needs 7 GB of free memory.
 """
 
 import argparse

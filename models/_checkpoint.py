@@ -93,16 +93,16 @@ def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
     except Exception as error:  # the hub, its client, the network and the disk fail in many ways
         where = f"{hub_id}@{revision}" if revision else hub_id
         if _offline():
-            raise ModelError(f"{where}: {NOT_CACHED}") from error
+            raise ModelError(f"cannot get {where} from the hub: {OFFLINE}") from error
         raise ModelError(
             f"cannot get {where} from the hub ({type(error).__name__}); check the name and the "
             "network, or pass a local folder with --model"
         ) from error
 
 
-NOT_CACHED = (
-    "not all of it is in the hub's cache, and HF_HUB_OFFLINE forbids to download it; unset it once, "
-    "or pass a local folder with --model"
+OFFLINE = (
+    "its cache does not hold all that is needed, and HF_HUB_OFFLINE forbids the download; run once "
+    "without that variable, or pass a local folder with --model"
 )
 
 
@@ -122,7 +122,8 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
     names = _indexed_names(index) if index.exists() else [WEIGHTS]
     missing = [name for name in names if not (folder / name).is_file()]
     if missing and checkpoint.hub_id and _offline():
-        raise ModelError(f"{checkpoint.hub_id}: no {missing[0]}: {NOT_CACHED}")
+        what = f"{missing[0]} of {checkpoint.hub_id}"
+        raise ModelError(f"cannot get {what} from the hub: {OFFLINE}")
     if missing:
         raise ModelError(
             f"{folder}: no {missing[0]}; only safetensors weights are loaded (a pickled "

@@ -29,9 +29,9 @@ def _machine(root: Path) -> Iterator[int]:
 def _control_groups(root: Path) -> Iterator[int]:
     """What the groups of this process leave it; a limit may be set on any group above, too."""
     for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2)
+        _, controllers, path = (*line.split(":", 2), "none", "none")[:3]
         if controllers and "memory" not in controllers.split(","):
-            continue
+            continue  # a group of version 2 names no controllers
         mount = root / "sys/fs/cgroup" / ("memory" if controllers else "")
         # A container may see its own group as the mount itself, under a path that is not there.
         for group in [Path(path.strip("/")), *Path(path.strip("/")).parents]:

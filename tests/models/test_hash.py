@@ -2,9 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
+from filelock import FileLock
 
 from c4.models import _hash, _waiting
 from c4.models._hash import weights_hash
@@ -157,3 +160,79 @@ def test_a_user_who_waits_is_told(weights, reads, monkeypatch, caplog):
     monkeypatch.setattr(_hash, "CHUNK", 2)
     weights_hash([weights])
     assert caplog.text.count("hashing model.safetensors") == 1
+
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from c4.models import _hash
+
+_hash.REMEMBERED_SIZE, _hash.SETTLED = 1, -1e9
+read = _hash._read_hash
+
+def slow(path):
+    with open(sys.argv[2], "a") as log:
+        log.write("read\\n")
+    time.sleep(float(sys.argv[3]))
+    return read(path)
+
+_hash._read_hash = slow
+print(_hash.weights_hash([Path(sys.argv[1])]))
+"""
+
+
+@pytest.fixture
+def hasher(weights, tmp_path):
+    """Starts a process that takes so many seconds to hash the weights."""
+    started = []
+
+    def start(seconds):
+        log = tmp_path / "log"
+        log.touch()
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", WORKER, str(weights), str(log), str(seconds)]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_of_many_processes_one_reads_the_file(weights, tmp_path, hasher):
+    processes = [hasher(0.5) for _ in range(4)]
+    hashes = {process.communicate()[0].strip() for process in processes}
+    assert hashes == {weights_hash([weights])}
+    assert (tmp_path / "log").read_text() == "read\n"
+
+
+def test_a_killed_process_is_not_waited_for(weights, tmp_path, hasher, reads):
+    process = hasher(600)
+    while not (tmp_path / "log").read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert weights_hash([weights])
+    assert reads == [weights]
+
+
+def test_a_user_who_waits_for_another_process_is_told(weights, reads, monkeypatch, caplog):
+    monkeypatch.setattr(_hash, "PATIENCE", 0.0)
+    monkeypatch.setattr(_hash, "TURN", 0.0)
+    _hash._note(weights).parent.mkdir(parents=True)
+    with FileLock(_hash._note(weights).with_suffix(".lock")):
+        assert weights_hash([weights])  # in the end it reads the file itself
+    assert "another process is hashing model.safetensors; waiting for it" in caplog.text
+    assert reads == [weights]
+
+
+def test_nobody_waits_for_a_hash_that_will_not_be_remembered(weights, reads, monkeypatch, caplog):
+    monkeypatch.setattr(_hash, "SETTLED", 3600.0)
+    _hash._note(weights).parent.mkdir(parents=True)
+    with FileLock(_hash._note(weights).with_suffix(".lock")):
+        assert weights_hash([weights])
+    assert not caplog.text
