@@ -89,7 +89,11 @@ def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns))
+        return Path(
+            snapshot_download(
+                hub_id, revision=revision, allow_patterns=patterns, local_files_only=_offline()
+            )
+        )
     except Exception as error:  # the hub, its client, the network and the disk fail in many ways
         where = f"{hub_id}@{revision}" if revision else hub_id
         if _offline():

@@ -39,7 +39,8 @@ def loaded_whole(folder, dtype):
     architecture = architecture_of(find_checkpoint(str(folder)))
     architecture.config.is_causal = False
     stored = load_file(folder / WEIGHTS)
-    tensors = {architecture.rename(name): tensor.to(dtype) for name, tensor in stored.items()}
+    # Copies, because a tensor that safetensors maps into memory changes with its file.
+    tensors = {architecture.rename(name): t.to(dtype, copy=True) for name, t in stored.items()}
     return architecture.model.from_pretrained(
         None, config=architecture.config, state_dict=tensors, dtype=dtype
     )
@@ -257,7 +258,7 @@ for dtype in (torch.bfloat16, torch.float32):  # the highest mark never falls: t
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
-def test_no_more_than_a_shard_is_in_memory_beside_the_weights(tmp_path):
+def test_no_tensor_is_in_memory_twice(tmp_path):
     small, large = save_llada(tmp_path / "small"), tmp_path / "large"
     large.mkdir()
     config = LLADA | {"d_model": 1024, "n_layers": 1, "vocab_size": 20_000}
@@ -272,4 +273,5 @@ def test_no_more_than_a_shard_is_in_memory_beside_the_weights(tmp_path):
     command = [sys.executable, "-c", PEAK, str(small), str(large)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert largest > 40e6
-    assert [int(line) <= 1.1 * largest for line in done.stdout.split()] == [True, True], done.stdout
+    beyond = [int(line) for line in done.stdout.split()]
+    assert max(beyond) < largest / 2, beyond  # some pieces; a copy of the embedding would be more
