@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,9 @@ def read_pieces(stored: Stored) -> Iterator[tuple[slice, Tensor]]:
 
     Each piece lies where the one before it was, so it has to be used before the next is asked for.
     """
-    dtype = TYPES[stored.dtype]
-    most = PIECE // dtype.itemsize
-    piece = torch.empty(min(most, stored.size), dtype=dtype)  # (N,)
+    most = PIECE // TYPES[stored.dtype].itemsize
+    # Pages of its own, which the system gets back: on the heap, every tensor would leave a hole.
+    piece = torch.frombuffer(mmap(-1, PIECE), dtype=TYPES[stored.dtype], count=most)  # (N,)
     with _at(stored) as file:
         for start in range(0, stored.size, most):
             some = piece[: stored.size - start]

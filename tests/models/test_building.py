@@ -261,7 +261,7 @@ for dtype in (torch.bfloat16, torch.float32):  # the highest mark never falls: t
 def test_no_tensor_is_in_memory_twice(tmp_path):
     small, large = save_llada(tmp_path / "small"), tmp_path / "large"
     large.mkdir()
-    config = LLADA | {"d_model": 1024, "n_layers": 1, "vocab_size": 20_000}
+    config = LLADA | {"d_model": 1024, "n_layers": 8, "vocab_size": 20_000}
     (large / "config.json").write_text(json.dumps(config))
     tensors = llada_tensors(config, config["vocab_size"])
     shards = {name: f"{int('ff_out' in name)}.safetensors" for name in tensors}
@@ -269,9 +269,8 @@ def test_no_tensor_is_in_memory_twice(tmp_path):
         part = {n: tensors[n].to(torch.bfloat16) for n in tensors if shards[n] == shard}
         save_file(part, large / shard)
     (large / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
-    largest = max(path.stat().st_size for path in large.glob("*.safetensors"))
     command = [sys.executable, "-c", PEAK, str(small), str(large)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert largest > 40e6
     beyond = [int(line) for line in done.stdout.split()]
-    assert max(beyond) < largest / 2, beyond  # some pieces; a copy of the embedding would be more
+    embedding = config["vocab_size"] * config["d_model"] * 2
+    assert max(beyond) < embedding / 2, beyond  # some pieces, and no holes where others were
