@@ -38,8 +38,8 @@ from c4.models import (
     read_logits,
 )
 from c4.models._architectures import architecture_of
+from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
-from c4.models._load import build_model
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS
 from c4.store.arrays import BoolArray, IntArray

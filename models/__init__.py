@@ -15,7 +15,8 @@ from c4.models._reading import Reading
 if TYPE_CHECKING:
     from c4.models._architectures import architecture_of, llama_to_llada
     from c4.models._denoiser import Denoiser, KeyValues, read_logits
-    from c4.models._load import LoadedModel, load_model, resolve_device, resolve_dtype
+    from c4.models._devices import resolve_device, resolve_devices, resolve_dtype
+    from c4.models._load import LoadedModel, load_model
 
 LOADS_TORCH = {
     "Denoiser": "_denoiser",
@@ -23,8 +24,9 @@ LOADS_TORCH = {
     "read_logits": "_denoiser",
     "LoadedModel": "_load",
     "load_model": "_load",
-    "resolve_device": "_load",
-    "resolve_dtype": "_load",
+    "resolve_device": "_devices",
+    "resolve_devices": "_devices",
+    "resolve_dtype": "_devices",
     "architecture_of": "_architectures",
     "llama_to_llada": "_architectures",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "load_model",
     "read_logits",
     "resolve_device",
+    "resolve_devices",
     "resolve_dtype",
 ]
 

@@ -85,18 +85,39 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
 
 
 def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
-    """Bring files of a hub repository into the local cache; returns the snapshot's folder."""
+    """Bring files of a hub repository into the local cache; returns the snapshot's folder.
+
+    Of several processes that ask for a file at once, one brings it and the others wait.
+    """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        return Path(
+            snapshot_download(
+                hub_id, revision=revision, allow_patterns=patterns, local_files_only=_offline()
+            )
+        )
+    except Exception as error:  # the hub, its client, the network and the disk fail in many ways
         where = f"{hub_id}@{revision}" if revision else hub_id
+        if _offline():
+            raise ModelError(f"cannot get {where} from the hub: {OFFLINE}") from error
         raise ModelError(
             f"cannot get {where} from the hub ({type(error).__name__}); check the name and the "
             "network, or pass a local folder with --model"
         ) from error
+
+
+OFFLINE = (
+    "its cache does not hold all that is needed, and HF_HUB_OFFLINE forbids the download; run once "
+    "without that variable, or pass a local folder with --model"
+)
+
+
+def _offline() -> bool:
+    """Whether the user forbids the network, by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
 
 
 def weight_files(checkpoint: Checkpoint) -> list[Path]:
@@ -106,10 +127,13 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
         folder = download(checkpoint.hub_id, checkpoint.revision, ["*.safetensors"])
     index = folder / WEIGHTS_INDEX
     names = _indexed_names(index) if index.exists() else [WEIGHTS]
-    missing = next((name for name in names if not (folder / name).is_file()), None)
-    if missing is not None:
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing and checkpoint.hub_id and _offline():
+        what = f"{missing[0]} of {checkpoint.hub_id}"
+        raise ModelError(f"cannot get {what} from the hub: {OFFLINE}")
+    if missing:
         raise ModelError(
-            f"{folder}: no {missing}; only safetensors weights are loaded (a pickled "
+            f"{folder}: no {missing[0]}; only safetensors weights are loaded (a pickled "
             "pytorch_model.bin can run code, so it is not read)"
         )
     return [folder / name for name in names]

@@ -1,27 +1,43 @@
-"""The weights of a checkpoint: what the files say they hold, the tensors, and their hash.
+"""The weights of a checkpoint: what the files say they hold, and the tensors themselves.
 
 What a file holds is read from its header and compared with the model before any tensor is, so a
-checkpoint of many gigabytes that does not fit its configuration is refused at once.
+checkpoint of many gigabytes that does not fit its configuration is refused at once. Tensors are
+read in pieces and never mapped into memory: what stays is the model, and nothing of the file.
 """
 
-import hashlib
 import json
-import logging
-import os
-import re
-import tempfile
-import time
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from c4.errors import ModelError
 
-log = logging.getLogger(__name__)
-
-FLOATS = {"F64", "F32", "F16", "BF16"}
+FLOATS = {
+    "BF16": torch.bfloat16,
+    "F16": torch.float16,
+    "F32": torch.float32,
+    "F64": torch.float64,
+}
+"""The types of weights, by their names in a header."""
+TYPES = FLOATS | {
+    "BOOL": torch.bool,
+    "I8": torch.int8,
+    "I16": torch.int16,
+    "I32": torch.int32,
+    "I64": torch.int64,
+    "U8": torch.uint8,
+}
+"""The types that are read; those that are not weights are buffers that transformers may know."""
+PIECE = 2**23
+"""Bytes that are read at a time: more than that is never in memory twice."""
 
 
 @dataclass(frozen=True)
@@ -31,40 +47,105 @@ class Stored:
     file: Path
     shape: tuple[int, ...]
     dtype: str
+    offset: int
+    """Where in the file its first byte is."""
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """What its elements take in the file."""
+        return self.size * TYPES[self.dtype].itemsize
 
 
 def stored_tensors(files: Sequence[Path]) -> dict[str, Stored]:
-    """Every tensor of the files by its name; no name may occur twice."""
+    """Every tensor of the files by its name, in the order of the files; no name occurs twice."""
     found: dict[str, Stored] = {}
     for path in files:
-        with _opened(path) as file:
-            for name in file.keys():  # noqa: SIM118 - not a mapping
-                if name in found:
-                    raise ModelError(f"{path}: tensor {name} is also in {found[name].file.name}")
-                part = file.get_slice(name)
-                found[name] = Stored(path, tuple(part.get_shape()), part.get_dtype())
+        for name, tensor in _header(path).items():
+            if name in found:
+                raise ModelError(f"{path}: tensor {name} is also in {found[name].file.name}")
+            found[name] = tensor
     return found
 
 
-def read_tensors(files: Sequence[Path]) -> Iterator[tuple[str, Any]]:
-    """Every tensor of the files, one at a time."""
-    for path in files:
-        with _opened(path) as file:
-            for name in file.keys():  # noqa: SIM118 - not a mapping
-                yield name, file.get_tensor(name)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """A safetensors file; whatever is wrong with it becomes an error that names it."""
+def _header(path: Path) -> dict[str, Stored]:
+    """The tensors of one file in the order of their bytes."""
     from safetensors import SafetensorError, safe_open
 
     opened: Any = safe_open
     try:
-        with opened(path, framework="pt") as file:
-            yield file
+        with opened(path, framework="pt"):
+            pass  # this has compared the header with itself and with the size of the file
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            entries: dict[str, Any] = json.loads(file.read(size))
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{path}: damaged safetensors file ({error})") from error
+    entries.pop("__metadata__", None)
+    tensors = {
+        name: Stored(
+            path, tuple(entry["shape"]), entry["dtype"], 8 + size + entry["data_offsets"][0]
+        )
+        for name, entry in entries.items()
+    }
+    return dict(sorted(tensors.items(), key=lambda item: item[1].offset))
+
+
+def read_tensor(stored: Stored, dtype: torch.dtype, device: str = "cpu") -> Tensor:
+    """A tensor in memory of its own, converted and moved piece by piece."""
+    tensor = torch.empty(stored.shape, dtype=dtype, device=device)
+    flat = tensor.view(-1)
+    if tensor.device.type == "cpu" and dtype == TYPES[stored.dtype]:
+        with _at(stored) as file:
+            _read_fully(file, _room(flat))
+    else:
+        for place, piece in read_pieces(stored):
+            flat[place].copy_(piece)
+    return tensor
+
+
+def read_pieces(stored: Stored) -> Iterator[tuple[slice, Tensor]]:
+    """The elements of a tensor, some at a time, and which they are.
+
+    Each piece lies where the one before it was, so it has to be used before the next is asked for.
+    """
+    most = PIECE // TYPES[stored.dtype].itemsize
+    # Pages of its own, which the system gets back: on the heap, every tensor would leave a hole.
+    piece = torch.frombuffer(mmap(-1, PIECE), dtype=TYPES[stored.dtype], count=most)  # (N,)
+    with _at(stored) as file:
+        for start in range(0, stored.size, most):
+            some = piece[: stored.size - start]
+            _read_fully(file, _room(some))
+            yield slice(start, start + len(some)), some
+
+
+@contextmanager
+def _at(stored: Stored) -> Iterator[FileIO]:
+    """The file of a tensor, opened where the tensor begins."""
+    try:
+        with FileIO(stored.file) as file:
+            file.seek(stored.offset)
+            yield file
+    except OSError as error:
+        raise ModelError(f"{stored.file}: cannot be read ({error.strerror})") from error
+
+
+def _room(tensor: Tensor) -> memoryview:
+    """The bytes of a tensor, to be written to. tensor: (N,), on the CPU."""
+    return tensor.view(torch.uint8).numpy().data
+
+
+def _read_fully(file: FileIO, room: memoryview) -> None:
+    """Fill the room from a file, which may give less at a time than it is asked for."""
+    while room:
+        count = file.readinto(room)
+        if not count:
+            raise ModelError(f"{file.name}: the file became shorter while it was read")
+        room = room[count:]
 
 
 def check_tensors(stored: Mapping[str, Stored], wanted: Mapping[str, tuple[int, ...]]) -> None:
@@ -82,88 +163,3 @@ def check_tensors(stored: Mapping[str, Stored], wanted: Mapping[str, tuple[int, 
                 f"{tensor.file.name}: tensor {name} is stored as {tensor.dtype}; known are "
                 f"{', '.join(sorted(FLOATS))}, and quantized weights are not read"
             )
-
-
-def weights_hash(files: Sequence[Path]) -> str:
-    """SHA-256 over the weight files' own SHA-256s."""
-    return hashlib.sha256("".join(map(_file_hash, files)).encode()).hexdigest()
-
-
-def _file_hash(path: Path) -> str:
-    blob = path.resolve().name
-    if path.is_symlink() and SHA256.fullmatch(blob):
-        return blob  # the hub cache names a large file by its SHA-256; 16 GB need not be read
-    if path.stat().st_size < REMEMBERED_SIZE:
-        return _read_hash(path)
-    return _remembered(path) or _read_and_remember(path)
-
-
-SHA256 = re.compile(r"[0-9a-f]{64}")
-REMEMBERED_SIZE = 64 * 2**20
-"""Bytes from which on a file's hash is remembered; smaller files are read in a moment."""
-AT_REST = 5.0
-"""Seconds after its last change from which on a file's hash is remembered. A file system may
-count time so coarsely that a second change right after the first leaves no trace."""
-PATIENCE = 2.0
-"""Seconds of hashing after which a waiting user is told."""
-CHUNK = 2**24
-
-
-def _read_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes; a user who has to wait is told."""
-    digest, start, told = hashlib.sha256(), time.monotonic(), False
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            if not told and time.monotonic() - start > PATIENCE:
-                gigabytes = path.stat().st_size / 1e9
-                log.warning("hashing %s (%.1f GB); this may take a while", path.name, gigabytes)
-                told = True
-    return digest.hexdigest()
-
-
-def _read_and_remember(path: Path) -> str:
-    before = _state(path)
-    started = time.time_ns()
-    digest = _read_hash(path)
-    changed = max(before["mtime_ns"], before["ctime_ns"])
-    if _state(path) == before and started - changed >= AT_REST * 1e9:
-        _remember(path, {**before, "sha256": digest})
-    return digest
-
-
-def _state(path: Path) -> dict[str, Any]:
-    """Size, times and other attributes that change when a file does."""
-    real = path.resolve()
-    facts = real.stat()
-    names = ("size", "mtime_ns", "ctime_ns", "ino", "dev")
-    return {"path": os.fsdecode(real), **{n: getattr(facts, f"st_{n}") for n in names}}
-
-
-def _remembered(path: Path) -> str | None:
-    """The hash of a file that has not changed since it was last read, if there is one."""
-    try:
-        note = json.loads(_note(path).read_text(encoding="utf-8"))
-        digest = note.pop("sha256")
-    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return None
-    known = note == _state(path) and isinstance(digest, str) and SHA256.fullmatch(digest)
-    return digest if known else None
-
-
-def _remember(path: Path, note: Mapping[str, Any]) -> None:
-    """Write the hash to the cache; failing to do so is not an error."""
-    target = _note(path)
-    with suppress(OSError):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
-            json.dump(note, file)
-        Path(file.name).replace(target)
-
-
-def _note(path: Path) -> Path:
-    """The file that remembers a weight file's hash, in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    cache = Path(base) if Path(base).is_absolute() else Path("~/.cache").expanduser()
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
-    return cache / "c4" / "weights" / f"{name}.json"

@@ -2,23 +2,26 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
+from filelock import FileLock
 
-from c4.models import _weights
-from c4.models._weights import weights_hash
+from c4.models import _hash, _waiting
+from c4.models._hash import weights_hash
 
 
 @pytest.fixture
 def reads(tmp_path, monkeypatch):
     """Files that were read to be hashed, one entry each time; the cache is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_weights, "REMEMBERED_SIZE", 1)
-    monkeypatch.setattr(_weights, "AT_REST", -1e9)  # no file here is older than the test
+    monkeypatch.setattr(_hash, "REMEMBERED_SIZE", 1)
+    monkeypatch.setattr(_hash, "AT_REST", -1e9)  # no file here is older than the test
     seen = []
-    read = _weights._read_hash
-    monkeypatch.setattr(_weights, "_read_hash", lambda path: seen.append(path) or read(path))
+    read = _hash._read_hash
+    monkeypatch.setattr(_hash, "_read_hash", lambda path: seen.append(path) or read(path))
     return seen
 
 
@@ -42,7 +45,7 @@ def test_an_unchanged_file_is_read_once(weights, reads, tmp_path):
 
 def test_the_remembered_hash_is_the_file_s_own(weights, reads, monkeypatch):
     remembered = [weights_hash([weights]) for _ in range(2)]
-    monkeypatch.setattr(_weights, "REMEMBERED_SIZE", 10**9)
+    monkeypatch.setattr(_hash, "REMEMBERED_SIZE", 10**9)
     assert remembered == [weights_hash([weights])] * 2
 
 
@@ -86,7 +89,7 @@ def test_a_changed_file_is_read_again(weights, reads, change):
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(weights, reads, tmp_path, monkeypatch):
-    monkeypatch.setattr(_weights, "AT_REST", 3600.0)
+    monkeypatch.setattr(_hash, "AT_REST", 3600.0)
     weights_hash([weights])
     weights_hash([weights])
     assert len(reads) == 2
@@ -96,14 +99,14 @@ def test_a_file_that_has_just_changed_is_not_remembered(weights, reads, tmp_path
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(
     weights, tmp_path, monkeypatch, reads
 ):
-    read = _weights._read_hash
+    read = _hash._read_hash
 
     def slow(path):
         digest = read(path)
         changed_size(path)
         return digest
 
-    monkeypatch.setattr(_weights, "_read_hash", slow)
+    monkeypatch.setattr(_hash, "_read_hash", slow)
     weights_hash([weights])
     assert not notes(tmp_path)
 
@@ -153,7 +156,83 @@ def test_small_files_leave_no_note(weights, tmp_path, monkeypatch):
 
 
 def test_a_user_who_waits_is_told(weights, reads, monkeypatch, caplog):
-    monkeypatch.setattr(_weights, "PATIENCE", -1.0)
-    monkeypatch.setattr(_weights, "CHUNK", 2)
+    monkeypatch.setattr(_waiting, "PATIENCE", -1.0)
+    monkeypatch.setattr(_hash, "CHUNK", 2)
     weights_hash([weights])
     assert caplog.text.count("hashing model.safetensors") == 1
+
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from c4.models import _hash
+
+_hash.REMEMBERED_SIZE, _hash.AT_REST = 1, -1e9
+read = _hash._read_hash
+
+def slow(path):
+    with open(sys.argv[2], "a") as log:
+        log.write("read\\n")
+    time.sleep(float(sys.argv[3]))
+    return read(path)
+
+_hash._read_hash = slow
+print(_hash.weights_hash([Path(sys.argv[1])]))
+"""
+
+
+@pytest.fixture
+def hasher(weights, tmp_path):
+    """Starts a process that takes so many seconds to hash the weights."""
+    started = []
+
+    def start(seconds):
+        log = tmp_path / "log"
+        log.touch()
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", WORKER, str(weights), str(log), str(seconds)]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_of_many_processes_one_reads_the_file(weights, tmp_path, hasher):
+    processes = [hasher(0.5) for _ in range(4)]
+    hashes = {process.communicate()[0].strip() for process in processes}
+    assert hashes == {weights_hash([weights])}
+    assert (tmp_path / "log").read_text() == "read\n"
+
+
+def test_a_killed_process_is_not_waited_for(weights, tmp_path, hasher, reads):
+    process = hasher(600)
+    while not (tmp_path / "log").read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert weights_hash([weights])
+    assert reads == [weights]
+
+
+def test_a_user_who_waits_for_another_process_is_told(weights, reads, monkeypatch, caplog):
+    monkeypatch.setattr(_hash, "PATIENCE", 0.0)
+    monkeypatch.setattr(_hash, "TURN", 0.0)
+    _hash._note(weights).parent.mkdir(parents=True)
+    with FileLock(_hash._note(weights).with_suffix(".lock")):
+        assert weights_hash([weights])  # in the end it reads the file itself
+    assert "another process is hashing model.safetensors; waiting for it" in caplog.text
+    assert reads == [weights]
+
+
+def test_nobody_waits_for_a_hash_that_will_not_be_remembered(weights, reads, monkeypatch, caplog):
+    monkeypatch.setattr(_hash, "AT_REST", 3600.0)
+    _hash._note(weights).parent.mkdir(parents=True)
+    with FileLock(_hash._note(weights).with_suffix(".lock")):
+        assert weights_hash([weights])
+    assert not caplog.text
