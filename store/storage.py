@@ -62,11 +62,18 @@ def find_folders(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
 def _entries(folder: Path, kind: Callable[["os.DirEntry[str]"], bool]) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(folder / entry.name for entry in entries if kind(entry))
+            return sorted(folder / entry.name for entry in entries if _is(entry, kind))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise RunError(f"{folder}: cannot be listed ({error.strerror})") from error
+
+
+def _is(entry: "os.DirEntry[str]", kind: Callable[["os.DirEntry[str]"], bool]) -> bool:
+    try:
+        return kind(entry)
+    except OSError:  # a link that leads nowhere
+        return False
 
 
 def read_file(path: Path, at_most: int = -1) -> bytes:
