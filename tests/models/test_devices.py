@@ -10,14 +10,14 @@ from c4.models import resolve_device, resolve_devices, resolve_dtype
 @pytest.fixture
 def four_gpus(monkeypatch):
     """A machine with four GPUs, as far as torch says."""
-    empty = torch.empty
+    ones = torch.ones
 
     def on_some_device(*args, device=None, **kwargs):
         if torch.device(device).index not in (None, 0, 1, 2, 3):
             raise RuntimeError("CUDA error: invalid device ordinal\nmore")
-        return empty(*args, **kwargs)
+        return ones(*args, **kwargs)
 
-    monkeypatch.setattr(torch, "empty", on_some_device)
+    monkeypatch.setattr(torch, "ones", on_some_device)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
 
