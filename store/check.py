@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from c4.errors import RunError
@@ -56,7 +57,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield _finding(folder / TOKENIZER, lambda: manifest and read_tokenizer(folder, manifest))
     parts = {part.path: part for part in _parts(folder)}
     if manifest is None:  # what the parts belong to cannot be told, but damage can
-        yield from (_finding(p, lambda part=p: open_part(parts[part]).read()) for p in parts)
+        yield from (_finding(path, partial(_read_whole, part)) for path, part in parts.items())
     else:
         yield from _RunCheck(folder, manifest).findings()
     yield from map(_stranger, _strangers(folder))
@@ -86,6 +87,11 @@ def _stranger(path: Path) -> Finding:
     if path in list_leftovers(path.parent):
         return Finding(path, State.LEFTOVER, f"{path}: left by a process that was killed")
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
+
+
+def _read_whole(part: Part) -> object:
+    """Read a part, whatever run it belongs to."""
+    return open_part(part).read()
 
 
 def _finding(path: Path, check: Callable[[], object]) -> Finding:
@@ -121,7 +127,7 @@ class _RunCheck:
         }
         for name, parts in self._parts.items():
             for part in parts:
-                finding = _finding(part.path, lambda part=part, check=checks[name]: check(part))
+                finding = _finding(part.path, partial(checks[name], part))
                 yield self._or_unused(finding, name)
 
     def _or_unused(self, finding: Finding, kind: str) -> Finding:
@@ -186,6 +192,6 @@ def check_timings(root: Path) -> Iterator[Finding]:
     """Read every file of timings below a root; gives a finding for each of `timing_paths`."""
     for path in timing_paths(root):
         if TIMING.fullmatch(path.name):
-            yield _finding(path, lambda path=path: read_call(path))
+            yield _finding(path, partial(read_call, path))
         else:
             yield _stranger(path)

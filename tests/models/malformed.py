@@ -113,7 +113,7 @@ CHANGES = [
     ("llada", {"weight_tying": "no"}, 'weight_tying is "no", neither true nor false'),
     ("llada", {"weight_tying": True}, "ties the output layer to the embedding, but"),
     # LLaDA: settings that would load and be wrong
-    ("llada", {"clip_qkv": 8.0}, "checkpoint has clip_qkv=8.0; only null is known here"),
+    ("llada", {"clip_qkv": 8.0}, "checkpoint has clip_qkv=8.0; only null is supported"),
     ("llada", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling is"),
     ("llada", {"rope_parameters": ROPE}, "rope_parameters is"),
     ("llada", {"rope_parameters": {"rope_theta": 1e4}}, "name different bases"),
