@@ -85,11 +85,18 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
 
 def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
     """Bring files of a hub repository into the local cache; returns the snapshot's folder."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns))
+        folder = snapshot_download(
+            hub_id,
+            revision=revision,
+            allow_patterns=patterns,
+            # Some versions of the library do not look in the cache by themselves when offline.
+            local_files_only=constants.HF_HUB_OFFLINE,
+        )
+        return Path(folder)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         where = f"{hub_id}@{revision}" if revision else hub_id
         raise ModelError(
