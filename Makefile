@@ -1,4 +1,4 @@
-# `make demo` and `make test` each set up what they need, from nothing.
+# `make demo` and `make test` each set up what they need, starting from nothing.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
 
-# The pictures of README.md, drawn anew from recordings of their own: 20 evaluation examples a task.
+# Draws the pictures of README.md from new recordings of 20 evaluation examples per task.
 docs-figures: $(VENV)/.installed
 	for task in mmlu gsm8k math humaneval; do \
 		$(BIN)/c4 record --task $$task --n 20 --out docs-out || exit 1; \
@@ -31,12 +31,12 @@ types: $(VENV)/.tools $(VENV)/.installed
 unit: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest
 
-# Lines and branches that the tests reach; outside `make test`, because it makes them slower.
+# Lines and branches that the tests reach. Not part of `make test`, because it slows the tests down.
 coverage: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest --cov --cov-report=term
 
 # The oldest versions that pyproject.toml allows, torch excepted. TESTS chooses some of the tests.
-# Old libraries call deprecated functions of newer ones, so those warnings are no errors here.
+# Old libraries call deprecated functions of newer ones, so those warnings are not errors here.
 oldest:
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install --quiet --requirement requirements-oldest.txt
@@ -56,12 +56,12 @@ $(VENV)/.ready: requirements.lock
 	$(BIN)/pip install --quiet --requirement requirements.lock
 	touch $@
 
-# What tests and extras need; `make demo` does without.
+# What tests and extras need; `make demo` does not.
 $(VENV)/.tools: requirements-dev.lock $(VENV)/.ready
 	$(BIN)/pip install --quiet --requirement requirements-dev.lock
 	touch $@
 
-# Not editable: what is tested is what a user gets.
+# Not editable, so that the tests run what a user installs.
 $(VENV)/.installed: $(VENV)/.ready $(SOURCES)
 	rm -rf build
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
