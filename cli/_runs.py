@@ -133,7 +133,7 @@ def check_folder(root: Path, *, as_json: bool) -> None:
         raise RunError(f"nothing to check below {root}; make a run with: c4 record --task math")
     named = {state: [f.what for f in found if f.state is state] for state in State}
     if as_json:
-        listed = {f"{state}s": named[state] for state in State if state is not State.SOUND}
+        listed = {str(state): named[state] for state in State if state is not State.SOUND}
         say_json({"runs": len(folders), "files": len(found), **listed})
     else:
         for what in (*named[State.LEFTOVER], *named[State.FOREIGN]):

@@ -31,8 +31,8 @@ class State(StrEnum):
     """What a file in a folder of runs can be."""
 
     SOUND = "sound"
-    PROBLEM = "problem"  # damaged, missing, or of another run
-    LEFTOVER = "leftover"  # of a process that was killed; no number comes from it
+    PROBLEM = "problems"  # damaged, missing, or of another run
+    LEFTOVER = "leftovers"  # of a process that was killed; no number comes from it
     FOREIGN = "foreign"  # not written by c4, and left alone
 
 

@@ -1,5 +1,6 @@
 """Looking at every file that a number can come from, damaged or of another run."""
 
+import errno
 import json
 import shutil
 
@@ -9,9 +10,11 @@ from made import MANIFEST, PARTS, make_manifest, write
 from typer.testing import CliRunner
 
 from c4.cli._app import app
+from c4.errors import RunError
+from c4.store import storage
 from c4.store.check import Finding, State, check_run, check_timings, run_files
-from c4.store.manifest import run_folder
-from c4.store.parts import list_parts
+from c4.store.manifest import content_checksum, run_folder
+from c4.store.parts import Stamp, list_parts, open_part, write_part
 from c4.store.schema import BENCH
 from c4.store.timings import read_timings, write_timings
 from c4.store.writer import RunWriter
@@ -150,3 +153,104 @@ def test_a_damaged_baseline_hides_no_other_run_from_the_list(tmp_path):
     assert result.exit_code == 2
     assert '"method": "quick"' in result.stdout
     assert f"{path.name}: damaged" in result.stderr.replace("\n", "")
+
+
+TIMED = {
+    "mean_seconds": float("nan"),
+    "cv": -1.0,
+    "tps": float("inf"),
+    "n": 0,
+    "passes": -1,
+    "threads": 0,
+    "length": 0,
+    "identity": "{}",
+    "speedup": float("nan"),
+}
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_timings_that_no_clock_gives_are_named(tmp_path, name):
+    path = keep_timings(tmp_path, **{name: TIMED[name]})
+    with pytest.raises(RunError, match=rf"{path.name}: cannot be read .*c4 bench"):
+        read_timings(tmp_path)
+    (found,) = check_timings(tmp_path)
+    assert (found.path, found.state) == (path, State.PROBLEM)
+
+
+@pytest.mark.parametrize("identity", ["", "[", "3", "[" * 100_000])
+def test_timings_of_no_identity_are_named(tmp_path, identity):
+    path = keep_timings(tmp_path, identity=identity)
+    with pytest.raises(RunError, match=rf"{path.name}: cannot be read"):
+        read_timings(tmp_path)
+
+
+def test_what_is_no_timing_is_left_alone_and_listed(tmp_path):
+    path = keep_timings(tmp_path)
+    own = path.with_name("mine.parquet")
+    own.write_text("mine")
+    left = path.with_name(f"{path.name}.0123abcd.tmp")
+    left.write_text("half")
+    states = {finding.path: finding.state for finding in check_timings(tmp_path)}
+    assert states == {path: State.SOUND, own: State.FOREIGN, left: State.LEFTOVER}
+    keep_timings(tmp_path, method="c4")
+    assert own.exists()
+    assert not left.exists()
+    assert read_timings(tmp_path)["method"].to_pylist() == ["x", "c4"]
+
+
+def test_the_command_lists_leftovers_and_foreign_files_and_both_are_no_error(tmp_path):
+    folder = make_run(run_folder(tmp_path, "m", "gsm8k", "baseline"))
+    left = folder / "rows" / "000003-000004.00000000.parquet.0123abcd.tmp"
+    mine = folder / "cells" / "notes.txt"
+    for path in (left, mine):
+        path.write_text("x")
+    code, said, _ = check_below(tmp_path)
+    assert code == 0
+    assert f"{left.name}: left by a process that was killed" in said
+    assert f"{mine.name}: not written by c4" in said
+    result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path), "--check", "--json"])
+    found = json.loads(result.stdout)
+    assert (found["runs"], found["problems"], len(found["foreign"])) == (1, [], 1)
+
+
+def test_a_folder_without_anything_is_not_said_to_be_sound(tmp_path):
+    code, said, errors = check_below(tmp_path / "mistyped")
+    assert (code, said) == (2, "")
+    assert "nothing to check below" in errors
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "signals"])
+def test_a_file_that_cannot_be_read_is_never_sound(run, kind, monkeypatch):
+    """A disk that fails while a file is read."""
+    if kind == "signals":
+        part = list_parts(run / "rows")[0]
+        table = open_part(part).read()
+        write_part(run / "signals", table, part.trajectories, Stamp.of(MANIFEST))
+    path = list_parts(run / kind)[0].path
+    real = storage.Path.open
+
+    def fails(self, *args, **kwargs):
+        if self == path:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(storage.Path, "open", fails)
+    (said,) = problems(run)
+    assert f"{path}: cannot be read (Input/output error)" in said
+
+
+def test_a_calibration_is_checked_beside_the_runs(tmp_path, monkeypatch):
+    make_run(run_folder(tmp_path / "runs", "m", "gsm8k", "baseline"))
+    content = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
+    content |= {"reading": {"style": "careful", "ending": "cut", "grader": "exact"}}
+    content["checksum"] = content_checksum(content)
+    for place in ("runs", "."):
+        path = tmp_path / place / "mine.json"
+        monkeypatch.chdir(tmp_path)
+        path.write_text(json.dumps(content))
+        assert check_below("runs")[0] == 0
+        path.write_text(json.dumps(content).replace("0.6", "0.5"))
+        code, _, errors = check_below("runs")
+        assert code == 2
+        assert "mine.json: edited or damaged since `c4 calibrate` wrote it" in errors
+        path.unlink()
