@@ -49,7 +49,7 @@ def bench_command(
     decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Timed examples.")] = 20,
     warmups: Annotated[int, typer.Option(min=0, help="Examples decoded before them.")] = 2,
-    passes: Annotated[int, typer.Option(min=1, help="Passes over the examples.")] = 3,
+    passes: Annotated[int, typer.Option(min=1, max=1000, help="Passes over the examples.")] = 3,
     skip: Annotated[int, typer.Option(min=0, help="Examples to pass over first.")] = 40,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
