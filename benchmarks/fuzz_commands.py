@@ -186,14 +186,27 @@ def write_option(chance: random.Random, option: Any, forced: dict[str, str]) -> 
 
 def value_of(chance: random.Random, option: Any) -> str:
     if chance.random() < 0.4:
-        value = chance.choice(HOSTILE)
+        value = chance.choice(HOSTILE if chance.random() < 0.5 else fitting(option))
         return "out" if option.name == "out" and value in ELSEWHERE else value
     return chance.choice(GOOD.get(option.name) or good_by_type(option))
 
 
+def fitting(option: Any) -> list[str]:
+    """Hostile words of the kind that an option asks for."""
+    by_name = {"settings": SETTINGS, "gate": MODULES, "out": [*PATHS, *CONTROLS]}
+    by_name["gamma"] = [setting.partition("=")[2] for setting in SETTINGS]
+    by_kind = {int: NUMBERS, float: NUMBERS, Path: [*PATHS, *ELSEWHERE, *CONTROLS]}
+    return by_name.get(option.name) or by_kind.get(kind_of(option), HOSTILE)
+
+
+def kind_of(option: Any) -> Any:
+    """The type that a command declares for an option."""
+    return getattr(getattr(option, "type_descriptor", None), "annotation", None)
+
+
 def good_by_type(option: Any) -> list[str]:
     """Values for an option that no table knows."""
-    kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+    kind = kind_of(option)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return [str(member.value) for member in kind]
     if get_args(kind):

@@ -49,7 +49,9 @@ def bench_command(
     decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Number of examples to time.")] = 20,
     warmups: Annotated[int, typer.Option(min=0, help="Number of warm-up examples.")] = 2,
-    passes: Annotated[int, typer.Option(min=1, help="Number of passes over the examples.")] = 3,
+    passes: Annotated[
+        int, typer.Option(min=1, max=1000, help="Number of passes over the examples.")
+    ] = 3,
     skip: Annotated[int, typer.Option(min=0, help="Number of examples to skip first.")] = 40,
     settings: SettingsOption = None,
     config: CalibrationOption = None,

@@ -73,7 +73,8 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
     """
     question: Any = gate.fires
     try:
-        answer = question(s, cells) if gate.wants_cells else question(s)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is no number never fires
+            answer = question(s, cells) if gate.wants_cells else question(s)
         return np.asarray(answer, dtype=np.bool_) & s.exists
     except (C4Error, MemoryError):
         raise

@@ -225,6 +225,8 @@ def _checked_label(wanted: str | None, derived: str) -> str:
     """The user's label, which may not pass for a method, or a setting of one, that it is not."""
     if wanted is None or wanted == derived:
         return derived
+    if not wanted.strip(" ."):
+        raise ConfigError(f"--label {wanted!r} is no name; results could not be told apart by it")
     name = Label.parse(wanted).method
     if name in METHODS:
         raise ConfigError(

@@ -39,6 +39,9 @@ def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["R
     """Lock the run's folder until the recording ends; load the model unless one is given."""
     with RunWriter(plan.folder) as writer:
         model = model or load_planned(plan)
+        if plan.config.fresh or not (plan.folder / "manifest.json").exists():
+            # All prompts fit, or no old run is thrown away and no new one begun.
+            encode_prompts(plan, model, plan.sample_set.samples)
         with explained_disk_errors(plan.folder):
             writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
         _warn_of_other_versions(plan.folder)

@@ -58,7 +58,7 @@ class Requirement:
     control: Control = Control.FIXED_SEQUENCE
 
     def __post_init__(self) -> None:
-        if self.tolerance < 0:
+        if not self.tolerance >= 0:  # nor is it no number
             raise ConfigError(f"tolerance is at least 0 points, not {self.tolerance}")
         for name in ("risk", "delta"):
             value = getattr(self, name)

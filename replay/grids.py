@@ -1,6 +1,7 @@
 """Grids of gate parameters: how they are written, and every exit of a grid at once."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
@@ -17,6 +18,9 @@ from c4.store.parameters import Value, parse_value
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""
+
+MOST_SETTINGS = 100_000
+"""Settings that a grid may have; all of them are kept in the calibration's file."""
 
 DEFAULT_RANGES: dict[str, dict[str, str]] = {
     "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
@@ -94,6 +98,11 @@ def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
         raise ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
     values = {k: parse_values(k, v) for k, v in {**DEFAULT_RANGES[gate], **asked}.items()}
     grid = Grid(gate, values)
+    if math.prod(map(len, values.values())) > MOST_SETTINGS:
+        raise ConfigError(
+            f"that makes more than {MOST_SETTINGS:,} settings of {gate}; take fewer values or "
+            "larger steps"
+        )
     for name in values:
         for value in values[name]:
             grid.make({name: value})  # refuses what the gate does not take
@@ -108,9 +117,11 @@ def parse_values(name: str, text: str) -> list[Value]:
             count = int((high - low) / step) + 1
             if step <= 0 or count < 1:
                 raise ConfigError(f"{name}={text}: a range must increase, lo:hi:step")
+            if count > MOST_SETTINGS:
+                raise ConfigError(f"{name}={text}: too many values; take a larger step")
             return [float(low + i * step) for i in range(count)]
         return [parse_value(piece) for piece in text.split(",")]
-    except (ValueError, InvalidOperation, ZeroDivisionError):
+    except (ValueError, OverflowError, InvalidOperation, ZeroDivisionError):
         raise ConfigError(
             f"{name}={text}: write a value, a list a,b,c or a range lo:hi:step"
         ) from None
@@ -136,7 +147,8 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
             gate = grid.make({**words, **arrays})
             if threshold is not None and isinstance(gate, LevelGate):
                 shape = (len(places[some]), *signals.step.shape)
-                level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
+                with np.errstate(invalid="ignore"):  # an infinite patience times no change
+                    level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
                 exits[places[some]] = threshold_exits(level, grid.values[threshold])
             else:
                 exits[places[some, 0]] = exit_step(ask(as_gate(gate), signals))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import DataError, shortened
+from c4.errors import DataError, failure, shortened
 from c4.errors.system import exists, reason, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
@@ -160,10 +160,10 @@ def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
     datasets.disable_progress_bars()
     try:
         rows = datasets.load_dataset(dataset, hub.config, split=hub.split)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever the readers of so many formats raise
         raise DataError(
-            f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {error}; check the "
-            "network, or use --source embedded, or --source FILE"
+            f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {failure(error)}; "
+            "check the network, or use --source embedded, or --source FILE"
         ) from error
     fingerprint = rows._fingerprint  # noqa: SLF001 - the library's only name for a version
     return rows, f"hub:{hub.dataset}/{hub.config or 'default'}/{hub.split}@{fingerprint}"

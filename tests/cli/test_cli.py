@@ -63,6 +63,12 @@ def test_the_same_command_again_goes_on(record_args, tmp_path):
         (["--n", 20000], "use --n of at most 9960"),
         (["--skip", 10000], "use --skip below 10000"),
         (["--device", "abacus"], "device 'abacus' cannot be used here"),
+        (["--device", "meta"], "device 'meta' cannot be used here"),
+        (["--device", ""], "device '' cannot be used here"),
+        (["--seed", -1], "a seed is at least 0, not -1"),
+        (["--n", 10**30], "use --n of at most 9960"),
+        (["--n", "x"], "Invalid value for '--n'"),
+        (["--source", "/"], "cannot read /"),
         (["--dtype", "int1"], "no dtype named 'int1'"),
     ],
 )
@@ -81,6 +87,18 @@ def test_another_identity_names_what_differs_and_keeps_the_old_run(record_args, 
     assert "seed: 0 there, 1 here" in result.stderr
     assert c4(*record_args, "--seed", 1, "--fresh").exit_code == 0
     assert open_run(find_runs(tmp_path / "runs")[0]).manifest.identity["seed"] == 1
+
+
+def test_a_length_that_does_not_fit_costs_no_old_run(record_args, tmp_path):
+    c4(*record_args)
+    before = contents(tmp_path / "runs")
+    too_long = ["--gen-length", 3000, "--block-length", 3]
+    refused = c4(*record_args, *too_long, "--fresh")
+    assert refused.exit_code == 2
+    assert "positions, prompt and generation together" in refused.stderr
+    assert contents(tmp_path / "runs") == before
+    assert c4(*record_args[:-1], tmp_path / "new", *too_long).exit_code == 2
+    assert find_runs(tmp_path / "new") == []
 
 
 def test_runs_lists_and_checks_every_run(record_args, tmp_path):

@@ -77,11 +77,22 @@ def test_neighbours_differ_in_one_value_by_one_place():
 
 @pytest.mark.parametrize(
     ("gate", "asked"),
-    [("cvee", {"tau": "7"}), ("cvee", {"tua": "0.7"}), ("oracle", {}), ("wino", {})],
+    [
+        *[("cvee", {"tau": "7"}), ("cvee", {"tua": "0.7"}), ("oracle", {}), ("wino", {})],
+        *[("cvee", {"tau": text}) for text in ("0:1:1e-9", "0:inf:1", "nan", "0:1:nan", "", ",")],
+        ("cvee", {"p_min": "0:9e99:1"}),
+        ("cvee", {"p_min": "1:3000:1", "tau": "0:1:0.001"}),
+    ],
 )
 def test_a_grid_that_cannot_be_meant_is_refused(gate, asked):
     with pytest.raises(ConfigError):
         make_grid(gate, asked)
+
+
+@pytest.mark.parametrize("tolerance", [-1, math.nan])
+def test_a_tolerance_that_cannot_be_meant_is_refused(tolerance):
+    with pytest.raises(ConfigError, match="tolerance is at least 0 points"):
+        Requirement(tolerance=tolerance)
 
 
 def test_an_exit_reads_its_own_step_and_no_exit_the_trajectory_s_last():

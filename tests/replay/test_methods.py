@@ -220,6 +220,12 @@ def test_a_label_cannot_pass_for_what_it_is_not(method, settings, label):
         resolve(method, *settings, label=label)
 
 
+@pytest.mark.parametrize("label", ["", " ", ".", ".."])
+def test_a_label_that_names_nothing_is_refused(label):
+    with pytest.raises(ConfigError, match="is no name"):
+        resolve_methods(MethodChoice(["c4"], label=label), TASKS["math"])
+
+
 def test_a_label_may_say_what_is_the_case():
     assert resolve("c4", label="c4").label == "c4"
     assert resolve("c4", "H=2", label="c4,H=2").label == "c4,H=2"
