@@ -14,7 +14,7 @@ from c4.cli._decode import (
     MethodOption,
     SettingsOption,
     TasksOption,
-    choose_methods,
+    method_choice,
     takes_decode_options,
 )
 from c4.cli._output import say, say_json, show
@@ -58,12 +58,14 @@ def bench_command(
     label: LabelOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import choose_methods as choose
+    from c4.record.choices import choose_methods
     from c4.store.timings import timings_folder
 
-    choice = choose_methods(method, settings, config, label)
+    choice = method_choice(method, settings, config, label)
     timed = {"n": n + warmups, "skip": skip, "graded": False}
-    chosen = [choose(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)]
+    chosen = [
+        choose_methods(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)
+    ]
     for plan, _ in chosen:
         require_writable_folder(
             timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name)

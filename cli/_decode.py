@@ -182,7 +182,7 @@ def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Calla
     return decorate
 
 
-def choose_methods(
+def method_choice(
     methods: list[str], settings: list[str] | None, config: Path | None, label: str | None = None
 ) -> "MethodChoice":
     """The user's choice, each method once."""

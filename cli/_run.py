@@ -17,7 +17,7 @@ from c4.cli._decode import (
     MethodOption,
     SettingsOption,
     TasksOption,
-    choose_methods,
+    method_choice,
     takes_decode_options,
 )
 from c4.cli._output import say, say_json, show
@@ -61,7 +61,7 @@ def run_command(
 ) -> None:
     from c4.record.choices import plan_methods
 
-    choice = choose_methods(method, settings, config, label)
+    choice = method_choice(method, settings, config, label)
     plans = [
         plan
         for name in dict.fromkeys(task)

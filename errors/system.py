@@ -88,7 +88,7 @@ def _try_to_write(path: Path, nearest: Path) -> None:
         raise ConfigError(f"{path}: cannot be written ({reason(error)})") from error
 
 
-LONGEST_SUFFIX = len(".tmp")
+LONGEST_SUFFIX = len(".01234567.tmp")
 """Bytes that are added to the name of a file while it is being written."""
 
 

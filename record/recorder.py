@@ -22,7 +22,7 @@ from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
-from c4.store.manifest import Manifest, read_manifest, text_hash
+from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.views import ExitGate
@@ -39,7 +39,7 @@ def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["R
     """Lock the run's folder until the recording ends; load the model unless one is given."""
     with RunWriter(plan.folder) as writer:
         model = model or load_planned(plan)
-        if plan.config.fresh or not (plan.folder / "manifest.json").exists():
+        if plan.config.fresh or not is_run(plan.folder):
             # All prompts fit, or no old run is thrown away and no new one begun.
             encode_prompts(plan, model, plan.sample_set.samples)
         with explained_disk_errors(plan.folder):
@@ -51,24 +51,25 @@ def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["R
 def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
     return Manifest(
         identity=full_identity(plan, model),
-        environment=_environment(),
+        environment=_environment(plan.device),
         tokenizer_file_sha256=text_hash(model.tokenizer_json),
     )
 
 
 def _warn_of_other_versions(folder: Path) -> None:
     """Warn if an earlier session had other libraries, since the last bits may then differ."""
-    before, now = (e["libraries"] for e in (read_manifest(folder).environment, _environment()))
+    before = read_manifest(folder).environment.get("libraries", {})
+    now = programs()["libraries"]
     for name in sorted(now):
         if before.get(name) != now[name]:
             log.warning("the run was begun with %s %s, now %s", name, before.get(name), now[name])
 
 
-def _environment() -> Mapping[str, Any]:
+def _environment(device: str) -> Mapping[str, Any]:
     """Where the run is made: versions, machine and time."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpu": torch.cuda.get_device_name(device) if device.startswith("cuda") else None,
         "threads": torch.get_num_threads(),
         **programs(),
     }

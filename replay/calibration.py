@@ -1,7 +1,6 @@
 """Calibration: the cheapest setting of a gate that keeps its requirement on the pool."""
 
 import json
-import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +27,7 @@ from c4.store.arrays import BoolArray
 from c4.store.labels import frozen_label
 from c4.store.manifest import content_checksum, validate_identity
 from c4.store.parameters import Value
+from c4.store.parts import UNREADABLE
 from c4.store.runs import Run
 from c4.store.storage import list_files, put_file, read_file, remove_leftovers
 from c4.tasks import AnswerReading, Family
@@ -379,19 +379,21 @@ class FrozenSetting:
 
 
 HEAD = 1000
-"""Bytes of a file in which its gate is named, if a calibration wrote it."""
+"""Bytes of a file within which its first keys stand, if a calibration wrote it."""
+FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
+"""Two of them make a calibration, so that damage to one does not make the file pass for another."""
 
 
 def find_calibrations(folder: Path) -> list[Path]:
-    """The files in a folder that begin as a calibration does; one may still be damaged."""
+    """The files in a folder that look like calibrations; one may still be damaged."""
     files = (path for path in list_files(folder) if path.suffix == ".json")
     return [path for path in files if _is_calibration(path)]
 
 
 def _is_calibration(path: Path) -> bool:
     try:
-        # The gate stands first, so a large file of another kind need not be read to its end.
-        return re.match(rb'\s*\{\s*"gate"', read_file(path, HEAD)) is not None
+        head = read_file(path, HEAD)  # a large file of another kind need not be read to its end
+        return sum(key in head for key in FIRST_KEYS) >= 2
     except (OSError, RunError):
         return False
 
@@ -434,7 +436,7 @@ def load_calibration(path: Path) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} (it has no {error})") from error
     except FileNotFoundError:
         raise ConfigError(f"no file {path}; `c4 calibrate` writes one") from None
-    except (OSError, RunError, ValueError, TypeError, RecursionError) as error:
+    except (RunError, *UNREADABLE) as error:
         raise ConfigError(f"{path}: {NOT_OURS} ({reason(error)})") from error
 
 

@@ -23,7 +23,7 @@ OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 
 
 @dataclass(frozen=True)
-class Grades:
+class GradeArrays:
     """What answers are worth, of many settings on many trajectories. (settings, n) each"""
 
     correct: BoolArray
@@ -55,13 +55,13 @@ class RunSubset:
         signals = self.signals.signals
         return self._at(signals.answer == signals.last("answer"), exits)
 
-    def grades_at(self, exits: Ints) -> "Grades":
+    def grades_at(self, exits: Ints) -> "GradeArrays":
         """What the answers are worth. (settings, n)"""
         by_form = self.run.reading.grader is Grader.EXACT
         if get_task(self.run.task).family is Family.CODE or not by_form:
             return self._grade_texts(exits)
         correct = self._at(self._right, exits)
-        return Grades(correct, np.ones_like(correct))
+        return GradeArrays(correct, np.ones_like(correct))
 
     def _at(self, values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
         return at_exit(values, exits, self.signals.signals.steps)
@@ -79,7 +79,7 @@ class RunSubset:
         ]
         return self.signals.signals.answer == np.array(number, dtype=np.int32)[:, None]
 
-    def _grade_texts(self, exits: Ints) -> "Grades":
+    def _grade_texts(self, exits: Ints) -> "GradeArrays":
         """Grades of whole texts: every distinct one of the exits asked for is graded once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
@@ -94,7 +94,7 @@ class RunSubset:
                 given = grader.correct(trajectory.row, filled[step - 1].tolist())
                 there = steps[:, i] == step
                 correct[there, i], gradable[there, i] = given is True, given is not None
-        return Grades(correct, gradable)
+        return GradeArrays(correct, gradable)
 
 
 def pool_size(identity: Mapping[str, Any]) -> int:

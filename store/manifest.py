@@ -121,7 +121,7 @@ def task_folder(root: Path, model: str, task: str) -> Path:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
-    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(content, indent=2, sort_keys=True)
     put_file(folder / MANIFEST, text.encode() + b"\n")
 
 

@@ -25,6 +25,7 @@ from c4.store.manifest import (
     RECORDED,
     TOKENIZER,
     Manifest,
+    is_run,
     name_differences,
     read_manifest,
     text_hash,
@@ -66,7 +67,7 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
     Args:
         identity: as much of it as is known yet.
     """
-    if not file_exists(folder / MANIFEST):
+    if not is_run(folder):
         return
     differ = name_differences(read_manifest(folder).identity, identity, identity)
     if differ:
