@@ -1,10 +1,11 @@
 """Processes killed while they write, at every file event and at random instants.
 
-    python benchmarks/kill_matrix.py [--every 1] [--random 200] [--seed 0]
+    python benchmarks/kill_matrix.py [--every 1] [--random 200] [--job record]
 
 For a recording, a run of a method, grades, a calibration and timings: the process is killed with
-SIGKILL before each thing it does to a file, and in the middle of each write; then at random
-instants. After each kill, what it had said was safe must be there; the same job done again must
+SIGKILL before each thing it does to a file, and in the middle of each write; then once more, with
+everything taken back that no fsync had made safe, as when the power fails; then at random
+instants. After each, what it had said was safe must be there; the same job done again must
 decode nothing that was safe, leave no half-written file, and leave the bytes that it leaves
 undisturbed. Prints counts, and ends with 1 if any of them should be zero and is not.
 """
@@ -23,6 +24,7 @@ from small_jobs import (
     Events,
     Job,
     Outcome,
+    PowerCut,
     die,
     fresh_copy,
     in_a_child,
@@ -65,7 +67,9 @@ def finished(job: Job, root: Path, found: Counter[str]) -> set[int]:
         return set()
 
 
-def kill_at_events(job: Job, scratch: Path, every: int) -> Counter[str]:
+def kill_at_events(
+    job: Job, scratch: Path, every: int, killer: Callable[[Path, int], Events]
+) -> Counter[str]:
     """Kill a job at every event, or at some of them, until it survives."""
     before, after = prepared(job, scratch)
     found: Counter[str] = Counter()
@@ -75,7 +79,7 @@ def kill_at_events(job: Job, scratch: Path, every: int) -> Counter[str]:
         root = fresh_copy(before, scratch / "work")
 
         def work(report: Callable[[int], None], root: Path = root, event: int = event) -> None:
-            Events(root, die, event).install()
+            killer(root, event).install()
             job.work(root, report)
 
         ended = in_a_child(work)
@@ -102,18 +106,24 @@ def kill_at_random(job: Job, scratch: Path, kills: int, rng: random.Random) -> C
     return found
 
 
+def killed(root: Path, at: int) -> Events:
+    return Events(root, die, at)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="Kill at every n-th event.")
     parser.add_argument("--random", type=int, default=200, help="Kills at random instants.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--job", choices=[job.name for job in JOBS], help="Only this one.")
     options = parser.parse_args()
     model()
     total: Counter[str] = Counter()
     rng = random.Random(options.seed)
-    for job in JOBS:
+    for job in (job for job in JOBS if options.job in (None, job.name)):
         for name, kill in (
-            ("file events", lambda job, at: kill_at_events(job, at, options.every)),
+            ("file events", lambda job, at: kill_at_events(job, at, options.every, killed)),
+            ("power cuts", lambda job, at: kill_at_events(job, at, options.every, PowerCut)),
             ("instants", lambda job, at: kill_at_random(job, at, options.random // len(JOBS), rng)),
         ):
             with tempfile.TemporaryDirectory() as scratch:

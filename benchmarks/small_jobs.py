@@ -302,6 +302,96 @@ class Events:
             self.strike(event)
 
 
+class PowerCut(Events):
+    """Takes back, before it kills, all that no fsync has made safe.
+
+    A file whose bytes were not flushed comes out empty. A name that was made, changed or removed
+    comes out as it was, if its folder was not flushed since.
+    """
+
+    def __init__(self, root: Path, at: int) -> None:
+        super().__init__(root, self._cut, at)
+        self._unflushed: set[str] = set()
+        """Files with bytes in memory alone."""
+        self._names: list[tuple[str, Callable[[], None]]] = []
+        """Folders, and how to take back what was done to a name in them."""
+
+    def install(self) -> None:
+        super().install()
+        self._watch("open", self._opened)
+        self._watch("write", self._written)
+        self._watch("rename", self._renamed)
+        self._watch("unlink", self._unlinked)
+        self._watch("mkdir", self._made)
+        self._watch("fsync", self._flushed)
+
+    def _watch(self, name: str, note: Callable[..., Callable[[], None] | None]) -> None:
+        real = getattr(os, name)
+
+        def watched(*args: Any) -> Any:
+            then = note(*args)
+            result = real(*args)
+            if then is not None:
+                then()
+            return result
+
+        setattr(os, name, watched)
+
+    def _remember(self, path: Any, undo: Callable[[], None]) -> Callable[[], None]:
+        return lambda: self._names.append((os.path.dirname(path), undo))
+
+    def _opened(self, path: Any, flags: int, *_: int) -> Callable[[], None] | None:
+        new = flags & os.O_CREAT and not os.path.exists(path)
+        return self._remember(path, lambda: _remove(path)) if new else None
+
+    def _written(self, descriptor: int, _: Any) -> None:
+        self._unflushed.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    def _renamed(self, path: Any, target: Any) -> Callable[[], None]:
+        before = _content(target)
+
+        def undo() -> None:
+            shutil.move(target, path)
+            if before is not None:
+                Path(target).write_bytes(before)
+
+        if str(path) in self._unflushed:
+            self._unflushed.add(str(target))
+        return self._remember(target, undo)
+
+    def _unlinked(self, path: Any) -> Callable[[], None] | None:
+        before = _content(path)
+        if before is None:
+            return None
+        return self._remember(path, lambda: (Path(path).write_bytes(before), None)[1])
+
+    def _made(self, path: Any, *_: int) -> Callable[[], None]:
+        return self._remember(path, lambda: shutil.rmtree(path, ignore_errors=True))
+
+    def _flushed(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        self._unflushed.discard(path)
+        self._names = [(folder, undo) for folder, undo in self._names if folder != path]
+
+    def _cut(self, _: str) -> None:
+        names, files = self._names, self._unflushed
+        self._names, self._unflushed, self.at = [], set(), -1  # what follows is not the job's
+        for path in files:
+            if os.path.exists(path):
+                Path(path).write_bytes(b"")
+        for _folder, undo in reversed(names):
+            undo()
+        die("")
+
+
+def _content(path: Any) -> bytes | None:
+    return Path(path).read_bytes() if os.path.isfile(path) else None
+
+
+def _remove(path: Any) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
 def die(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,6 +1,6 @@
 """A disk that fails, fills up or turns read-only, and memory that runs out, at every call.
 
-    python benchmarks/store_faults.py [--every 1]
+    python benchmarks/store_faults.py [--every 1] [--job record]
 
 For a recording, a run of a method, grades, a calibration and timings: each thing that the process
 does to a file raises an error, once or from then on, and so does each table that is encoded. What
@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from kill_matrix import FAULTS, look_after
 from small_jobs import JOBS, Events, Job, Outcome, fresh_copy, in_a_child, model, prepared, unsound
@@ -139,19 +138,18 @@ def show(name: str, what: str, found: Counter[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="Strike at every n-th event.")
+    parser.add_argument("--job", choices=[job.name for job in JOBS], help="Only this one.")
     options = parser.parse_args()
     model()
-    pa.cpu_count()
     total: Counter[str] = Counter()
-    for job in JOBS:
+    for job in (job for job in JOBS if options.job in (None, job.name)):
         with tempfile.TemporaryDirectory() as scratch:
             folders = (*prepared(job, Path(scratch)), Path(scratch))
             plans = [(what, Events, strike) for what, strike in STRIKES.items()]
             plans += [(f"{what}, lasting", LastingEvents, STRIKES[what]) for what in LASTING]
             plans += [("out of memory, encoding", Encodings, no_memory)]
             for what, kind, strike in plans:
-                every = options.every if kind is not Encodings else 1
-                found = strike_everywhere(job, folders, kind, strike, every)
+                found = strike_everywhere(job, folders, kind, strike, options.every)
                 show(job.name, what, found)
                 total += found
             found = disturb_check(folders[1], options.every)
