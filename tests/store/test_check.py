@@ -241,8 +241,15 @@ def test_a_file_that_cannot_be_read_is_never_sound(run, kind, monkeypatch):
 
 def test_a_calibration_is_checked_beside_the_runs(tmp_path, monkeypatch):
     make_run(run_folder(tmp_path / "runs", "m", "gsm8k", "baseline"))
-    content = {"gate": "cvee", "parameters": {"tau": 0.6}, "statement": "x", "pool": []}
-    content |= {"reading": {"style": "careful", "ending": "cut", "grader": "exact"}}
+    content = {
+        "gate": "cvee",
+        "parameters": {"tau": 0.6},
+        "reading": {"style": "careful", "ending": "cut", "grader": "exact"},
+        "statement": "x",
+        "pool": [{"identity": make_manifest().identity, "trajectories": [0]}],
+        "seconds": 1.0,
+        "table": [{"tau": 0.6, "worst_drop": 0.0}],
+    }
     content["checksum"] = content_checksum(content)
     for place in ("runs", "."):
         path = tmp_path / place / "mine.json"
@@ -253,4 +260,6 @@ def test_a_calibration_is_checked_beside_the_runs(tmp_path, monkeypatch):
         code, _, errors = check_below("runs")
         assert code == 2
         assert "mine.json: edited or damaged since `c4 calibrate` wrote it" in errors
+        path.write_text(json.dumps(content).replace("gate", "gatd"))
+        assert "mine.json" in check_below("runs")[2]
         path.unlink()
