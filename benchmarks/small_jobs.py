@@ -27,7 +27,7 @@ from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import recorder, regrade
 from c4.record.bench import Bench, TimingProtocol
 from c4.record.choices import MethodChoice, choose_methods, plan_methods
-from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
+from c4.record.plan import Plan, RunConfig, load_planned, plan_decode, plan_recording
 from c4.record.recorder import start_recording
 from c4.replay.calibration import Requirement, calibrate, load_calibration, save_calibration
 from c4.replay.grids import make_grid
@@ -73,7 +73,7 @@ def config(root: Path, **changes: Any) -> RunConfig:
 
 @cache
 def model() -> LoadedModel:
-    loaded = load_planned(plan_recording(config(Path(os.devnull))))
+    loaded = load_planned(plan_decode(config(Path("unused"))))
     return replace(loaded, denoiser=Babble(loaded))
 
 
