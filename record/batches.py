@@ -1,0 +1,47 @@
+"""How many examples may be decoded together, and how many an earlier session did."""
+
+from typing import TYPE_CHECKING
+
+from c4.decode.forward import Cache
+from c4.errors import ConfigError, RunError
+from c4.store.labels import BASELINE, conditions
+from c4.store.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from c4.record.plan import Plan
+
+
+def recorded_batch(plan: "Plan") -> int | None:
+    """The batch of the run if it exists, else of a run that it may be compared with, if any.
+
+    The baseline's comes first: with another batch, a method could not be compared with it.
+    """
+    folder = plan.folder
+    baseline = folder.with_name(f"method={BASELINE}")
+    own = [] if plan.config.fresh else [folder]
+    others = sorted(other for other in folder.parent.glob("method=*") if other != folder)
+    for candidate in (*own, baseline, *others):
+        try:
+            recorded = read_manifest(candidate).identity
+        except RunError:
+            continue
+        wanted = conditions(plan.identity)
+        if candidate == folder or all(recorded.get(key) == wanted[key] for key in wanted):
+            return int(recorded["batch"])
+    return None
+
+
+def check_can_batch(plan: "Plan") -> None:
+    """Refuse what can only be decoded one example at a time."""
+    if plan.method.forward.cache is not Cache.OFF:
+        raise ConfigError(
+            f"{plan.method.label} keeps keys and values (forward.cache={plan.method.forward.cache}"
+            "), which a batch cannot: its sequences are at different blocks; give --batch 1"
+        )
+    if not plan.checkpoint.native:
+        raise ConfigError(
+            f"{plan.checkpoint.name} is a masked language model of type "
+            f"{plan.checkpoint.model_type}, which has positions and attention of its own kind "
+            "that padding would change; LLaDA and Dream can be decoded in batches, this with "
+            "--batch 1"
+        )
