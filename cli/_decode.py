@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.errors import ConfigError
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS
 
@@ -90,6 +91,15 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")],
         "auto",
     ),
+    "batch": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="B", help="Examples decoded together, or auto for what fits the device."
+            ),
+        ],
+        "1",
+    ),
     "revision": (
         Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
         None,
@@ -137,6 +147,7 @@ class DecodeOptions:
             "block_length": given["block_length"],
             "device": given["device"],
             "dtype": given["dtype"],
+            "batch": parse_batch(given["batch"]),
             "out": given["out"],
             "fresh": not given["resume"],
             "graded": given["grade"],
@@ -146,6 +157,15 @@ class DecodeOptions:
             ),
         }
         return RunConfig(task=task, **asked | changes)
+
+
+def parse_batch(text: str) -> int | None:
+    """A number of examples; None for `auto`."""
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
+    return int(text)
 
 
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -62,8 +62,10 @@ def render(summary: "RunSummary") -> str:
     accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
     if 0 < summary.graded < summary.n:
         accuracy += f" of the {summary.graded} graded"
+    together = f" in batches of {summary.batch}" if summary.batch > 1 else ""
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
         f"{summary.n} trajectories, {accuracy}, {summary.steps:g} steps each, "
-        f"{summary.wall_seconds:.1f} s decoding, {summary.bytes:,} bytes -> {summary.folder}"
+        f"{summary.wall_seconds:.1f} s decoding{together}, {summary.bytes:,} bytes -> "
+        f"{summary.folder}"
     )

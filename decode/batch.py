@@ -138,7 +138,7 @@ class Batch(Generic[T]):
 
     def _pass(self) -> None:
         """Answer every seat by one pass, and let each go on in its turn."""
-        answers = self.model.logits([seat and seat.request for seat in self._seats])
+        answers = self.model.logits([seat.request if seat else None for seat in self._seats])
         for place, seat in enumerate(self._seats):
             answer, answers[place] = answers[place], None
             if seat is not None and answer is not None:

@@ -20,10 +20,8 @@ from c4.models._reading import BoolArray, IntArray
 STRIDE = 32
 """Prompts and passes are padded to a multiple of this. Matrix products treat the last row of an odd
 number of rows otherwise than the others, so an even number is needed at the very least."""
-CPU_BATCH = 8
-"""What `auto` takes on a CPU, where larger batches were no faster; see docs/scale.md."""
 MOST = 64
-"""What `auto` takes at most."""
+"""Sequences that `auto` decodes together at most."""
 ROOM = 0.9
 """Share of a device's memory that `auto` fills at most."""
 
@@ -120,8 +118,8 @@ class BatchDenoiser:
         first = self.prompt - request.start
         own = slice(first, first + len(request.ids))
         ids[own] = request.ids
-        plain = request.positions is None
-        positions[own] = np.arange(len(request.ids)) if plain else request.positions
+        given = request.positions
+        positions[own] = np.arange(len(request.ids)) if given is None else given
         sees[:] = False
         sees[:, own] = True
         if request.attention is not None:
@@ -171,18 +169,19 @@ class BatchDenoiser:
 
 
 def find_batch(denoiser: Denoiser, *, prompt: int, length: int, most: int) -> int:
-    """The number of sequences to decode together on the model's device: a power of two.
+    """The number of sequences to decode together: as many, by powers of two, as fit a CUDA device.
+
+    Elsewhere it is 1: a CPU computes several hardly faster than one after another (docs/scale.md).
 
     Args:
         prompt: the padded length of the longest prompt.
         length: positions behind it, those that a rule adds included.
         most: sequences there are; places beyond that would stay empty.
     """
-    limit = min(MOST if denoiser.device.type == "cuda" else CPU_BATCH, most)
     size = 1
-    while 2 * size <= limit:
+    while denoiser.device.type == "cuda" and 2 * size <= min(MOST, most):
         batch = BatchDenoiser(denoiser, size=2 * size, prompt=prompt, length=length)
-        if denoiser.device.type == "cuda" and not batch.fits():
+        if not batch.fits():
             break
         size *= 2
     return size

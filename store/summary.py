@@ -38,7 +38,9 @@ class RunSummary:
     identical: float | None
     """Share of these examples with the baseline's answer."""
     wall_seconds: float
-    """Decoding time of all trajectories."""
+    """Decoding times of all trajectories added up; those of a batch overlap."""
+    batch: int
+    """Examples decoded together."""
     bytes: int
     folder: Path
 
@@ -70,6 +72,7 @@ def summarise(
         tokens_per_forward=run.shape.length / steps if rows else 0.0,
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
+        batch=run.manifest.identity["batch"],
         bytes=sum(size_of(path) for path in folder.rglob("*.parquet")),
         folder=folder,
     )
