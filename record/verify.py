@@ -1,4 +1,4 @@
-"""Verification: live decodes compared with the replay of a recording, batches with single decodes."""
+"""Verification: replay against live decoding, and batches against decoding alone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
