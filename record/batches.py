@@ -16,17 +16,16 @@ def recorded_batch(plan: "Plan") -> int | None:
 
     The baseline's comes first: with another batch, a method could not be compared with it.
     """
-    folder = plan.folder
-    baseline = folder.with_name(f"method={BASELINE}")
-    own = [] if plan.config.fresh else [folder]
-    others = sorted(other for other in folder.parent.glob("method=*") if other != folder)
-    for candidate in (*own, baseline, *others):
+    own, wanted = plan.folder, conditions(plan.identity)
+    baseline = own.with_name(f"method={BASELINE}")
+    folders = dict.fromkeys([own, baseline, *sorted(own.parent.glob("method=*"))])
+    for folder in folders:
         try:
-            recorded = read_manifest(candidate).identity
+            recorded = read_manifest(folder).identity
         except RunError:
             continue
-        wanted = conditions(plan.identity)
-        if candidate == folder or all(recorded.get(key) == wanted[key] for key in wanted):
+        alike = all(recorded.get(key) == value for key, value in wanted.items())
+        if (folder == own and not plan.config.fresh) or (folder != own and alike):
             return int(recorded["batch"])
     return None
 
