@@ -1,19 +1,21 @@
 """What decoding several examples together gains, and what it changes.
 
-    python benchmarks/bench_batch.py [--n 32] [--passes 3]
+    python benchmarks/bench_batch.py [--n 32] [--passes 3] [--model embedded] [--model wide]
 
 Records the same examples with each batch size in turn, on the embedded model and on a wider random
 one, and prints trajectories per second as ratios to a batch of 1 measured in the same pass: by the
 clock, and by processor time, which other work on the machine disturbs less. Beside them stands in
-how many trajectories something differs from decoding alone: a token, an exit, an answer. Dummies in
-places without an example are part of the price, and so is padding.
+how many trajectories something differs from decoding alone: a token, an exit, an answer. Padding is
+part of the price, and so are dummies: `filled` is the share of places that held an example.
 """
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from safetensors.torch import save_file
 from c4.gates.kinds import GATES, can_run_live
 from c4.gates.registry import make_gate
 from c4.models import EMBEDDED, architecture_of, find_checkpoint, llama_to_llada
+from c4.models.batch import padded
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording
 from c4.record.verify import FULL, compare_batches
@@ -41,6 +44,7 @@ class Measured:
 
     clock: float
     processor: float
+    filled: float
     run: Run
 
 
@@ -82,8 +86,16 @@ def measure(model: str, n: int, passes: int, scratch: Path) -> dict[int, list[Me
                 for _ in recording:
                     pass
             spent = time.perf_counter() - clock, time.process_time() - processor
-            found[size].append(Measured(*spent, open_run(plan.folder)))
+            run = open_run(plan.folder)
+            found[size].append(Measured(*spent, share_filled(run, size), run))
     return found
+
+
+def share_filled(run: Run, size: int) -> float:
+    """The share of places that held an example. Full decodes all take the same number of steps."""
+    lengths = Counter(padded(len(row.prompt_ids)) for row in run.rows())
+    rounds = sum(math.ceil(count / size) for count in lengths.values())
+    return len(run) / (rounds * size)
 
 
 def lines(name: str, found: dict[int, list[Measured]]) -> Iterator[str]:
@@ -103,8 +115,8 @@ def lines(name: str, found: dict[int, list[Measured]]) -> Iterator[str]:
         exits = sum(row.exits for row in rows)
         per_second = len(found[size][0].run) / statistics.median(m.clock for m in found[size])
         yield (
-            f"| {name} | {size} | {per_second:.2f} | {ratios[0]:.2f}× | {ratios[1]:.2f}× "
-            f"| {full.tokens} | {exits} | {full.answers} |"
+            f"| {name} | {size} | {found[size][0].filled:.0%} | {per_second:.2f} "
+            f"| {ratios[0]:.2f}× | {ratios[1]:.2f}× | {full.tokens} | {exits} | {full.answers} |"
         )
 
 
@@ -112,14 +124,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=32)
     parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--model", action="append", choices=["embedded", "wide"])
     options = parser.parse_args()
-    print("| model | batch | trajectories/s | clock | processor | tokens | exits | answers |")
-    print("|---|---|---|---|---|---|---|---|")
+    columns = "model | batch | filled | trajectories/s | clock | processor | tokens | exits"
+    print(f"| {columns} | answers |\n{'|---' * 9}|")
     with tempfile.TemporaryDirectory(dir=".") as temporary:
         scratch = Path(temporary)
-        wide = make_wide(scratch / "wide")
-        for name, model in (("embedded", EMBEDDED), ("wide", str(wide))):
-            found = measure(model, options.n, options.passes, scratch / f"runs of {name}")
+        models = {"embedded": EMBEDDED, "wide": str(make_wide(scratch / "wide"))}
+        for name in options.model or models:
+            runs = scratch / f"runs of {name}"
+            found = measure(models[name], options.n, options.passes, runs)
             for line in lines(name, found):
                 print(line, flush=True)
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from c4.decode.commits import Predictor
-from c4.models import Reading, Request
+from c4.models import Reading
+from c4.models.batch import Request
 from c4.store.arrays import BoolArray, IntArray
 
 T = TypeVar("T")

@@ -14,15 +14,10 @@ from c4.models._reading import Reading
 
 if TYPE_CHECKING:
     from c4.models._architectures import architecture_of, llama_to_llada
-    from c4.models._batch import BatchDenoiser, Request, find_batch, padded
     from c4.models._denoiser import Denoiser, KeyValues, read_logits
     from c4.models._load import LoadedModel, load_model, resolve_device, resolve_dtype
 
 LOADS_TORCH = {
-    "BatchDenoiser": "_batch",
-    "Request": "_batch",
-    "find_batch": "_batch",
-    "padded": "_batch",
     "Denoiser": "_denoiser",
     "KeyValues": "_denoiser",
     "read_logits": "_denoiser",
@@ -38,19 +33,15 @@ LOADS_TORCH = {
 __all__ = [
     "ALIASES",
     "EMBEDDED",
-    "BatchDenoiser",
     "Checkpoint",
     "Denoiser",
     "KeyValues",
     "LoadedModel",
     "Reading",
-    "Request",
     "architecture_of",
-    "find_batch",
     "find_checkpoint",
     "llama_to_llada",
     "load_model",
-    "padded",
     "read_logits",
     "resolve_device",
     "resolve_dtype",

@@ -150,7 +150,7 @@ def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
         return plan
     batch = recorded_batch(plan)
     if batch is None:
-        from c4.models import find_batch, padded
+        from c4.models.batch import find_batch, padded
 
         samples = plan.sample_set.samples
         longest = max(len(prompt) for prompt in encode_prompts(plan, model, samples).values())

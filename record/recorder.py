@@ -23,7 +23,8 @@ from c4.decode.batch import Batch, Job
 from c4.decode.commits import Predictor
 from c4.decode.loop import Decoded, decode
 from c4.errors import RunError
-from c4.models import BatchDenoiser, LoadedModel, padded
+from c4.models import LoadedModel
+from c4.models.batch import BatchDenoiser, padded
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from c4.decode.rules.wino import shadow_layout
 from c4.errors import ConfigError
-from c4.models import BatchDenoiser, Denoiser, Request, find_batch, find_checkpoint, load_model
-from c4.models import _batch as batch_module
+from c4.models import Denoiser, find_checkpoint, load_model
 from c4.models._architectures import NATIVE
 from c4.models._checkpoint import NATIVE_TYPES
+from c4.models.batch import BatchDenoiser, Request, find_batch
 
 LENGTH = 12
 
@@ -167,7 +167,7 @@ def test_on_a_gpu_auto_doubles_while_it_fits(models, monkeypatch, room, most, fo
     class Elsewhere(Denoiser):
         device = torch.device("cuda")
 
-    monkeypatch.setattr(batch_module.BatchDenoiser, "fits", lambda self: self.size <= room)
+    monkeypatch.setattr(BatchDenoiser, "fits", lambda self: self.size <= room)
     gpu = Elsewhere(models["random"].model, mask_id=257, shift=False)
     assert find_batch(gpu, prompt=32, length=LENGTH, most=most) == found
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from c4.cli._app import app
 from c4.errors import ConfigError, ModelError, RunError
 from c4.gates.registry import make_gate
-from c4.models import BatchDenoiser, padded
+from c4.models.batch import BatchDenoiser, padded
 from c4.record.bench import Bench, TimingProtocol
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.methods import METHODS
@@ -191,12 +191,12 @@ def test_auto_is_settled_when_the_model_is_there(config, monkeypatch):
         asked.update(given)
         return 4
 
-    monkeypatch.setattr("c4.models._batch.find_batch", find)
+    monkeypatch.setattr("c4.models.batch.find_batch", find)
     folder = record(replace(config, batch=None))
     assert open_run(folder).manifest.identity["batch"] == 4
     longest = max(len(row.prompt_ids) for row in open_run(folder).rows())
     assert asked == {"prompt": padded(longest), "length": 24 + 3, "most": 7}
-    monkeypatch.setattr("c4.models._batch.find_batch", None)
+    monkeypatch.setattr("c4.models.batch.find_batch", None)
     assert len(open_run(record(replace(config, batch=None, n=8)))) == 8
 
 

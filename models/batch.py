@@ -148,14 +148,13 @@ class BatchDenoiser:
         """Whether a pass leaves some of a CUDA device's memory free."""
         device = self.denoiser.device
         form = Form(self.prompt + padded(self.length), pairwise=True)
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         try:
             output = self._pass([self._probe(form, seed) for seed in range(self.size)], form)
             self.denoiser.interpret(output[0].float())
         except (ConfigError, torch.OutOfMemoryError):
             return False
-        finally:
-            torch.cuda.empty_cache()
         _, total = torch.cuda.mem_get_info(device)
         return torch.cuda.max_memory_reserved(device) <= ROOM * total
 
