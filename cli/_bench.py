@@ -42,7 +42,7 @@ Examples:
 """
 
 
-@takes_decode_options("n", "skip", "resume", "grade", "unsafe_code")
+@takes_decode_options("n", "skip", "batch", "resume", "grade", "unsafe_code")
 def bench_command(
     method: MethodOption,
     task: TasksOption,

@@ -1,5 +1,6 @@
 """The options of every command that decodes, declared once, and the one config they build."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.errors import ConfigError
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS
 
@@ -97,6 +99,16 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")],
         "auto",
     ),
+    "batch": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="B",
+                help="Number of examples decoded together, or auto for as many as fit the device.",
+            ),
+        ],
+        "1",
+    ),
     "revision": (
         Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
         None,
@@ -145,6 +157,7 @@ class DecodeOptions:
             "block_length": given["block_length"],
             "device": given["device"],
             "dtype": given["dtype"],
+            "batch": parse_batch(given["batch"]),
             "out": given["out"],
             "fresh": not given["resume"],
             "graded": given["grade"],
@@ -154,6 +167,15 @@ class DecodeOptions:
             ),
         }
         return RunConfig(task=task, **asked | changes)
+
+
+def parse_batch(text: str) -> int | None:
+    """A number of examples; None for `auto`."""
+    if text == "auto":
+        return None
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
+        raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
+    return int(text)
 
 
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -65,8 +65,10 @@ def render(summary: "RunSummary") -> str:
         accuracy += f" of the {summary.graded} graded"
     if summary.not_gradable:
         accuracy += f", {summary.not_gradable} not gradable (c4 grade tries them again)"
+    together = f" in batches of {summary.batch}" if summary.batch > 1 else ""
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
         f"{summary.n} trajectories, {accuracy}, {summary.steps:g} steps each, "
-        f"{summary.wall_seconds:.1f} s decoding, {summary.bytes:,} bytes -> {summary.folder}"
+        f"{summary.wall_seconds:.1f} s decoding{together}, {summary.bytes:,} bytes -> "
+        f"{summary.folder}"
     )

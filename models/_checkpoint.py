@@ -28,6 +28,8 @@ WEIGHTS_INDEX = "model.safetensors.index.json"
 PLAIN_NAME = re.compile(r"[^/\\\x00]{1,200}\.safetensors")
 SHIFTED = frozenset({"Dream"})
 """Model types whose output at one position predicts the next one."""
+NATIVE_TYPES = frozenset({"llada", "Dream"})
+"""Model types that become a decoder of transformers' own, whose every part is known."""
 SHAPE_KEYS = ("length", "budget", "block_length")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -47,6 +49,11 @@ class Checkpoint:
     @property
     def model_type(self) -> str:
         return str(self.config.get("model_type", ""))
+
+    @property
+    def native(self) -> bool:
+        """Whether it is of LLaDA's or Dream's kind, and not just any masked language model."""
+        return self.model_type in NATIVE_TYPES
 
     @property
     def shift(self) -> bool:

@@ -63,6 +63,8 @@ class Bench:
         model: LoadedModel,
         protocol: TimingProtocol,
     ) -> None:
+        if plan.batch != 1:
+            raise ConfigError("methods are timed one example at a time, as in the paper: batch 1")
         self.plan = plan
         self.methods = methods
         self.model = model

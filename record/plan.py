@@ -13,6 +13,7 @@ import numpy as np
 from c4.errors import ConfigError, RunError
 from c4.errors.system import require_writable_folder
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
+from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
 from c4.store.manifest import read_manifest, run_folder
@@ -24,9 +25,6 @@ from c4.tasks.grading import check_can_grade
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel
-
-BATCH = 1
-"""Examples that are decoded together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,8 @@ class RunConfig:
     block_length: int | None = None
     device: str = "auto"
     dtype: str = "auto"
+    batch: int | None = 1
+    """Examples decoded together; None for what an earlier session settled, or else what fits."""
     out: Path = Path("runs")
     fresh: bool = False
     graded: bool = True
@@ -65,6 +65,8 @@ class Plan:
     sample_set: SampleSet
     device: str
     dtype: str
+    batch: int | None = 1
+    """Examples decoded together; None until a model is loaded that can be asked what fits."""
     method: ResolvedMethod = FULL_DECODE
     cells: bool = True
     """Whether every step is kept."""
@@ -78,7 +80,8 @@ class Plan:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, as far as it is known without the weights."""
-        return {
+        known = {} if self.batch is None else {"batch": self.batch}
+        return known | {
             "task": self.task.name,
             "origin": self.sample_set.origin,
             "source": self.sample_set.origin.partition(":")[0],
@@ -86,7 +89,6 @@ class Plan:
             "revision": self.checkpoint.revision,
             "device": self.device.partition(":")[0],
             "dtype": self.dtype,
-            "batch": BATCH,
             "shape": asdict(self.shape),
             "seed": self.config.seed,
             "order": ORDER,
@@ -108,6 +110,10 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
     """
     planned = replace(plan, method=method, cells=cells)
     planned = replace(planned, cells=cells or _keeps_cells(planned.folder))
+    if planned.batch is None:
+        planned = replace(planned, batch=recorded_batch(planned))
+    if planned.batch != 1:
+        check_can_batch(planned)
     require_writable_folder(planned.folder)
     if not plan.config.fresh:
         check_identity(planned.folder, planned.identity)
@@ -124,6 +130,8 @@ def _keeps_cells(folder: Path) -> bool:
 
 def plan_decode(config: RunConfig) -> Plan:
     """Resolve and check everything that does not need the model's weights."""
+    if config.batch is not None and config.batch < 1:
+        raise ConfigError(f"--batch is at least 1, not {config.batch}")
     task = get_task(config.task)
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
@@ -135,7 +143,27 @@ def plan_decode(config: RunConfig) -> Plan:
 
     device = resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
-    return Plan(config, task, checkpoint, shape, samples, device, dtype)
+    return Plan(config, task, checkpoint, shape, samples, device, dtype, config.batch)
+
+
+def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
+    """The plan with a batch: its own, else what another session settled, else what fits."""
+    if plan.batch is not None:
+        return plan
+    batch = recorded_batch(plan)
+    if batch is None:
+        from c4.models.batch import find_batch, padded
+
+        samples = plan.sample_set.samples
+        longest = max(len(prompt) for prompt in encode_prompts(plan, model, samples).values())
+        batch = find_batch(
+            model.denoiser,
+            prompt=padded(longest),
+            # A shadow of a block behind it, whoever asks: methods are compared at one batch.
+            length=plan.shape.length + plan.shape.block_length,
+            most=len(samples),
+        )
+    return replace(plan, batch=batch)
 
 
 def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:

@@ -3,23 +3,28 @@
 import errno
 import logging
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from c4.decode.batch import Batch, Job
+from c4.decode.commits import Predictor
 from c4.decode.loop import Decoded, decode
 from c4.errors import RunError
 from c4.models import LoadedModel
+from c4.models.batch import BatchDenoiser, padded
 from c4.record.environment import programs
-from c4.record.plan import Plan, encode_prompts, full_identity, load_planned
+from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
 from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
@@ -33,6 +38,8 @@ from c4.tasks.examples import Sample
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @contextmanager
 def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["Recording"]:
@@ -42,6 +49,7 @@ def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["R
         if plan.config.fresh or not is_run(plan.folder):
             # All prompts fit, or no old run is thrown away and no new one begun.
             encode_prompts(plan, model, plan.sample_set.samples)
+        plan = settle_batch(plan, model)
         with explained_disk_errors(plan.folder):
             writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
         _warn_of_other_versions(plan.folder)
@@ -73,6 +81,21 @@ def _environment(device: str) -> Mapping[str, Any]:
         "threads": torch.get_num_threads(),
         **programs(),
     }
+
+
+class Waiting:
+    """Examples that are still to be decoded, in order; a session takes them from here."""
+
+    def __init__(self, samples: Iterable[Sample], prompts: Mapping[int, IntArray]) -> None:
+        self._queues: dict[int, deque[Sample]] = defaultdict(deque)
+        for sample in samples:
+            self._queues[padded(len(prompts[sample.index]))].append(sample)
+
+    def take(self, prompt: int | None = None) -> Sample | None:
+        """The next example, or the next whose padded prompt has a given length; None if none is."""
+        lengths = self._queues if prompt is None else [prompt]
+        left = [self._queues[length] for length in lengths if self._queues[length]]
+        return min(left, key=lambda queue: queue[0].index).popleft() if left else None
 
 
 class Recording:
@@ -107,13 +130,16 @@ class Recording:
     def _run(self) -> Iterator[Row]:
         parts = plan_parts(self.wanted.keys() - self.writer.sealed, self.plan.shape)
         part_of = {index: part for part in parts for index in part}
+        missing = self._missing()
+        lacks = Counter(part_of[sample.index] for sample in missing)
         # The worker writes one trajectory while the next is decoded; a second waits at most, so
         # memory stays bounded and little is lost to a kill.
         with ThreadPoolExecutor(max_workers=1) as worker:
             finishing: deque[Future[Row]] = deque()
-            for sample in self._missing():
-                decoded = self._decode(sample)
-                finishing.append(worker.submit(self._finish, decoded, part_of[sample.index]))
+            for decoded in self._decodes(Waiting(missing, self._prompts)):
+                part = part_of[decoded.row.trajectory]
+                lacks[part] -= 1
+                finishing.append(worker.submit(self._finish, decoded, part, last=not lacks[part]))
                 if len(finishing) > 1:
                     yield finishing.popleft().result()
             while finishing:
@@ -123,21 +149,41 @@ class Recording:
         if self.plan.config.graded:
             self._grade_anew()
 
-    def _decode(self, sample: Sample) -> Decode:
+    def _decodes(self, waiting: "Waiting") -> Iterator[Decode]:
+        """Take example after example, and give each as soon as it is decoded."""
+        while (sample := waiting.take()) is not None:
+            if self.plan.batch == 1:
+                yield self._decode(sample, self.model.denoiser)
+                continue
+            length = padded(len(self._prompts[sample.index]))
+            alike = chain([sample], iter(partial(waiting.take, length), None))
+            yield from self._together(length, (partial(self._decode, s) for s in alike))
+
+    def _together(self, prompt: int, jobs: Iterator[Job[T]]) -> Batch[T]:
+        """Jobs whose prompts have one padded length, decoded in batches of the plan's size."""
+        size, length = self.plan.batch or 1, self.plan.shape.length
+        model = BatchDenoiser(self.model.denoiser, size=size, prompt=prompt, length=length)
+        return Batch(model, jobs)
+
+    def _decode(self, sample: Sample, predictor: Predictor) -> Decode:
         prompt = self._prompts.pop(sample.index)
         recorder = CellRecorder() if self.plan.cells else None
         start = time.perf_counter()
-        decoded = self._run_method(prompt, self._gate(sample), recorder)
+        decoded = self._run_method(predictor, prompt, self._gate(sample), recorder)
         wall = time.perf_counter() - start
         row = self._row(sample, prompt, decoded, wall)
         return Decode(row, recorder.cells() if recorder else None)
 
     def _run_method(
-        self, prompt: IntArray, gate: ExitGate | None, recorder: CellRecorder | None = None
+        self,
+        predictor: Predictor,
+        prompt: IntArray,
+        gate: ExitGate | None,
+        recorder: CellRecorder | None = None,
     ) -> Decoded:
         method = self.plan.method
         return decode(
-            self.model.denoiser,
+            predictor,
             prompt,
             self.plan.shape,
             rule=method.rule,
@@ -152,9 +198,14 @@ class Recording:
 
     def decode_again(self, row: Row, gate: ExitGate) -> Decoded:
         """Decode a recorded example again, by the same rule but under a gate; keep nothing."""
-        return self._run_method(np.array(row.prompt_ids, dtype=np.int64), gate)
+        prompt = np.array(row.prompt_ids, dtype=np.int64)
+        if self.plan.batch == 1:
+            return self._run_method(self.model.denoiser, prompt, gate)
+        job: Job[Decoded] = partial(self._run_method, prompt=prompt, gate=gate)
+        (decoded,) = self._together(padded(len(prompt)), iter([job]))
+        return decoded
 
-    def _finish(self, decode: Decode, part: range) -> Row:
+    def _finish(self, decode: Decode, part: range, *, last: bool) -> Row:
         """Save a decode, and seal its part if it was the last one missing."""
         if self.plan.task.family is Family.CODE:
             # A program may take long to run, and the decode is done.
@@ -164,7 +215,7 @@ class Recording:
         else:
             decode = self._graded(decode)
             self.writer.add(decode)
-        if decode.row.trajectory == part[-1]:
+        if last:
             self._seal(part)
         return decode.row
 

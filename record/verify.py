@@ -1,15 +1,18 @@
-"""Verification: a live decode under each gate, compared with the replay of the recording."""
+"""Verification: replay against live decoding, and batches against decoding alone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from c4.decode.loop import Decoded
+from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.gates.kinds import OwnGate
 from c4.gates.live import LiveGate
-from c4.gates.run_signals import load_signals
+from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.signals import NONE
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
+from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
 from c4.store.views import ExitGate
@@ -59,3 +62,72 @@ def verify(
                 gradable = all(grade.correct is not None for grade in grades)
                 equal = grades[0] == grades[1] if gradable else None
                 yield Check(row.trajectory, name, steps, decoded.steps, same, equal)
+
+
+FULL = "full decode"
+"""Stands where a gate's name would, for the decode that none ends."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How many trajectories differ between a batch and decoding alone, under one gate or none."""
+
+    task: str
+    batch: int
+    gate: str
+    trajectories: int
+    tokens: int
+    """Trajectories of whose final tokens at least one differs."""
+    exits: int
+    """Trajectories that end at another step."""
+    answers: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is left of a decode that ends at some step."""
+
+    steps: int
+    ids: list[int]
+    answer: str | None
+
+
+def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> list[Differences]:
+    """Count what differs between recordings of the same examples, without a gate and with each."""
+    one, other = (dict(_outcomes(run, gates)) for run in (alone, together))
+    if one.keys() != other.keys():
+        raise RunError(f"{alone.folder} and {together.folder} do not hold the same examples")
+    rows = []
+    for gate in (FULL, *gates):
+        pairs = [(one[key], other[key]) for key in one if key[1] == gate]
+        rows.append(
+            Differences(
+                task=together.task,
+                batch=together.manifest.identity["batch"],
+                gate=gate,
+                trajectories=len(pairs),
+                tokens=sum(a.ids != b.ids for a, b in pairs),
+                exits=sum(a.steps != b.steps for a, b in pairs),
+                answers=sum(a.answer != b.answer for a, b in pairs),
+            )
+        )
+    return rows
+
+
+def _outcomes(run: Run, gates: Mapping[str, OwnGate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
+    """How every trajectory ends under every gate and without one."""
+    for part, signals in zip(run.parts, load_signals(run), strict=True):
+        exits = PartExits(gates, signals)
+        for i, recorded in enumerate(run.read(part)):
+            row, cells = recorded.row, recorded.cells
+            filled = filled_predictions(cells.token, cells.masked)
+            yield (row.trajectory, FULL), _outcome(signals, i, filled, row.steps)
+            for gate in gates:
+                steps = exits.at(gate, i, cells) or row.steps
+                yield (row.trajectory, gate), _outcome(signals, i, filled, steps)
+
+
+def _outcome(signals: RunSignals, i: int, filled: TokenArray, steps: int) -> Outcome:
+    answer = int(signals.signals.answer[i, steps - 1])
+    value = None if answer == NONE else signals.candidates[i][answer]
+    return Outcome(steps, filled[steps - 1].tolist(), value)

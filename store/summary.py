@@ -43,7 +43,9 @@ class RunSummary:
     identical: float | None
     """Share of these examples with the baseline's answer."""
     wall_seconds: float
-    """Decoding time of all trajectories."""
+    """Sum of the decoding times of all trajectories, which overlap in a batch."""
+    batch: int
+    """Examples decoded together."""
     bytes: int
     folder: Path
 
@@ -76,6 +78,7 @@ def summarise(
         tokens_per_forward=run.shape.length / steps if rows else 0.0,
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
+        batch=run.manifest.identity["batch"],
         bytes=sum(map(size_of, _part_files(folder))),
         folder=folder,
     )

@@ -1,0 +1,186 @@
+"""Several sequences in one forward pass, none of which depends on the others or on its place.
+
+Floating-point sums depend on the shape of a pass and on the program that the shape selects. So all
+passes over prompts of one padded length have the same shape, whatever is asked: prompts are padded
+on the left, shorter requests on the right, places without a sequence hold a dummy. What is padding
+is hidden by attention, and a sequence's positions are those that it has alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from c4.errors import ConfigError
+from c4.models._denoiser import Denoiser
+from c4.models._reading import BoolArray, IntArray
+
+STRIDE = 32
+"""Prompts and passes are padded to a multiple of this. It must be even at least, because matrix
+products treat the last of an odd number of rows differently from the others."""
+MOST = 64
+"""The largest number of sequences that `auto` decodes together."""
+ROOM = 0.9
+"""The largest share of a device's memory that `auto` fills."""
+
+
+def padded(length: int) -> int:
+    """The length to which a prompt or a pass is padded."""
+    return -(-length // STRIDE) * STRIDE
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one sequence asks of the model; fields are the arguments of `Denoiser.logits`."""
+
+    ids: IntArray
+    start: int
+    positions: IntArray | None = None
+    attention: BoolArray | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Form:
+    """The shape of a pass. Each request has one of its own, whatever it shares the pass with."""
+
+    width: int
+    """Positions of a sequence, padding included."""
+    pairwise: bool
+    """Whether attention is given for pairs of positions, and not for keys alone."""
+
+
+class BatchDenoiser:
+    """A denoiser that up to `size` sequences ask at a time.
+
+    Args:
+        prompt: the padded length of their prompts.
+        length: generated positions of each.
+    """
+
+    def __init__(self, denoiser: Denoiser, *, size: int, prompt: int, length: int) -> None:
+        self.denoiser = denoiser
+        self.size, self.prompt, self.length = size, prompt, length
+        self._checked: set[Form] = set()
+
+    def logits(self, requests: Sequence[Request | None]) -> list[Tensor | None]:
+        """Logits that predict each request's positions from its start on, in the model's dtype.
+
+        Args:
+            requests: one for each place; None where it is empty.
+
+        Returns:
+            (L, V) each: a view that the next call does not touch.
+        """
+        answers: list[Tensor | None] = [None] * self.size
+        for form in sorted({self._form(request) for request in requests if request is not None}):
+            alike = [r if r is not None and self._form(r) == form else None for r in requests]
+            self._check(form)
+            output = self._pass(alike, form)
+            for place, request in enumerate(alike):
+                if request is not None:
+                    answers[place] = output[place, : len(request.ids) - request.start]
+        return answers
+
+    def _form(self, request: Request) -> Form:
+        behind = max(self.length, len(request.ids) - request.start)
+        return Form(self.prompt + padded(behind), request.attention is not None)
+
+    @torch.inference_mode()
+    def _pass(self, requests: Sequence[Request | None], form: Form) -> Tensor:
+        """One pass over all places. (size, width - prompt, V)"""
+        size, width = self.size, form.width
+        ids = np.full((size, width), self.denoiser.mask_id, dtype=np.int64)
+        positions = np.zeros((size, width), dtype=np.int64)
+        # Padding and dummies see something too: attention of a query without any key is NaN.
+        sees = np.ones((size, 1, width if form.pairwise else 1, width), dtype=np.bool_)
+        for place, request in enumerate(requests):
+            if request is not None:
+                self._seat(request, ids[place], positions[place], sees[place, 0])
+        rows = np.arange(self.prompt, width) - int(self.denoiser.shift)
+        try:
+            output: Tensor = self.denoiser.model(
+                input_ids=self._tensor(ids),
+                position_ids=self._tensor(positions),
+                attention_mask=self._tensor(sees),
+                logits_to_keep=self._tensor(np.maximum(rows, 0)),
+            ).logits
+        except torch.OutOfMemoryError as error:
+            raise ConfigError(
+                f"{size} sequences of {width} positions do not fit into the memory of "
+                f"{self.denoiser.device}; give a smaller --batch, or --batch auto"
+            ) from error
+        return output
+
+    def _seat(self, request: Request, ids: IntArray, positions: IntArray, sees: BoolArray) -> None:
+        """Write a request into its place. ids, positions: (width,); sees: (1 or width, width)"""
+        first = self.prompt - request.start
+        own = slice(first, first + len(request.ids))
+        ids[own] = request.ids
+        given = request.positions
+        positions[own] = np.arange(len(request.ids)) if given is None else given
+        sees[:] = False
+        sees[:, own] = True
+        if request.attention is not None:
+            sees[own, own] = request.attention
+
+    def _tensor(self, array: IntArray | BoolArray) -> Tensor:
+        return torch.from_numpy(array).to(self.denoiser.device)
+
+    def _check(self, form: Form) -> None:
+        """Refuse a form in which a sequence depends on its place on this device."""
+        if form in self._checked:
+            return
+        probes = [self._probe(form, seed) for seed in range(2 * self.size)]
+        first = self._pass([probes[0], *[None] * (self.size - 1)], form)[0].clone()
+        for place in {self.size // 2, self.size - 1}:
+            others = probes[1 + place : 1 + place + self.size]
+            others[place] = probes[0]
+            if not torch.equal(self._pass(others, form)[place], first):
+                raise ConfigError(
+                    f"on {self.denoiser.device} the numbers of a sequence depend on its place in "
+                    f"a batch of {self.size}; give another --batch, or --batch 1"
+                )
+        self._checked.add(form)
+
+    def fits(self) -> bool:
+        """Whether a pass leaves some of a CUDA device's memory free."""
+        device = self.denoiser.device
+        form = Form(self.prompt + padded(self.length), pairwise=True)
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+        try:
+            output = self._pass([self._probe(form, seed) for seed in range(self.size)], form)
+            self.denoiser.interpret(output[0].float())
+        except (ConfigError, torch.OutOfMemoryError):
+            return False
+        _, total = torch.cuda.mem_get_info(device)
+        return torch.cuda.max_memory_reserved(device) <= ROOM * total
+
+    def _probe(self, form: Form, seed: int) -> Request:
+        """A request of random tokens that fills the form except for some padding."""
+        draw = np.random.default_rng(seed)
+        start = self.prompt - int(draw.integers(0, min(STRIDE, self.prompt + 1)))
+        ids = draw.integers(0, self.denoiser.model.config.vocab_size, start + self.length)
+        everything = np.ones((len(ids), len(ids)), dtype=np.bool_) if form.pairwise else None
+        return Request(ids, start, attention=everything)
+
+
+def find_batch(denoiser: Denoiser, *, prompt: int, length: int, most: int) -> int:
+    """The number of sequences to decode together: as many, by powers of two, as fit a CUDA device.
+
+    Elsewhere it is 1: a CPU computes several hardly faster than one after another (docs/scale.md).
+
+    Args:
+        prompt: the padded length of the longest prompt.
+        length: positions behind it, those that a rule adds included.
+        most: sequences there are; places beyond that would stay empty.
+    """
+    size = 1
+    while denoiser.device.type == "cuda" and 2 * size <= min(MOST, most):
+        batch = BatchDenoiser(denoiser, size=2 * size, prompt=prompt, length=length)
+        if not batch.fits():
+            break
+        size *= 2
+    return size
