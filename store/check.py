@@ -20,7 +20,7 @@ from c4.store.manifest import (
     read_manifest,
     read_tokenizer,
 )
-from c4.store.parts import Part, list_parts, naming, open_part
+from c4.store.parts import Part, list_parts, naming, open_part, run_parts
 from c4.store.rows import Row
 from c4.store.storage import LOCK, list_files, list_folders, list_leftovers
 from c4.store.timings import TIMING, read_call, timing_folders
@@ -55,7 +55,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
     except RunError as error:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
     yield _finding(folder / TOKENIZER, lambda: manifest and read_tokenizer(folder, manifest))
-    parts = {part.path: part for part in _parts(folder)}
+    parts = {part.path: part for part in run_parts(folder)}
     if manifest is None:  # what the parts belong to cannot be told, but damage can
         yield from (_finding(path, partial(_read_whole, part)) for path, part in parts.items())
     else:
@@ -65,18 +65,14 @@ def check_run(folder: Path) -> Iterator[Finding]:
 
 def run_files(folder: Path) -> list[Path]:
     """The files that `check_run` looks at, in its order; the first two may be missing."""
-    parts = [part.path for part in _parts(folder)]
+    parts = [part.path for part in run_parts(folder)]
     return [folder / MANIFEST, folder / TOKENIZER, *parts, *_strangers(folder)]
-
-
-def _parts(folder: Path) -> list[Part]:
-    return [part for name in DATA_FOLDERS for part in list_parts(folder / name)]
 
 
 def _strangers(folder: Path) -> list[Path]:
     """What lies in a run's folder and is none of its files."""
     own = {folder / MANIFEST, folder / TOKENIZER, folder / LOCK}
-    own |= {part.path for part in _parts(folder)}
+    own |= {part.path for part in run_parts(folder)}
     places = [folder, *(folder / name for name in DATA_FOLDERS)]
     found = [path for place in places for path in (*list_files(place), *list_leftovers(place))]
     found += [f for place in places for f in list_folders(place) if f not in places]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.store.manifest import Manifest, identity_digest
+from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
 from c4.store.storage import list_files, put_file, read_file
 
 PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")
@@ -46,7 +46,9 @@ UNREADABLE = (
 )
 """What readers raise at content that nobody can have meant."""
 ADVICE = {
-    **dict.fromkeys(("rows", "cells", "pending"), "; delete it and record again"),
+    "rows": "; delete it, and the cells of these trajectories if they are kept, and record again",
+    "cells": "; delete it and the rows of these trajectories, and record again",
+    "pending": "; delete it and record again",
     "grades": "; delete it and grade again with: c4 grade",
     "signals": "; delete it, and it is computed again",
 }
@@ -117,6 +119,11 @@ def list_parts(folder: Path) -> list[Part]:
     )
 
 
+def run_parts(folder: Path, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
+    """All parts of a run, or those of some kinds, kind by kind."""
+    return [part for kind in kinds for part in list_parts(folder / kind)]
+
+
 def write_part(
     folder: Path,
     table: pa.Table,
@@ -148,8 +155,7 @@ def read_part(part: Part) -> bytes:
     if zlib.crc32(data) != part.checksum:
         raise RunError(
             f"{part.path}: damaged ({len(data)} bytes that do not match the checksum in the "
-            f"name); delete it and record again to decode trajectories {part.first} to "
-            f"{part.last} anew"
+            f"name){_advice(part.path)}"
         )
     return data
 
@@ -164,10 +170,10 @@ def open_part(part: Part, run: str | None = None) -> pq.ParquetFile:
     with naming(part.path):
         file = pq.ParquetFile(pa.BufferReader(data))
         metadata = metadata_of(file)
-        whose = metadata.get(RUN_KEY, b"").decode()
-        if run is not None and whose != run:
+        named = metadata.get(RUN_KEY, b"").decode()
+        if run is not None and named != run:
             raise RunError(
-                f"{part.path}: belongs to another run ({whose or 'it names none'}, not {run}); "
+                f"{part.path}: belongs to another run ({named or 'it names none'}, not {run}); "
                 "move it back where it came from"
             )
         _check_place(part, metadata)
@@ -201,8 +207,12 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        advice = ADVICE.get(path.parent.name, "")
-        raise RunError(f"{path}: cannot be read ({brief_reason(error)}){advice}") from error
+        reason = brief_reason(error)
+        raise RunError(f"{path}: cannot be read ({reason}){_advice(path)}") from error
+
+
+def _advice(path: Path) -> str:
+    return ADVICE.get(path.parent.name, "")
 
 
 def brief_reason(error: BaseException) -> str:

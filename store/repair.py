@@ -17,7 +17,7 @@ from c4.store.manifest import (
     validate_identity,
     write_manifest,
 )
-from c4.store.parts import Part, Stamp, list_parts, metadata_of, naming, open_part
+from c4.store.parts import Part, Stamp, metadata_of, naming, open_part, run_parts
 from c4.store.storage import folder_exists, hold_folder
 
 SHOWN = 5
@@ -66,7 +66,7 @@ def _sound_manifest(folder: Path) -> Manifest | None:
 def _read_stamps(folder: Path) -> tuple[dict[Part, Stamp], list[str]]:
     """What each part says of its run, and what is wrong with those that say nothing."""
     stamps, damaged = {}, []
-    for part in (part for name in RECORDED for part in list_parts(folder / name)):
+    for part in run_parts(folder, RECORDED):
         try:
             file = open_part(part)
             with naming(part.path):

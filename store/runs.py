@@ -112,7 +112,7 @@ class Run:
 
     @property
     def shape(self) -> Shape:
-        return Shape(**self.manifest.identity["shape"])
+        return self.manifest.shape
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.labels import conditions
-from c4.store.manifest import DATA_FOLDERS, is_run
-from c4.store.parts import list_parts
+from c4.store.manifest import is_run
+from c4.store.parts import run_parts
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run
 from c4.store.storage import list_folders, size_of
@@ -79,13 +79,9 @@ def summarise(
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
         batch=run.manifest.identity["batch"],
-        bytes=sum(map(size_of, _part_files(folder))),
+        bytes=sum(size_of(part.path) for part in run_parts(folder)),
         folder=folder,
     )
-
-
-def _part_files(folder: Path) -> list[Path]:
-    return [part.path for name in DATA_FOLDERS for part in list_parts(folder / name)]
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:

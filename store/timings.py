@@ -26,7 +26,7 @@ from c4.store.storage import (
     read_file,
     remove_leftovers,
 )
-from c4.store.values import check_timings
+from c4.store.values import check_timing_values
 
 TIMING = re.compile(r"[0-9]{8}T[0-9]{12}Z\.[0-9a-f]{8}\.parquet")
 """The name of a file of timings."""
@@ -94,7 +94,7 @@ def read_call(path: Path) -> pa.Table:
         )
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
-        check_timings(table)
+        check_timing_values(table)
         for identity in table.column("identity").to_pylist():
             validate_identity(json.loads(identity))
     except UNREADABLE as error:

@@ -161,7 +161,7 @@ def check_grades(table: pa.Table) -> None:
         check_words(name, table.column(name))
 
 
-def check_timings(table: pa.Table) -> None:
+def check_timing_values(table: pa.Table) -> None:
     """Refuse timings that no clock gives."""
     check_schema(table.schema, BENCH)
     check_nulls(table)

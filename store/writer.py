@@ -32,7 +32,7 @@ from c4.store.manifest import (
     write_manifest,
     write_tokenizer,
 )
-from c4.store.parts import PART, Part, Stamp, list_parts, open_part, whose, write_part
+from c4.store.parts import PART, Part, Stamp, list_parts, open_part, run_parts, whose, write_part
 from c4.store.rows import Row, rows_to_table
 from c4.store.runs import covers, require_apart
 from c4.store.schema import GRADES
@@ -121,7 +121,7 @@ class RunWriter:
 
     def _refuse_orphans(self) -> None:
         """Refuse to begin a run among the parts of one that has lost its manifest."""
-        parts = [part for name in RECORDED for part in list_parts(self.folder / name)]
+        parts = run_parts(self.folder, RECORDED)
         if parts:
             raise RunError(
                 f"{self.folder}: parts of a run, such as {parts[0].path.name}, but no "
@@ -287,7 +287,7 @@ class RunWriter:
         The manifest after the parts: while it is there, they are known to be its own. But before
         the tokenizer, which only a missing manifest makes the next session write anew.
         """
-        parts = _all_parts(self.folder)
+        parts = run_parts(self.folder)
         self._refuse_foreign(parts)
         remove_files(part.path for part in parts)
         for name in (".", *DATA_FOLDERS):
@@ -321,10 +321,6 @@ OWN_FILES = (MANIFEST, TOKENIZER)
 def is_ours(name: str) -> bool:
     """Whether a file's name is one that this room gives."""
     return name in OWN_FILES or PART.fullmatch(name) is not None
-
-
-def _all_parts(folder: Path) -> list[Part]:
-    return [part for name in DATA_FOLDERS for part in list_parts(folder / name)]
 
 
 def joined_stamp(found: Sequence[Contents]) -> Stamp:
