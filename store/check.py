@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from c4.errors import RunError
@@ -54,9 +55,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     except RunError as error:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
     yield _finding(folder / TOKENIZER, lambda: manifest and read_tokenizer(folder, manifest))
-    parts = {part.path: part for part in _parts(folder)}
     if manifest is None:  # what the parts belong to cannot be told, but damage can
-        yield from (_finding(p, lambda part=p: open_part(parts[part]).read()) for p in parts)
+        yield from (_finding(part.path, partial(_read_whole, part)) for part in _parts(folder))
     else:
         yield from _RunCheck(folder, manifest).findings()
     yield from map(_stranger, _strangers(folder))
@@ -88,6 +88,10 @@ def _stranger(path: Path) -> Finding:
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
 
 
+def _read_whole(part: Part, run: str | None = None) -> None:
+    open_part(part, run).read()
+
+
 def _finding(path: Path, check: Callable[[], object]) -> Finding:
     try:
         with naming(path):
@@ -117,11 +121,11 @@ class _RunCheck:
             "cells": self._check_cells,
             "pending": self._check_pending,
             "grades": lambda part: read_grades(part, self.manifest.digest),
-            "signals": lambda part: open_part(part, self.manifest.digest).read(),
+            "signals": lambda part: _read_whole(part, self.manifest.digest),
         }
         for name, parts in self._parts.items():
             for part in parts:
-                finding = _finding(part.path, lambda part=part, check=checks[name]: check(part))
+                finding = _finding(part.path, partial(checks[name], part))
                 yield self._or_unused(finding, name)
 
     def _or_unused(self, finding: Finding, kind: str) -> Finding:
@@ -186,6 +190,6 @@ def check_timings(root: Path) -> Iterator[Finding]:
     """Read every file of timings below a root; gives a finding for each of `timing_paths`."""
     for path in timing_paths(root):
         if TIMING.fullmatch(path.name):
-            yield _finding(path, lambda path=path: read_call(path))
+            yield _finding(path, partial(read_call, path))
         else:
             yield _stranger(path)

@@ -74,8 +74,8 @@ class Merge:
         if self.folder.absolute() == self.source.folder.absolute():
             raise RunError(f"{self.folder}: source and target are the same run")
         read_tokenizer(self.source.folder, self.source.manifest)
-        for part in list_parts(self.source.folder / "grades"):
-            read_grades(part, self.source.manifest.digest)
+        for grades in list_parts(self.source.folder / "grades"):
+            read_grades(grades, self.source.manifest.digest)
         target = self.target
         if target is not None:
             self._refuse_other_run(target)
@@ -118,8 +118,8 @@ class Merge:
             have = set(target.indices)
             for part in source.parts:
                 self._bring(part, have, writer)
-            for part in list_parts(source.folder / "grades"):
-                self._copy(part)
+            for grades in list_parts(source.folder / "grades"):
+                self._copy(grades)
             self._bring_own_grades(target, writer)
         known = len(have & set(source.indices))
         return Merged(self.folder, len(source.indices) - known, known)
