@@ -55,9 +55,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     except RunError as error:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
     yield _finding(folder / TOKENIZER, lambda: manifest and read_tokenizer(folder, manifest))
-    parts = {part.path: part for part in run_parts(folder)}
     if manifest is None:  # what the parts belong to cannot be told, but damage can
-        yield from (_finding(path, partial(_read_whole, part)) for path, part in parts.items())
+        yield from (_finding(part.path, partial(_read_whole, part)) for part in run_parts(folder))
     else:
         yield from _RunCheck(folder, manifest).findings()
     yield from map(_stranger, _strangers(folder))
@@ -85,9 +84,8 @@ def _stranger(path: Path) -> Finding:
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
 
 
-def _read_whole(part: Part) -> object:
-    """Read a part, whatever run it belongs to."""
-    return open_part(part).read()
+def _read_whole(part: Part, run: str | None = None) -> None:
+    open_part(part, run).read()
 
 
 def _finding(path: Path, check: Callable[[], object]) -> Finding:
@@ -119,7 +117,7 @@ class _RunCheck:
             "cells": self._check_cells,
             "pending": self._check_pending,
             "grades": lambda part: read_grades(part, self.manifest.digest),
-            "signals": lambda part: open_part(part, self.manifest.digest).read(),
+            "signals": lambda part: _read_whole(part, self.manifest.digest),
         }
         for name, parts in self._parts.items():
             for part in parts:

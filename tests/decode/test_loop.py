@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from c4.decode.loop import decode
 from c4.models import Reading
 from c4.store.cells import CellRecorder
-from c4.store.views import RESOLUTION, fixed_point
+from c4.store.views import HIGHEST, RESOLUTION, fixed_point
 from c4.tasks import Shape
 
 
