@@ -276,7 +276,7 @@ def test_bad_replays_are_refused_in_words(runs, args, message):
         (["tau"], "write NAME=VALUE"),
         (["gamma=1"], "it is given twice, first as gamma=1"),
         (["sched.high=7"], "no chosen gate takes that (cvee: tau, gamma, p_min)"),
-        (["tau=0.9:0.5:0.1"], "a range goes up"),
+        (["tau=0.9:0.5:0.1"], "a range must increase"),
         (["tau=many"], "CVEE takes tau from 0 to 1, not many"),
     ],
 )
@@ -340,7 +340,7 @@ def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path
     table = c4(*args).stdout
     assert re.search(r"cvee \(cvee.json\) +pool +3 ", table)
     assert re.search(r"cvee \(cvee.json\) +held out +3 ", table)
-    assert "pool: what the frozen setting was chosen on" in table
+    assert "pool: the trajectories that the frozen setting was chosen on" in table
 
 
 def test_calibration_says_which_examples_stop_being_evaluation(runs, tmp_path, monkeypatch):
