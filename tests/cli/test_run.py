@@ -179,4 +179,4 @@ def test_timing_without_a_baseline_shows_no_speedup_and_says_why(run_args):
     result = c4(*args, "--method", "c4")
     (row,) = json.loads(result.stdout)
     assert row["speedup"] is None
-    assert "no --method baseline in this call" in result.stderr
+    assert "add --method baseline to this call" in result.stderr
