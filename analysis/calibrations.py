@@ -10,8 +10,8 @@ import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError, failure
-from c4.errors.system import reason
-from c4.replay.calibration import is_calibration, read_shares
+from c4.errors.system import reason, require_plain_file
+from c4.replay.calibration import LARGEST_FILE, is_calibration, read_shares
 from c4.replay.pools import Pools
 from c4.store.runs import Run
 
@@ -83,6 +83,7 @@ def _is_calibration(path: Path) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     """A calibration file; anything else is refused."""
     try:
+        require_plain_file(path, LARGEST_FILE)
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         why = reason(error)

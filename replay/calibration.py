@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.errors.system import reason
+from c4.errors.system import reason, require_plain_file
 from c4.gates.kinds import GATES, Gate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Longs
@@ -310,6 +310,8 @@ def read_shares(pool: Sequence[Mapping[str, Any]]) -> list[PoolShare]:
     return [PoolShare(dict(p["identity"]), frozenset(p["trajectories"])) for p in pool]
 
 
+LARGEST_FILE = 2**28
+"""Bytes of a calibration that are read at most; a grid of the most settings takes 30 MB."""
 HEAD = 1000
 """Characters of a file in which its gate is named, if a calibration wrote it."""
 
@@ -317,6 +319,7 @@ HEAD = 1000
 def is_calibration(path: Path) -> bool:
     """Whether a file begins as a calibration does; it may still be damaged."""
     try:
+        require_plain_file(path)
         with path.open(encoding="utf-8") as file:
             # The gate stands first, so a large file of another kind need not be read to its end.
             return re.match(r'\s*\{\s*"gate"', file.read(HEAD)) is not None
@@ -338,6 +341,7 @@ def check_calibrations(root: Path) -> Iterator[ConfigError | None]:
 def load_calibration(path: Path) -> FrozenSetting:
     """The setting that a calibration froze."""
     try:
+        require_plain_file(path, LARGEST_FILE)
         frozen = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")

@@ -1,6 +1,7 @@
 """Gates by hostile names, and gates that data files name: a file never chooses what is run."""
 
 import json
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from c4.analysis.calibrations import read_pools
 from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.gates.kinds import ask
 from c4.gates.registry import make_gate
-from c4.replay.calibration import load_calibration
+from c4.replay.calibration import is_calibration, load_calibration
 from c4.tasks import Family
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
@@ -148,6 +150,17 @@ def old_run(tmp_path):
     """A copy of the newest of the runs that are kept as test data."""
     (*_, newest) = sorted((Path(__file__).parents[1] / "data" / "runs").glob("v*"))
     return shutil.copytree(newest, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/full"])
+def test_a_device_is_no_calibration(tmp_path, target):
+    (tmp_path / "endless.json").symlink_to(target)
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in ("endless.json", "pipe.json"):
+        assert not is_calibration(tmp_path / name)
+        for read in (load_calibration, lambda path: read_pools([path])):
+            with pytest.raises(ConfigError, match="this is not a file"):
+                read(tmp_path / name)
 
 
 COMMANDS = [
