@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
@@ -40,12 +41,12 @@ RESUMABLE = ("record", "run", "models", "demo")
 class C4Group(TyperGroup):
     """Prints what a user can act on without a traceback."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:
         """Run the command, and print usage errors as all other errors are."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **options)
+        if not options.pop("standalone_mode", True):
+            return super().main(args, **options, standalone_mode=False)
         try:
-            sys.exit(super().main(*args, standalone_mode=False, **options))
+            sys.exit(super().main(args, **options, standalone_mode=False))
         except USAGE_ERROR as error:
             show_usage_error(error)
             sys.exit(BAD_INPUT)
