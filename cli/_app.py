@@ -3,7 +3,6 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
@@ -41,12 +40,14 @@ RESUMABLE = ("record", "run", "models", "demo")
 class C4Group(TyperGroup):
     """Prints what a user can act on without a traceback."""
 
-    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Run the command, and print usage errors as all other errors are."""
-        if not options.pop("standalone_mode", True):
-            return super().main(args, **options, standalone_mode=False)
+        ends_process = options.get("standalone_mode", True)
+        options["standalone_mode"] = False
+        if not ends_process:
+            return super().main(*args, **options)
         try:
-            sys.exit(super().main(args, **options, standalone_mode=False))
+            sys.exit(super().main(*args, **options))
         except USAGE_ERROR as error:
             show_usage_error(error)
             sys.exit(BAD_INPUT)
