@@ -187,6 +187,8 @@ def write_option(chance: random.Random, option: Any, forced: dict[str, str]) -> 
 def value_of(chance: random.Random, option: Any) -> str:
     if chance.random() < 0.4:
         value = chance.choice(HOSTILE if chance.random() < 0.5 else fitting(option))
+        if option.name in BOUNDED and value == "1_000":  # a number like any other, and long work
+            return "1"
         return "out" if option.name == "out" and value in ELSEWHERE else value
     return chance.choice(GOOD.get(option.name) or good_by_type(option))
 

@@ -119,6 +119,7 @@ def configure(
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)
+    logging.captureWarnings(True)  # what Python warns of is printed as all else is
 
 
 app.command("record", help=_record.HELP)(_record.record_command)

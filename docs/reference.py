@@ -27,9 +27,22 @@ ROOMS = ("tasks", "models", "store", "gates", "decode", "record", "replay", "ana
 NOTE = "<!-- Made by `python docs/reference.py`; edit the code instead. -->"
 
 
+EXIT_CODES = """\
+Every command ends with one of these exit codes. Errors are one message on stderr that begins with
+`error:` and says what to do.
+
+| exit code | meaning |
+|---:|---|
+| 0 | done |
+| 1 | whoever read the output has gone, as in `c4 runs \\| head -1` |
+| 2 | an error: nothing that was finished is lost |
+| 130 | interrupted by Ctrl-C; commands that record go on from there |"""
+
+
 def cli_page() -> str:
     """Every command with its help and its options."""
     lines = [NOTE, "", "# Commands", "", "`c4 COMMAND --help` says the same in the terminal."]
+    lines += ["", EXIT_CODES]
     for name, command in commands(get_command(app)):
         lines += ["", f"## `c4 {name}`", "", help_text(command), "", *option_table(command)]
     return "\n".join(lines) + "\n"

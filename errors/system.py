@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -59,6 +60,21 @@ def exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+def require_plain_file(path: Path, most: int | None = None) -> None:
+    """Refuse to read what is no file, or is larger than such a file can be.
+
+    A pipe would be waited for, and a device read, without end.
+
+    Args:
+        most: bytes that the file may have.
+    """
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        raise ValueError("this is not a file")
+    if most is not None and facts.st_size > most:
+        raise ValueError(f"{facts.st_size:,} bytes are too many")
 
 
 def require_writable_folder(folder: Path) -> None:

@@ -92,7 +92,8 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
             ax.plot(most["s_p"], y, markers[task], color=colour, markersize=5.5)
         note = "never" if most["s_p"] is None else f"{most['s_p']:.2f}"
         ax.annotate(note, (1.05, y), color=colour, va="center", annotation_clip=False)
-    ax.text(1.05, 1.02, "$s_{0.9}$", transform=ax.get_xaxis_transform(), color=INK)
+    place = ax.get_xaxis_transform()
+    ax.text(1.05, 1.02, "$s_{0.9}$", transform=place, color=INK, parse_math=True)
     ax.set_yticks(range(len(tasks)), labels=[_label(summary, task) for task in tasks])
     ax.tick_params(axis="y", length=0)
     ax.set(xlim=(0, 1.02), ylim=(len(tasks) - 0.5, -0.6), xlabel="progress of the decode")

@@ -70,7 +70,7 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
         y = place.get(value, len(lines))
         colour = mark_of("cvee").colour if value == final else QUIET
         ax.barh(y, end - start + 1, left=start - 0.5, height=0.55, color=colour)
-    labels = [drawable(shorten(value, MOST_LETTERS)).replace("$", r"\$") for value in lines]
+    labels = [drawable(shorten(value, MOST_LETTERS)) for value in lines]
     if len(values) > len(lines):
         labels.append(f"{len(values) - len(lines)} earlier")
     ax.set_yticks(range(len(labels)), labels=labels)

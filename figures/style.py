@@ -22,6 +22,8 @@ from matplotlib.lines import Line2D
 from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of
 from c4.analysis.names import model_label, task_label
 
+MONOSPACED, PROPORTIONAL = "DejaVu Sans Mono", "DejaVu Sans"
+"""The fonts, which come with matplotlib."""
 COLUMN = 3.4
 PAGE = 7.0
 """Widths in inches: one column, and the page of two."""
@@ -39,7 +41,7 @@ class Width(StrEnum):
 STYLE: Any = {key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if "backend" not in key}
 STYLE |= {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
+    "font.sans-serif": [PROPORTIONAL],
     "font.size": 7.5,
     "axes.titlesize": 8,
     "axes.labelsize": 7.5,
@@ -57,6 +59,7 @@ STYLE |= {
     "pdf.fonttype": 42,  # fonts embedded as TrueType: text stays text
     "ps.fonttype": 42,
     "svg.hashsalt": "c4",  # the same figure, the same bytes
+    "text.parse_math": False,  # a name or an answer may hold any number of dollars
 }
 styled = mpl.rc_context(STYLE)
 """Decorates a figure function so that c4's settings hold while it runs."""
@@ -200,15 +203,15 @@ def shorten(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def drawable(text: str) -> str:
-    """A model's text with an empty box for every character that the fonts lack."""
-    letters = _letters()
+def drawable(text: str, font: str = MONOSPACED) -> str:
+    """A text with an empty box for every character that a font lacks; line breaks stay."""
+    letters = _letters(font)
     return "".join(letter if ord(letter) in letters else "□" for letter in text)
 
 
 @cache
-def _letters() -> frozenset[int]:
-    return frozenset(get_font(findfont("DejaVu Sans Mono")).get_charmap())
+def _letters(font: str) -> frozenset[int]:
+    return frozenset({ord("\n"), *get_font(findfont(font)).get_charmap()})
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:

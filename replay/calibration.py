@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError, RunError
-from c4.errors.system import reason
+from c4.errors.system import reason, require_plain_file
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs
@@ -378,6 +378,8 @@ class FrozenSetting:
         return split_decisions(decisions, self.label, pool) if pool else decisions
 
 
+LARGEST_FILE = 2**28
+"""Bytes of a calibration that are read at most; a grid of the most settings takes 30 MB."""
 HEAD = 1000
 """Bytes of a file within which its first keys stand, if a calibration wrote it."""
 FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
@@ -416,6 +418,7 @@ def _is_edited(frozen: Mapping[str, Any]) -> bool:
 def load_calibration(path: Path) -> FrozenSetting:
     """What a calibration froze."""
     try:
+        require_plain_file(path, LARGEST_FILE)
         frozen = json.loads(read_file(path))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")

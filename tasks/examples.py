@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import DataError, failure, shortened
-from c4.errors.system import exists, reason, user_path
+from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
 from c4.tasks.problems import EVALUATION, problem
@@ -142,8 +143,9 @@ def _open(task: Task, source: str) -> tuple[Rows, str]:
     if path.suffix not in readers:
         raise DataError(f"{path}: not a .jsonl or .parquet file")
     try:
+        require_plain_file(path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
     return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
 
@@ -158,6 +160,7 @@ def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
         ) from None
     hub = task.hub
     datasets.disable_progress_bars()
+    datasets.utils.logging.set_verbosity(logging.CRITICAL)  # it logs what it raises, with traces
     try:
         rows = datasets.load_dataset(dataset, hub.config, split=hub.split)
     except Exception as error:  # whatever the readers of so many formats raise

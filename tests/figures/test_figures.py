@@ -27,6 +27,7 @@ from c4.figures import (
     totals_figure,
 )
 from c4.figures._phase import NEVER
+from c4.figures.gallery import save_figure
 from c4.figures.style import styled
 from c4.gates.kinds import GATES
 from c4.record.methods import METHODS
@@ -334,3 +335,15 @@ def test_a_matplotlibrc_has_no_say(monkeypatch):
         return mpl.rcParams["text.usetex"], mpl.rcParams["axes.labelcolor"]
 
     assert settings() == (False, "black")
+
+
+@pytest.mark.parametrize("name", ["a$b$c", "$\\frac{", "\0\x1b[2J", "漢字", "a\nb", "%", "{}"])
+def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path, name):
+    outcomes = make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4"))
+    named = outcomes.with_columns(
+        method=pl.when(pl.col("method") == "c4").then(pl.lit(name)).otherwise("method"),
+        model=pl.lit(name),
+    )
+    figure = frontier_figure(method_totals(named))
+    for form in ("png", "pdf", "svg"):
+        save_figure(figure, tmp_path / f"figure.{form}")

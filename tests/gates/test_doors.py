@@ -1,6 +1,7 @@
 """Gates by hostile names, and gates that data files name: a file never chooses what is run."""
 
 import json
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.gates.kinds import as_gate, ask
 from c4.gates.registry import make_gate
-from c4.replay.calibration import load_calibration
+from c4.replay.calibration import find_calibrations, load_calibration
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
 from tests.store.made import MANIFEST
@@ -151,6 +152,16 @@ def old_run(tmp_path):
     """A copy of the newest of the runs that are kept as test data."""
     (*_, newest) = sorted((Path(__file__).parents[1] / "data" / "runs").glob("v*"))
     return shutil.copytree(newest, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/full"])
+def test_a_device_is_no_calibration(tmp_path, target):
+    (tmp_path / "endless.json").symlink_to(target)
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in ("endless.json", "pipe.json"):
+        with pytest.raises(ConfigError, match="this is not a file"):
+            load_calibration(tmp_path / name)
+    assert find_calibrations(tmp_path) == []
 
 
 COMMANDS = [

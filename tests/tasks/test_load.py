@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -219,3 +220,11 @@ def test_an_empty_file_has_no_examples(tmp_path, suffix):
     path.touch()
     with pytest.raises(DataError, match=r"has 0 usable examples|not a readable Parquet file"):
         load_samples(TASKS["gsm8k"], str(path))
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zeros.jsonl").symlink_to("/dev/zero")
+    for name in ("pipe.jsonl", "zeros.jsonl"):
+        with pytest.raises(DataError, match="this is not a file"):
+            load_samples(TASKS["gsm8k"], str(tmp_path / name))
