@@ -10,7 +10,7 @@ from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.cells import signal_columns
-from c4.store.contents import Contents
+from c4.store.contents import Contents, missing_cells
 from c4.store.grades import read_grades
 from c4.store.manifest import (
     DATA_FOLDERS,
@@ -20,11 +20,23 @@ from c4.store.manifest import (
     read_manifest,
     read_tokenizer,
 )
-from c4.store.parts import Part, list_parts, naming, open_part, run_parts
+from c4.store.parts import PART, Part, list_parts, naming, open_part, run_parts
 from c4.store.rows import Row
-from c4.store.storage import LOCK, list_files, list_folders, list_leftovers
+from c4.store.runs import require_rows
+from c4.store.storage import (
+    LEFTOVER,
+    LOCK,
+    file_exists,
+    folder_exists,
+    list_files,
+    list_folders,
+    list_leftovers,
+)
 from c4.store.timings import TIMING, read_call, timing_folders
 from c4.store.values import check_cell_order, check_cells
+
+LISTED = ("cells", "pending", "rows", "grades", "signals")
+"""The kinds of parts, in the order in which a check lists them beside a process that records."""
 
 
 class State(StrEnum):
@@ -47,16 +59,20 @@ class Finding:
 
 
 def check_run(folder: Path) -> Iterator[Finding]:
-    """Read every file of a run once; gives a finding for each of `run_files`."""
+    """Read every file of a run once; gives a finding for each of `run_files`.
+
+    A process may be recording meanwhile: what it removes is passed over, what it adds is read too.
+    """
     manifest: Manifest | None = None
     try:
         manifest = read_manifest(folder)
         yield Finding(folder / MANIFEST)
     except RunError as error:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
-    yield _finding(folder / TOKENIZER, lambda: manifest and read_tokenizer(folder, manifest))
+    yield _check_tokenizer(folder, manifest)
     if manifest is None:  # what the parts belong to cannot be told, but damage can
-        yield from (_finding(part.path, partial(_read_whole, part)) for part in run_parts(folder))
+        found = (_finding(part.path, partial(_read_whole, part)) for part in run_parts(folder))
+        yield from filter(None, found)
     else:
         yield from _RunCheck(folder, manifest).findings()
     yield from map(_stranger, _strangers(folder))
@@ -68,18 +84,33 @@ def run_files(folder: Path) -> list[Path]:
     return [folder / MANIFEST, folder / TOKENIZER, *parts, *_strangers(folder)]
 
 
+def _check_tokenizer(folder: Path, manifest: Manifest | None) -> Finding:
+    path = folder / TOKENIZER
+    if manifest is None:
+        what = f"cannot be judged without {MANIFEST}" if file_exists(path) else "missing"
+        return Finding(path, State.PROBLEM, f"{path}: {what}")
+    try:
+        with naming(path):
+            read_tokenizer(folder, manifest)
+    except RunError as error:
+        return Finding(path, State.PROBLEM, str(error))
+    return Finding(path)
+
+
 def _strangers(folder: Path) -> list[Path]:
     """What lies in a run's folder and is none of its files."""
     own = {folder / MANIFEST, folder / TOKENIZER, folder / LOCK}
-    own |= {part.path for part in run_parts(folder)}
-    places = [folder, *(folder / name for name in DATA_FOLDERS)]
-    found = [path for place in places for path in (*list_files(place), *list_leftovers(place))]
-    found += [f for place in places for f in list_folders(place) if f not in places]
+    kinds = [folder / name for name in DATA_FOLDERS]
+    found = []
+    for place in (folder, *kinds):
+        files = (p for p in list_files(place) if place == folder or not PART.fullmatch(p.name))
+        found += [*files, *list_leftovers(place)]
+    found += [f for place in (folder, *kinds) for f in list_folders(place) if f not in kinds]
     return [path for path in found if path not in own]
 
 
 def _stranger(path: Path) -> Finding:
-    if path in list_leftovers(path.parent):
+    if LEFTOVER.fullmatch(path.name) and not folder_exists(path):
         return Finding(path, State.LEFTOVER, f"{path}: left by a process that was killed")
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
 
@@ -88,10 +119,14 @@ def _read_whole(part: Part, run: str | None = None) -> None:
     open_part(part, run).read()
 
 
-def _finding(path: Path, check: Callable[[], object]) -> Finding:
+def _finding(path: Path, check: Callable[[], object]) -> Finding | None:
+    """What a check says of a file; None if the file was removed while this looked."""
     try:
         with naming(path):
-            check()
+            try:
+                check()
+            except FileNotFoundError:
+                return None
     except RunError as error:
         return Finding(path, State.PROBLEM, str(error))
     return Finding(path)
@@ -101,50 +136,80 @@ class _RunCheck:
     """The parts of a run, each read once and compared with what the others said."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
         self.manifest = manifest
-        self._parts = {name: list_parts(folder / name) for name in DATA_FOLDERS}
-        self._cells = {part.path.name for part in self._parts["cells"]}
+        self._seen: set[Path] = set()
+        self._rows: list[Part] = []
+        self._pending: set[int] = set()
+        self._unread: list[Part] = []
+        """Parts of rows with which something is wrong."""
         self._named: dict[str, list[tuple[int, int]]] = {}
         """By the name of a part of cells: trajectories and steps, as its rows have them."""
         self._decodes: dict[int, tuple[int, Path]] = {}
         """By trajectory: a checksum of what was decoded, and the file that holds it."""
-        self._claimed = -1
-        """The last trajectory that the parts of rows claim so far."""
-
-    def findings(self) -> Iterator[Finding]:
-        checks: dict[str, Callable[[Part], object]] = {
+        self._claimed: set[int] = set()
+        """The trajectories that the parts of rows claim so far."""
+        self._checks: dict[str, Callable[[Part], object]] = {
             "rows": self._check_rows,
             "cells": self._check_cells,
             "pending": self._check_pending,
             "grades": lambda part: read_grades(part, self.manifest.digest),
             "signals": lambda part: _read_whole(part, self.manifest.digest),
         }
-        for name, parts in self._parts.items():
-            for part in parts:
-                finding = _finding(part.path, partial(checks[name], part))
-                yield self._or_unused(finding, name)
 
-    def _or_unused(self, finding: Finding, kind: str) -> Finding:
-        """Say so of sound cells that no rows name: a kill came between the two."""
-        unused = kind == "cells" and finding.path.name not in self._named
-        if not unused or finding.state is State.PROBLEM:
-            return finding
-        what = f"{finding.path}: cells that no rows name; the next recording removes them"
-        return Finding(finding.path, State.LEFTOVER, what)
+    def findings(self) -> Iterator[Finding]:
+        while parts := self._unseen():
+            yield from filter(None, map(self._look_at, parts))
+
+    def _unseen(self) -> list[Part]:
+        """The parts that were not looked at yet; at first all of them.
+
+        A writer seals cells, then rows, and then removes the pending files. In the order of
+        `LISTED`, the trajectories of all cells are found among the pending files or the rows.
+        """
+        listed = {kind: list_parts(self.folder / kind) for kind in LISTED}
+        self._rows = listed["rows"]
+        self._pending = {part.first for part in listed["pending"]}
+        parts = [p for kind in DATA_FOLDERS for p in listed[kind] if p.path not in self._seen]
+        self._seen |= {part.path for part in parts}
+        return parts
+
+    def _look_at(self, part: Part) -> Finding | None:
+        kind = part.path.parent.name
+        finding = _finding(part.path, partial(self._checks[kind], part))
+        is_sound = finding == Finding(part.path)
+        if kind == "rows" and not is_sound:
+            self._unread.append(part)
+        if kind == "cells" and is_sound and part.path.name not in self._named:
+            return self._judge_unnamed(part)
+        return finding
+
+    def _judge_unnamed(self, cells: Part) -> Finding:
+        """What to say of sound cells that no rows name."""
+        if any(
+            number in rows.trajectories for rows in self._unread for number in cells.trajectories
+        ):
+            return Finding(cells.path)  # these rows may name them
+        try:
+            require_rows(cells, self._rows, self._pending)
+        except RunError as error:
+            return Finding(cells.path, State.PROBLEM, str(error))
+        what = f"{cells.path}: cells that no rows name; the next recording removes them"
+        return Finding(cells.path, State.LEFTOVER, what)
 
     def _check_rows(self, part: Part) -> None:
         contents = Contents.of(part, self.manifest)
         rows = contents.rows()
-        if part.first <= self._claimed:
+        if self._claimed.intersection(contents.numbers):
             raise RunError(f"{part.path}: holds trajectories that another part of rows holds too")
-        self._claimed = part.last
+        self._claimed.update(contents.numbers)
         for row in rows:
             self._compare(row, part)
         if not self.manifest.identity["cells"]:
             return
         name = contents.cells_name or ""
-        if name not in self._cells:
-            raise RunError(f"{part.path}: its cells are missing: {name or 'it names none'}")
+        if not PART.fullmatch(name) or not file_exists(self.folder / "cells" / name):
+            raise missing_cells(part)
         self._named[name] = [(row.trajectory, row.steps) for row in rows]
 
     def _check_cells(self, part: Part) -> None:
@@ -186,6 +251,8 @@ def check_timings(root: Path) -> Iterator[Finding]:
     """Read every file of timings below a root; gives a finding for each of `timing_paths`."""
     for path in timing_paths(root):
         if TIMING.fullmatch(path.name):
-            yield _finding(path, partial(read_call, path))
+            found = _finding(path, partial(read_call, path))
         else:
-            yield _stranger(path)
+            found = _stranger(path)
+        if found is not None:
+            yield found

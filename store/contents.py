@@ -145,6 +145,14 @@ def _whole(value: object) -> int:
     return value
 
 
+def missing_cells(rows: Part) -> RunError:
+    """That the cells of a part of rows are gone, for readers and writers alike."""
+    return RunError(
+        f"{rows.path}: its cells are missing; bring them back, or delete that file of rows too and "
+        "record again"
+    )
+
+
 def require_own_cells(rows: Contents, cells: Part) -> None:
     """Refuse cells that were not sealed with these rows."""
     if rows.cells_name != cells.path.name:

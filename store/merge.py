@@ -113,7 +113,9 @@ class Merge:
         """Write what the target lacks. It can be repeated after a kill."""
         source = self.source
         with RunWriter(self.folder) as writer:
-            writer.start(source.manifest, read_tokenizer(source.folder, source.manifest))
+            # What a kill left half done is for a recording to undo. If it was a merge that was
+            # killed, this one brings the rows of the cells that are there already.
+            writer.begin(source.manifest, read_tokenizer(source.folder, source.manifest))
             target = open_run(self.folder)
             have = set(target.indices)
             for part in source.parts:

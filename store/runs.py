@@ -2,7 +2,7 @@
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import Any
 
 from c4.errors import RunError
 from c4.store.cells import Cells
-from c4.store.contents import Contents, require_own_cells
+from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
 from c4.store.labels import is_baseline, label_under
 from c4.store.manifest import (
@@ -254,16 +254,22 @@ def covers(rows: Sequence[Part], number: int) -> bool:
     return at >= 0 and number <= rows[at].last
 
 
+def require_rows(cells: Part, rows: Sequence[Part], pending: Collection[int]) -> None:
+    """Refuse cells whose trajectories are neither pending nor sealed: their rows were lost."""
+    if not all(number in pending or covers(rows, number) for number in cells.trajectories):
+        raise RunError(
+            f"{cells.path}: its rows are missing; bring them back, or delete that file of "
+            "cells too and record again"
+        )
+
+
 def _cells_of(
     rows: Part, cells: Mapping[tuple[int, int], Sequence[Part]], manifest: Manifest
 ) -> Part:
     """The part of cells that belongs to a part of rows; which of several, the rows say."""
     beside = cells.get((rows.first, rows.last), [])
     if not beside:
-        raise RunError(
-            f"{rows.path}: its cells are missing; delete it and record again to decode its "
-            "trajectories anew"
-        )
+        raise missing_cells(rows)
     if len(beside) == 1:
         return beside[0]
     name = Contents.of(rows, manifest).cells_name

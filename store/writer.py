@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
-from c4.store.contents import CELLS_KEY, ROW_KEY, Contents
+from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
 from c4.store.grades import read_added
 from c4.store.manifest import (
     DATA_FOLDERS,
@@ -34,7 +34,7 @@ from c4.store.manifest import (
 )
 from c4.store.parts import PART, Part, Stamp, list_parts, open_part, run_parts, whose, write_part
 from c4.store.rows import Row, rows_to_table
-from c4.store.runs import covers, require_apart
+from c4.store.runs import covers, require_apart, require_rows
 from c4.store.schema import GRADES
 from c4.store.storage import file_exists, hold_folder, remove_files, remove_leftovers
 from c4.tasks import AnswerReading, Grade, Shape
@@ -98,6 +98,11 @@ class RunWriter:
         """Begin the run, or go on with it; clear away what a kill left half done."""
         if fresh:
             self._clear()
+        self.begin(manifest, tokenizer_json)
+        self._recover()
+
+    def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
+        """Begin the run, or go on with it as it is."""
         if file_exists(self.folder / MANIFEST):
             check_identity(self.folder, manifest.identity)
             self._bring_back_tokenizer(tokenizer_json)
@@ -106,7 +111,6 @@ class RunWriter:
             write_tokenizer(self.folder, tokenizer_json)
             write_manifest(self.folder, manifest)
         self.go_on(manifest)
-        self._recover()
 
     def _bring_back_tokenizer(self, tokenizer_json: str) -> None:
         """Write the tokenizer anew if it is missing, and the one that the run was made with."""
@@ -155,13 +159,15 @@ class RunWriter:
         return {i for part in self._sealed_parts() for i in self._look(part)[0]}
 
     def _sealed_parts(self) -> list[Part]:
-        """The parts of rows whose cells, if they are kept, are there too."""
+        """The parts of rows; one whose cells are missing is refused, as it is by a reader."""
         rows = list_parts(self.folder / "rows")
         require_apart(rows)
-        if not self.keeps_cells:
-            return rows
-        cells = {part.path.name for part in list_parts(self.folder / "cells")}
-        return [part for part in rows if self._look(part)[1] in cells]
+        if self.keeps_cells:
+            cells = {part.path.name for part in list_parts(self.folder / "cells")}
+            for part in rows:
+                if self._look(part)[1] not in cells:
+                    raise missing_cells(part)
+        return rows
 
     def _look(self, part: Part) -> tuple[range, str | None]:
         """What a part of rows holds, and its cells; parts do not change, so one look is enough."""
@@ -251,14 +257,21 @@ class RunWriter:
         write_part(self.folder / "grades", table, numbers, made, compression="zstd")
 
     def _recover(self) -> None:
-        """Finish or undo what a kill interrupted. Nothing finished is touched."""
+        """Finish or undo what a kill interrupted. Nothing finished is touched.
+
+        Cells that no rows name: the kill came between the two, the pending files are still there,
+        and sealing them again writes both. If nothing else holds their trajectories, the rows were
+        lost, and what is left of them is not for a program to delete.
+        """
         sealed = self._sealed_parts()
+        named = {self._look(part)[1] for part in sealed}
+        pending = self.pending
+        unnamed = [p for p in list_parts(self.folder / "cells") if p.path.name not in named]
+        for part in unnamed:
+            Contents.of(part, self._run)  # whole, and the run's own
+            require_rows(part, sealed, pending)
         self._drop_copies(sealed)
-        # Cells without rows: the kill came between the two, the pending files are still there,
-        # and sealing them again writes both. Rows without cells: someone deleted damaged cells.
-        kept = {part.path.name for part in sealed} | {self._look(part)[1] for part in sealed}
-        for kind in ("rows", "cells"):
-            self._remove_own(p for p in list_parts(self.folder / kind) if p.path.name not in kept)
+        self._remove_own(unnamed)
 
     def _drop_copies(self, sealed: Sequence[Part]) -> None:
         """Remove pending files that were sealed, once their part is seen to be whole."""

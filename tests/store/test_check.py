@@ -6,7 +6,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from made import MANIFEST, PARTS, make_manifest, write
+from made import MANIFEST, PARTS, make_decode, make_manifest, write
 from typer.testing import CliRunner
 
 from c4.cli._app import app
@@ -14,7 +14,7 @@ from c4.errors import RunError
 from c4.store import storage
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
-from c4.store.parts import Stamp, list_parts, open_part, write_part
+from c4.store.parts import Stamp, list_parts, open_part, run_parts, write_part
 from c4.store.schema import BENCH
 from c4.store.timings import read_timings, write_timings
 from c4.store.writer import RunWriter
@@ -84,8 +84,72 @@ def test_a_part_of_another_run_is_named(run, tmp_path, kind):
 def test_a_damaged_manifest_is_named(run):
     path = run / "manifest.json"
     path.write_bytes(path.read_bytes()[:-9])
-    (said,) = problems(run)
+    said, tokenizer = problems(run)
     assert f"{path}: damaged manifest" in said
+    assert f"{run / 'tokenizer.json'}: cannot be judged without manifest.json" in tokenizer
+
+
+def test_a_tokenizer_that_is_missing_beside_a_missing_manifest_is_named(run):
+    (run / "manifest.json").unlink()
+    (run / "tokenizer.json").unlink()
+    assert f"{run / 'tokenizer.json'}: missing" in problems(run)
+
+
+def test_a_lost_file_of_rows_is_a_problem_and_half_a_seal_is_none(run):
+    (cells,) = list_parts(run / "cells")
+    (rows,) = list_parts(run / "rows")
+    rows.path.rename(run / "aside")
+    (said,) = problems(run)
+    assert f"{cells.path}: its rows are missing; bring them back" in said
+    for index in PARTS[0]:
+        with RunWriter(run) as writer:
+            writer.go_on(MANIFEST)
+            writer.add(make_decode(index))
+    states = {finding.path: finding.state for finding in check_run(run)}
+    assert states[cells.path] is State.LEFTOVER
+    assert write(run, parts=PARTS[:1]) == set()
+    assert problems(run) == []
+
+
+def test_of_cells_whose_rows_are_damaged_nothing_is_said(run):
+    (cells,), (rows,) = list_parts(run / "cells"), list_parts(run / "rows")
+    rows.path.write_bytes(b"")
+    states = {finding.path: finding.state for finding in check_run(run)}
+    assert (states[rows.path], states[cells.path]) == (State.PROBLEM, State.SOUND)
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_a_check_beside_a_process_that_records_finds_no_false_damage(tmp_path, monkeypatch, at):
+    """The rest is sealed after any of the files was looked at, or before the first."""
+    write(tmp_path, parts=PARTS[:1])
+    listed = 0
+    real = storage.os.scandir
+
+    def seals_meanwhile(folder):
+        nonlocal listed
+        listed += 1
+        if listed == at + 1:
+            write(tmp_path, parts=PARTS)
+        return real(folder)
+
+    findings = check_run(tmp_path)
+    looked = [next(findings), next(findings)]  # manifest and tokenizer
+    monkeypatch.setattr(storage.os, "scandir", seals_meanwhile)
+    looked += findings
+    assert listed > at
+    assert [finding.what for finding in looked if finding.state is not State.SOUND] == []
+    assert {part.path for part in run_parts(tmp_path)} <= {finding.path for finding in looked}
+
+
+@pytest.mark.parametrize("seen", range(2, 7))
+def test_what_is_sealed_while_a_check_reads_is_looked_at_where_it_went(tmp_path, seen):
+    write(tmp_path, parts=PARTS[:1])
+    findings = check_run(tmp_path)
+    looked = [next(findings) for _ in range(seen)]
+    write(tmp_path, parts=PARTS)
+    looked += findings
+    assert [finding.what for finding in looked if finding.state is not State.SOUND] == []
+    assert {part.path for part in run_parts(tmp_path)} <= {finding.path for finding in looked}
 
 
 def test_a_part_whose_name_vouches_for_what_is_no_parquet_is_named(run):

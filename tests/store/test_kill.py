@@ -66,6 +66,11 @@ def test_a_deleted_damaged_part_is_recorded_anew(tmp_path, cells, kind):
     write(tmp_path, manifest=manifest)
     expected = snapshot(tmp_path)
     list_parts(tmp_path / kind)[0].path.unlink()
+    if cells:  # what is left of the part goes only if the user says so
+        rest = list_parts(tmp_path / ("cells" if kind == "rows" else "rows"))[0].path
+        with pytest.raises(RunError, match=rf"{rest.name}: its {kind} are missing.*delete that"):
+            write(tmp_path, manifest=manifest)
+        rest.unlink()
     assert write(tmp_path, manifest=manifest) == {0, 1, 2}
     assert snapshot(tmp_path) == expected
 

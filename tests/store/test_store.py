@@ -220,6 +220,30 @@ def test_missing_cells_are_reported(whole):
         list(open_run(whole))
 
 
+@pytest.mark.parametrize("kind", ["rows", "cells"])
+@pytest.mark.parametrize("lost", ["a file", "the folder"])
+def test_half_of_a_sealed_part_deletes_nothing(whole, tmp_path, kind, lost):
+    """A folder that is not mounted, or half of a copy."""
+    aside, kept = tmp_path / "aside", snapshot(whole)
+    moved = whole / kind if lost == "the folder" else list_parts(whole / kind)[0].path
+    moved.rename(aside)
+    before = snapshot(whole)
+    rest = list_parts(whole / ("cells" if kind == "rows" else "rows"))[0].path
+    said = f"{rest}: its {kind} are missing; bring them back, or delete that file of"
+    for _ in range(2):
+        with pytest.raises(RunError) as refused:
+            write(whole, range(1))
+        assert said in str(refused.value)
+        assert snapshot(whole) == before
+    if kind == "cells":
+        with pytest.raises(RunError) as refused:
+            open_run(whole)
+        assert said in str(refused.value)
+    aside.rename(moved)
+    assert write(whole) == set()
+    assert snapshot(whole) == kept
+
+
 def test_a_damaged_manifest_is_reported(whole):
     (whole / "manifest.json").write_text('{"schema_version": 3, "ident')
     with pytest.raises(RunError, match=r"manifest\.json: damaged manifest"):
