@@ -300,7 +300,7 @@ def test_what_a_user_s_gate_does_not_mention_it_does_not_need():
     assert (seer.wants_cells, seer.needs_future) == (True, True)
     assert as_gate(plain) is plain
     require_live(plain)
-    with pytest.raises(ConfigError, match="Foresight needs to know the steps that come after"):
+    with pytest.raises(ConfigError, match="Foresight needs to know later steps"):
         require_live(seer)
 
 
