@@ -75,6 +75,14 @@ def test_two_halves_become_the_whole_run(tmp_path, cells, sealed):
     assert snapshot(first) == snapshot(whole)
 
 
+def test_halves_of_two_machines_are_said_to_be_that_by_their_folders(tmp_path, caplog):
+    source, target = tmp_path / "a", tmp_path / "b"
+    write(source, PARTS[0])
+    write(target, PARTS[1], manifest=replace(MANIFEST, environment={"machine": "another"}))
+    merge(source, target)
+    assert f"{source} was made with other devices or programs than {target}" in caplog.text
+
+
 def test_what_both_have_stays_the_target_s(tmp_path):
     source = write_decodes(tmp_path / "a", [decode(i, wall_seconds=9.0) for i in range(4)])
     target = write_decodes(tmp_path / "b", [decode(i) for i in range(2, 5)])
