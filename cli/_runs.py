@@ -139,9 +139,14 @@ def check_folder(root: Path, *, as_json: bool) -> None:
         for what in (*named[State.LEFTOVER], *named[State.FOREIGN]):
             say(what)
         if not named[State.PROBLEM]:
-            say(f"every file of {len(folders)} runs is sound")
+            sound = sum(finding.state is State.SOUND for finding in found)
+            say(f"no damage in {_counted(sound, 'file')} of {_counted(len(folders), 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def check_files(root: Path, folders: Sequence[Path]) -> "list[Finding]":

@@ -178,8 +178,11 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
 
 def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
     folder, reading = run.folder / "signals", str(run.reading).encode()
-    first = part.rows.first
-    stale = [p.path for p in list_parts(folder) if p.first == first and _reading_of(p) == reading]
+    # Of this part, and of the pending trajectories that were sealed into it.
+    inside = [
+        p for p in list_parts(folder) if part.rows.first <= p.first <= p.last <= part.rows.last
+    ]
+    stale = [p.path for p in inside if _reading_of(p, run) == reading]
     remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     numbers, stamp = signals.trajectory.tolist(), Stamp.of(run.manifest)
@@ -187,10 +190,10 @@ def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None
     remove_files(path for path in stale if path != written)
 
 
-def _reading_of(cached: Part) -> bytes | None:
-    """The reading that a cache file belongs to; None if that cannot be told."""
+def _reading_of(cached: Part, run: Run) -> bytes | None:
+    """The reading that a cache file of the run belongs to; None if that cannot be told."""
     try:
-        return metadata_of(open_part(cached)).get(READING)
+        return metadata_of(open_part(cached, run.manifest.digest)).get(READING)
     except (RunError, FileNotFoundError):
         return None
 

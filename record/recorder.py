@@ -66,8 +66,9 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
 
 def _warn_of_other_versions(folder: Path) -> None:
     """Warn if an earlier session had other libraries, since the last bits may then differ."""
-    before = read_manifest(folder).environment.get("libraries", {})
     now = programs()["libraries"]
+    # A manifest that was rebuilt may not know them.
+    before = read_manifest(folder).environment.get("libraries", now)
     for name in sorted(now):
         if before.get(name) != now[name]:
             log.warning("the run was begun with %s %s, now %s", name, before.get(name), now[name])

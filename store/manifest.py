@@ -8,7 +8,7 @@ runs/model=tiny/task=math/method=baseline/
     pending/000028-000028.….parquet      finished, not yet sealed into a part
     grades/000000-000027.….parquet       given later, if any
     signals/…                            a cache that may be deleted
-runs/bench/model=tiny/task=math/20260101T120000Z.5e1d00c2.parquet
+runs/bench/model=tiny/task=math/20260101T120000000000Z.5e1d00c2.parquet
 """
 
 import hashlib
@@ -134,10 +134,13 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         raw = json.loads(read_file(path))
-        check_version(path, raw["schema_version"])
-        checksum = raw.pop("checksum")
-        if checksum != content_checksum(raw):
+        # Damage first: a damaged version is no other format.
+        checksum = raw.pop("checksum", None)
+        if checksum is not None and checksum != content_checksum(raw):
             raise ValueError("its content does not match its checksum")
+        check_version(path, raw["schema_version"])
+        if checksum is None:
+            raise ValueError("it has no checksum")
         manifest = Manifest(**raw)
         validate_identity(manifest.identity)
         return manifest

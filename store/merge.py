@@ -1,7 +1,7 @@
 """Joining two halves of one run: what was decoded on two machines, or in two folders."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +12,9 @@ import numpy as np
 from c4.errors import RunError
 from c4.store.cells import SIGNALS, Cells
 from c4.store.contents import Contents
-from c4.store.grades import Grades, read_grades
+from c4.store.grades import Grades, read_added
 from c4.store.manifest import is_run, name_differences, read_tokenizer, run_folder
-from c4.store.parts import Part, list_parts, read_part
+from c4.store.parts import Part, read_part
 from c4.store.rows import GRADE, Row
 from c4.store.runs import Run, RunPart, find_runs, open_run
 from c4.store.storage import file_exists, put_file
@@ -22,6 +22,10 @@ from c4.store.writer import Decode, RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
 log = logging.getLogger(__name__)
+
+OwnGrade = Mapping[str, Any]
+"""The columns of a grade, as a row was written with them."""
+UNGRADED: OwnGrade = dict.fromkeys(GRADE)
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,6 @@ class Merge:
         if self.folder.absolute() == self.source.folder.absolute():
             raise RunError(f"{self.folder}: source and target are the same run")
         read_tokenizer(self.source.folder, self.source.manifest)
-        for graded in list_parts(self.source.folder / "grades"):
-            read_grades(graded, self.source.manifest.digest)
         target = self.target
         if target is not None:
             self._refuse_other_run(target)
@@ -86,6 +88,7 @@ class Merge:
             if target is not None and known:
                 for row, cells in _some_decodes(target, known):
                     self._refuse_other_decode(theirs[row.trajectory], (row, cells))
+        self._grades_to_bring(target)
 
     def _refuse_other_run(self, target: Run) -> None:
         here, there = self.source.manifest, target.manifest
@@ -97,7 +100,11 @@ class Merge:
                 + "\n".join(differ)
             )
         if here.made_with != there.made_with:
-            log.warning("%s was made with other devices or programs than %s", self.source, target)
+            log.warning(
+                "%s was made with other devices or programs than %s",
+                self.source.folder,
+                self.folder,
+            )
 
     def _refuse_other_decode(
         self, theirs: tuple[Row, Cells | None], ours: tuple[Row, Cells | None]
@@ -116,13 +123,13 @@ class Merge:
             # What a kill left half done is for a recording to undo. If it was a merge that was
             # killed, this one brings the rows of the cells that are there already.
             writer.begin(source.manifest, read_tokenizer(source.folder, source.manifest))
+            # Grades first: a row that came before its grade would contradict it after a kill.
             target = open_run(self.folder)
+            for reading, grades in self._grades_to_bring(target).items():
+                writer.add_grades(grades, reading)
             have = set(target.indices)
             for part in source.parts:
                 self._bring(part, have, writer)
-            for graded in list_parts(source.folder / "grades"):
-                self._copy(graded)
-            self._bring_own_grades(target, writer)
         known = len(have & set(source.indices))
         return Merged(self.folder, len(source.indices) - known, known)
 
@@ -145,25 +152,68 @@ class Merge:
         if not file_exists(path):
             put_file(path, read_part(part))
 
-    def _bring_own_grades(self, target: Run, writer: RunWriter) -> None:
-        """Bring the grades in rows that the target has too, but without that grade."""
-        mine = {row.trajectory: row for row in _rows(target)}
-        lacking: dict[AnswerReading, dict[int, Grade]] = {}
-        for row in _rows(self.source):
-            if row.trajectory in mine and row.style is not None and row.verdict is not None:
-                reading = AnswerReading.parse(row.style, str(row.ending), str(row.grader))
-                grade = Grade(row.answer, Verdict(row.verdict))
-                lacking.setdefault(reading, {})[row.trajectory] = grade
-        for reading, grades in lacking.items():
-            added = Grades(self.folder, target.manifest.digest, reading)
-            given = {i: added.of(i, _grade(mine[i]))["verdict"] for i in grades}
-            missing = {i: g for i, g in grades.items() if given[i] in (None, Verdict.NOT_GRADABLE)}
-            if missing:
-                writer.add_grades(missing, reading)
+    def _grades_to_bring(self, target: Run | None) -> dict[AnswerReading, dict[int, Grade]]:
+        """By reading, the source's grades that the target lacks, or that a machine failed at."""
+        theirs = {row.trajectory: _grade(row) for row in _rows(self.source)}
+        ours = {} if target is None else {row.trajectory: _grade(row) for row in _rows(target)}
+        added = read_added(self.source.folder, self.source.manifest.digest)
+        found = {
+            reading: self._lacking(reading, theirs, ours)
+            for reading in _readings([*theirs.values(), *added])
+        }
+        return {reading: grades for reading, grades in found.items() if grades}
+
+    def _lacking(
+        self, reading: AnswerReading, theirs: Mapping[int, OwnGrade], ours: Mapping[int, OwnGrade]
+    ) -> dict[int, Grade]:
+        """The same under one reading, by trajectory."""
+        digest = self.source.manifest.digest
+        source, target = (Grades(f, digest, reading) for f in (self.source.folder, self.folder))
+        lacking = {}
+        for number, own in theirs.items():
+            given = _resolve(source, number, own)
+            if given is None:
+                continue
+            there = _resolve(target, number, ours.get(number, UNGRADED))
+            self._refuse_other_grade(number, reading, given, there)
+            # A row that is new to the target brings the grade that it was written with.
+            if _counts_instead(given, of=_resolve(target, number, ours.get(number, own))):
+                lacking[number] = given
+        return lacking
+
+    def _refuse_other_grade(
+        self, number: int, reading: AnswerReading, given: Grade, there: Grade | None
+    ) -> None:
+        if there is None or None in (given.correct, there.correct) or given == there:
+            return
+        differ = [n for n in ("answer", "verdict") if getattr(given, n) != getattr(there, n)]
+        raise RunError(
+            f"trajectory {number} is not the same in {self.source.folder} and in {self.folder}: "
+            f"they differ in {', '.join(differ)} under the reading {reading}; nothing was merged. "
+            "Grade both anew, in the same way, with: c4 grade --all"
+        )
 
 
-def _grade(row: Row) -> dict[str, Any]:
+def _grade(row: Row) -> OwnGrade:
     return {name: getattr(row, name) for name in GRADE}
+
+
+def _readings(grades: Iterable[OwnGrade]) -> list[AnswerReading]:
+    """The readings under which somebody graded, in order."""
+    found = {(g["style"], g["ending"], g["grader"]) for g in grades if g["verdict"] is not None}
+    return [AnswerReading.parse(*map(str, words)) for words in sorted(found)]
+
+
+def _resolve(grades: Grades, number: int, own: OwnGrade) -> Grade | None:
+    """What counts for a trajectory; None where it was not graded under the reading."""
+    found = grades.of(number, own)
+    verdict = found["verdict"]
+    return None if verdict is None else Grade(found["answer"], Verdict(verdict))
+
+
+def _counts_instead(given: Grade, of: Grade | None) -> bool:
+    """Whether a grade is to be added to what is there; a failure replaces no verdict."""
+    return of is None or (given.correct is not None and given != of)
 
 
 def _rows(run: Run) -> Iterator[Row]:
@@ -190,16 +240,8 @@ def _some_decodes(run: Run, wanted: Collection[int]) -> Iterator[tuple[Row, Cell
 
 
 def _other_columns(one: Row, other: Row) -> list[str]:
-    """The columns in which two rows of one trajectory differ, wall times aside.
-
-    A grade that only one of them has is no difference, nor is one that a machine failed at.
-    """
-    differ = [name for name, value in one.decode.items() if value != other.decode[name]]
-    gradable = None not in (one.correct, other.correct)
-    readings = [(row.style, row.ending, row.grader) for row in (one, other)]
-    if gradable and readings[0] == readings[1]:
-        differ += [n for n in ("answer", "verdict") if getattr(one, n) != getattr(other, n)]
-    return differ
+    """The columns in which two rows of one trajectory differ, grades and wall times aside."""
+    return [name for name, value in one.decode.items() if value != other.decode[name]]
 
 
 def _other_signals(one: Cells | None, other: Cells | None) -> list[str]:

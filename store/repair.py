@@ -34,23 +34,28 @@ class Repair:
 
 
 def repair_run(folder: Path) -> Repair:
-    """Rebuild a missing or damaged manifest from the run's parts. No part is touched."""
+    """Rebuild a missing or damaged manifest from the run's parts. No part is touched.
+
+    The folder is locked only to write, so that one that cannot be written can be looked at.
+    """
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
-    with hold_folder(folder):
-        stamps, damaged = _read_stamps(folder)
-        manifest = _sound_manifest(folder)
-        done = []
-        if manifest is None:
-            manifest = _rebuild(folder, _only_run(folder, stamps, damaged))
-            done.append(f"{folder / MANIFEST}: rebuilt from {len(stamps)} parts")
-        strangers = [
-            f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came "
-            "from"
-            for part, stamp in stamps.items()
-            if stamp.digest != manifest.digest
-        ]
-        return Repair(done, [*damaged, *strangers, *_tokenizer_problem(folder, manifest)])
+    stamps, damaged = _read_stamps(folder)
+    manifest = _sound_manifest(folder)
+    done = []
+    if manifest is None:
+        run = _only_run(folder, stamps, damaged)
+        with hold_folder(folder):
+            manifest = _sound_manifest(folder)  # another process may have begun a run since
+            if manifest is None:
+                manifest = _rebuild(folder, run)
+                done.append(f"{folder / MANIFEST}: rebuilt from {len(stamps)} parts")
+    strangers = [
+        f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came from"
+        for part, stamp in stamps.items()
+        if stamp.digest != manifest.digest
+    ]
+    return Repair(done, [*damaged, *strangers, *_tokenizer_problem(folder, manifest)])
 
 
 def _sound_manifest(folder: Path) -> Manifest | None:
@@ -73,6 +78,8 @@ def _read_stamps(folder: Path) -> tuple[dict[Part, Stamp], list[str]]:
                 stamp = Stamp.read(metadata_of(file))
                 validate_identity(stamp.identity)
             stamps[part] = stamp
+        except FileNotFoundError:
+            continue  # sealed away by a process that records
         except RunError as error:
             damaged.append(str(error))
     return stamps, damaged

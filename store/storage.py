@@ -190,5 +190,5 @@ def _take(lock: int, folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise RunError(
-            f"{folder}: another process is recording here; wait for it, or use --out"
+            f"{folder}: another process is writing here; wait for it, or use --out"
         ) from None

@@ -1,11 +1,13 @@
 """Timings on disk: one file for each call of the timing protocol.
 
-A file's name holds the time of the call and the CRC-32 of its bytes.
+A file's name holds the time of the call and the CRC-32 of its bytes. Names go up: where a clock is
+behind the newest file, the name follows that file instead.
 """
 
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from c4.store.storage import (
 )
 from c4.store.values import check_timing_values
 
-TIMING = re.compile(r"[0-9]{8}T[0-9]{12}Z\.[0-9a-f]{8}\.parquet")
+TIMING = re.compile(r"([0-9]{8})T([0-9]{12})Z\.[0-9a-f]{8}\.parquet")
 """The name of a file of timings."""
 TIMINGS = pa.schema(
     [*(pa.field(name, pa.string(), nullable=False) for name in ("model", "task")), *BENCH]
@@ -50,10 +52,18 @@ def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     data = bytes(sink.getvalue())
-    path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z.{zlib.crc32(data):08x}.parquet"
+    path = folder / f"{_next_time(folder)}.{zlib.crc32(data):08x}.parquet"
     remove_leftovers(folder, lambda name: TIMING.fullmatch(name) is not None)
     put_file(path, data)
     return path
+
+
+def _next_time(folder: Path) -> str:
+    """The present time, or the instant after the newest file if that is later."""
+    names = (TIMING.fullmatch(path.name) for path in list_files(folder))
+    newest = max((int(match[1] + match[2]) for match in names if match), default=0)
+    digits = f"{max(int(f'{datetime.now(UTC):%Y%m%d%H%M%S%f}'), newest + 1):020d}"
+    return f"{digits[:8]}T{digits[8:]}Z"
 
 
 def read_timings(root: str | Path) -> pa.Table:
@@ -63,7 +73,7 @@ def read_timings(root: str | Path) -> pa.Table:
     """
     newest: dict[tuple[Any, ...], dict[str, Any]] = {}
     for path in timing_files(root):
-        model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
+        model, task = _place(path)
         for row in read_call(path).to_pylist():
             key = (model, task, *(row[name] for name in REPEATED))
             newest.pop(key, None)
@@ -95,14 +105,31 @@ def read_call(path: Path) -> pa.Table:
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
         check_timing_values(table)
-        for identity in table.column("identity").to_pylist():
-            validate_identity(json.loads(identity))
+        for identity in map(json.loads, table.column("identity").to_pylist()):
+            validate_identity(identity)
+            _check_place(path, identity)
     except UNREADABLE as error:
         raise RunError(
             f"{path}: cannot be read ({brief_reason(error)}); delete it, and time again with: "
             "c4 bench"
         ) from error
     return table
+
+
+def _place(path: Path) -> tuple[str, str]:
+    """The model and the task in whose folder a file of timings is."""
+    model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
+    return model, task
+
+
+def _check_place(path: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse timings of another model or task than their folder says."""
+    timed = identity["model"], identity["task"]
+    if timed != _place(path):
+        raise RunError(
+            f"{path}: timings of {timed[0]} on {timed[1]}, which belong into "
+            f"{BENCH_FOLDER}/model={timed[0]}/task={timed[1]}; move the file there"
+        )
 
 
 def _read(path: Path) -> bytes:

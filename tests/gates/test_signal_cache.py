@@ -20,7 +20,8 @@ from c4.record.recorder import start_recording
 from c4.store.manifest import run_folder
 from c4.store.parts import list_parts
 from c4.store.runs import open_run
-from c4.tasks import TASKS, Candidate, SearchMode
+from c4.store.writer import RunWriter
+from c4.tasks import TASKS, AnswerReading, Candidate, ReadingStyle, SearchMode
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,29 @@ def test_a_cache_that_cannot_be_trusted_is_rebuilt(runs, monkeypatch, harm):
     assert len(computed) == 1  # one part
     assert equal(again, first) == (harm != "other tail")
     assert len(list_parts(run.folder / "signals")) == 1
+
+
+def test_signals_of_pending_trajectories_go_when_their_part_is_sealed(
+    random_llada, tmp_path, monkeypatch
+):
+    config = RunConfig(task="mmlu", model=str(random_llada), source="embedded", n=3, out=tmp_path)
+    plain = AnswerReading(ReadingStyle.PLAIN)
+    with monkeypatch.context() as unsealed:
+        unsealed.setattr(RunWriter, "seal", lambda self, part: False)
+        with start_recording(plan_recording(config)) as recording:
+            list(recording)
+    run = run_of(tmp_path, "mmlu")
+    list(load_signals(run))
+    list(load_signals(open_run(run.folder, plain)))
+    assert len(list_parts(run.folder / "signals")) == 6
+    with start_recording(plan_recording(config)) as recording:
+        list(recording)
+    list(load_signals(run_of(tmp_path, "mmlu")))
+    ranges = [len(part.trajectories) for part in list_parts(run.folder / "signals")]
+    assert sorted(ranges) == [1, 1, 1, 3]  # those of the other reading stay
+    list(load_signals(open_run(run.folder, plain)))
+    ranges = [len(part.trajectories) for part in list_parts(run.folder / "signals")]
+    assert ranges == [3, 3]
 
 
 def always_x(text, choices=()):

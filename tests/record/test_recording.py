@@ -16,6 +16,7 @@ from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.record.regrade import regrade
 from c4.store.cells import SIGNALS
+from c4.store.manifest import read_manifest, write_manifest
 from c4.store.runs import find_runs, open_run
 from c4.store.summary import summarise
 from c4.tasks import TASKS, Ending, Family, grade
@@ -140,6 +141,17 @@ def test_recording_twice_decodes_nothing_again(config):
     _, second = record_all(config)
     assert (len(first), len(second)) == (5, 0)
     assert len(open_run(plan.folder)) == 5
+
+
+def test_a_run_of_unknown_programs_goes_on_without_a_warning(config, caplog):
+    """A manifest that was rebuilt from parts that do not name them."""
+    plan = plan_recording(config)
+    with start_recording(plan) as recording:
+        list(recording)
+    write_manifest(plan.folder, replace(read_manifest(plan.folder), environment={}))
+    with start_recording(plan) as recording:
+        assert len(recording) == 0
+    assert "the run was begun with" not in caplog.text
 
 
 def test_asking_for_more_decodes_only_the_rest(config, tmp_path):

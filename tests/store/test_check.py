@@ -16,7 +16,7 @@ from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import Stamp, list_parts, open_part, run_parts, write_part
 from c4.store.schema import BENCH
-from c4.store.timings import read_timings, write_timings
+from c4.store.timings import read_timings, timings_folder, write_timings
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
@@ -173,6 +173,28 @@ def test_sound_timings_are_no_problem(tmp_path):
     assert read_timings(tmp_path)["method"].to_pylist() == ["x", "c4"]
 
 
+@pytest.mark.parametrize(("model", "task"), [("llada", "gsm8k"), ("m", "math"), ("llada", "math")])
+def test_timings_in_the_folder_of_another_model_or_task_are_refused(tmp_path, model, task):
+    path = keep_timings(tmp_path)
+    moved = timings_folder(tmp_path, model, task) / path.name
+    moved.parent.mkdir(parents=True)
+    moved.write_bytes(path.read_bytes())
+    with pytest.raises(RunError, match=rf"{path.name}: timings of m on gsm8k, which belong into"):
+        read_timings(tmp_path)
+    problem = [found for found in check_timings(tmp_path) if found.state is State.PROBLEM]
+    assert [found.path for found in problem] == [moved]
+
+
+def test_the_newest_timing_is_the_last_one_written_though_the_clock_was_set_back(tmp_path):
+    first = keep_timings(tmp_path, mean_seconds=1.0)
+    ahead = first.rename(first.with_name("29991231T235959999999" + first.name[21:]))
+    for seconds in (2.0, 3.0):
+        keep_timings(tmp_path, mean_seconds=seconds)
+        assert read_timings(tmp_path)["mean_seconds"].to_pylist() == [seconds]
+    assert [found.state for found in check_timings(tmp_path)] == [State.SOUND] * 3
+    assert ahead.exists()
+
+
 def test_any_flipped_byte_of_a_timing_is_noticed_and_its_file_named(tmp_path):
     path, other = keep_timings(tmp_path), keep_timings(tmp_path)
     data = path.read_bytes()
@@ -196,14 +218,15 @@ def test_the_command_names_damaged_rows_cells_grades_and_timings(tmp_path):
     timing = keep_timings(tmp_path)
     code, said, _ = check_below(tmp_path)
     assert code == 0
-    assert "every file of 2 runs is sound" in said
+    files = sum(len(run_files(folder)) for folder in folders) + 1
+    assert said == f"no damage in {files} files of 2 runs"
     damaged = [timing, *(list_parts(folders[0] / kind)[0].path for kind in KINDS)]
     damaged.append(list_parts(folders[1] / "rows")[0].path)
     for path in damaged:
         path.write_bytes(path.read_bytes()[:-1])
     code, said, errors = check_below(tmp_path)
     assert code == 2
-    assert "sound" not in said
+    assert "no damage" not in said
     for path in damaged:
         assert f"{path.name}: damaged" in errors
 
@@ -272,6 +295,7 @@ def test_the_command_lists_leftovers_and_foreign_files_and_both_are_no_error(tmp
     assert code == 0
     assert f"{left.name}: left by a process that was killed" in said
     assert f"{mine.name}: not written by c4" in said
+    assert said.endswith(f"no damage in {len(run_files(folder)) - 2} files of 1 run")
     result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path), "--check", "--json"])
     found = json.loads(result.stdout)
     assert (found["runs"], found["problems"], len(found["foreign"])) == (1, [], 1)

@@ -22,8 +22,9 @@ from c4.store.check import State, check_run
 from c4.store.merge import plan_merge
 from c4.store.runs import open_run
 from c4.store.writer import Decode, RunWriter
-from c4.tasks import AnswerReading, Grade, Verdict
+from c4.tasks import AnswerReading, Ending, Grade, ReadingStyle, Verdict
 
+PLAIN = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
 UNGRADED = {"answer": None, "verdict": None, "style": None, "ending": None, "grader": None}
 
 
@@ -72,6 +73,14 @@ def test_two_halves_become_the_whole_run(tmp_path, cells, sealed):
     assert sound(first)
     write(first, manifest=manifest)
     assert snapshot(first) == snapshot(whole)
+
+
+def test_halves_of_two_machines_are_said_to_be_that_by_their_folders(tmp_path, caplog):
+    source, target = tmp_path / "a", tmp_path / "b"
+    write(source, PARTS[0])
+    write(target, PARTS[1], manifest=replace(MANIFEST, environment={"machine": "another"}))
+    merge(source, target)
+    assert f"{source} was made with other devices or programs than {target}" in caplog.text
 
 
 def test_what_both_have_stays_the_target_s(tmp_path):
@@ -164,7 +173,7 @@ def test_grades_come_along_and_those_of_the_target_stay(tmp_path):
             2: make_row(2).verdict,
             3: Verdict.TIMED_OUT,
         }
-    assert len(list((target / "grades").iterdir())) == 3
+    assert len(list((target / "grades").iterdir())) == 2
 
 
 def test_what_the_machine_failed_at_is_graded_by_the_other_half(tmp_path):
@@ -174,11 +183,59 @@ def test_what_the_machine_failed_at_is_graded_by_the_other_half(tmp_path):
     assert [row.verdict for row in open_run(target).rows()] == [make_row(1).verdict]
 
 
+def verdicts(folder, reading=None):
+    return {row.trajectory: row.verdict for row in open_run(folder, reading).rows()}
+
+
+@pytest.mark.parametrize("later", ["source", "target"])
+def test_two_different_grades_are_refused_whatever_their_counters_say(tmp_path, later):
+    source, target = (write_decodes(tmp_path / name, [decode(1)]) for name in "ab")
+    for folder in (source, target):
+        if folder.name == {"source": "a", "target": "b"}[later]:
+            grade(folder, 1, Verdict.TIMED_OUT, PLAIN)
+            grade(folder, 1, Verdict.NOT_GRADABLE)
+    grade(source, 1, Verdict.CRASHED)
+    grade(target, 1, Verdict.WRONG)
+    before = snapshot(target)
+    with pytest.raises(RunError, match=r"trajectory 1 .* differ in verdict under .*; nothing was"):
+        merge(source, target)
+    assert snapshot(target) == before
+    grade(target, 1, Verdict.CRASHED)
+    merge(source, target)
+    assert verdicts(target) == {1: Verdict.CRASHED}
+    assert verdicts(target, PLAIN) == {1: Verdict.TIMED_OUT}
+
+
+def test_a_later_grade_under_a_higher_counter_does_not_change_the_target_s(tmp_path):
+    """Both sides agree on what counts, and the source's counters are higher."""
+    source, target = (write_decodes(tmp_path / name, [decode(i) for i in (1, 2)]) for name in "ab")
+    for verdict in (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.NOT_GRADABLE):
+        grade(source, 1, verdict)
+    grade(target, 1, Verdict.WRONG)
+    grade(target, 2, Verdict.NOT_GRADABLE)
+    for _ in range(2):
+        merge(source, target)
+        assert verdicts(target) == {1: Verdict.WRONG, 2: make_row(2).verdict}
+
+
+def test_what_is_brought_counts_as_it_did_in_the_source(tmp_path):
+    source = write_decodes(tmp_path / "a", [decode(i) for i in range(3)], PARTS[:1])
+    target = write_decodes(tmp_path / "b", [decode(3)])
+    for number, verdict in ((0, Verdict.CRASHED), (1, Verdict.TIMED_OUT), (0, Verdict.WRONG)):
+        grade(source, number, verdict)
+        grade(source, number, verdict, PLAIN)
+    merge(source, target)
+    for reading in (None, PLAIN):
+        theirs, ours = verdicts(source, reading), verdicts(target, reading)
+        assert {number: ours[number] for number in theirs} == theirs
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_merge_that_is_killed_anywhere_can_be_repeated(tmp_path):
     source, start, whole = (tmp_path / name for name in ("source", "start", "whole"))
     write(source)
     grade(source, 2, Verdict.CRASHED)
+    grade(source, 1, Verdict.CRASHED, PLAIN)
     write(start, range(4, 5), [])
     merge(source, shutil.copytree(start, whole))
     event, survived = 0, False

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors import RunError
+from c4.store import repair as repair_module
 from c4.store.check import State, check_run
 from c4.store.manifest import content_checksum, read_manifest
 from c4.store.parts import list_parts
@@ -17,6 +18,7 @@ from c4.store.runs import find_runs, open_run
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
+HARMS = ("missing", "cut", "flipped", "version", "empty", "nested", "latin")
 FOLDERS = ("rows", "cells", "pending", "grades", "signals")
 
 
@@ -48,7 +50,7 @@ def edit_manifest(folder, **changes):
     (folder / "manifest.json").write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize("harm", ["missing", "cut", "flipped", "empty", "nested", "latin"])
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_manifest_is_rebuilt_from_the_parts(run, harm):
     before, rows = snapshot(run), list(open_run(run).rows())
     path = run / "manifest.json"
@@ -56,6 +58,7 @@ def test_a_manifest_is_rebuilt_from_the_parts(run, harm):
     harmed = {
         "cut": data[:-20],
         "flipped": data.replace(b'"seed": 0', b'"seed": 1'),
+        "version": data.replace(b'"schema_version": 3', b'"schema_version": 7'),
         "empty": b"",
         "nested": b"[" * 100_000,
         "latin": b"\xff\xfe",
@@ -156,6 +159,26 @@ def test_a_stranger_beside_a_sound_manifest_is_named(tmp_path):
     repair = repair_run(run)
     assert repair.done == []
     assert f"{foreign.name}: belongs to another run" in repair.remaining[0]
+
+
+@pytest.mark.parametrize("holds", ["nothing", "a sound run", "no sound part"])
+def test_looking_at_a_folder_that_is_not_repaired_leaves_no_trace(tmp_path, holds, monkeypatch):
+    """It may be the wrong folder, or one that cannot be written."""
+    if holds != "nothing":
+        make_run(tmp_path)
+        (tmp_path / "lock").unlink()
+    if holds == "no sound part":
+        for path in [*tmp_path.rglob("*.parquet"), tmp_path / "manifest.json"]:
+            path.write_bytes(b"")
+    before = set(tmp_path.rglob("*"))
+    with monkeypatch.context() as read_only:
+        read_only.setattr(repair_module, "hold_folder", None)  # would fail if it were called
+        if holds == "a sound run":
+            assert (repair_run(tmp_path).done, repair_run(tmp_path).remaining) == ([], [])
+        else:
+            with pytest.raises(RunError, match="no part here says what the run was"):
+                repair_run(tmp_path)
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_nothing_to_repair_from_is_said(tmp_path):

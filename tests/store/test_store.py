@@ -275,7 +275,7 @@ def test_a_full_disk_leaves_no_trace_and_loses_nothing(tmp_path, whole, monkeypa
 
 
 def test_two_recordings_of_one_run_at_a_time_are_refused(whole):
-    with RunWriter(whole), pytest.raises(RunError, match="another process is recording here"):
+    with RunWriter(whole), pytest.raises(RunError, match="another process is writing here"):
         RunWriter(whole).__enter__()
     with RunWriter(whole):
         pass
