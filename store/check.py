@@ -98,6 +98,10 @@ def _finding(path: Path, check: Callable[[], object]) -> Finding:
             check()
     except RunError as error:
         return Finding(path, State.PROBLEM, str(error))
+    except FileNotFoundError:
+        # A recording beside the check seals pending trajectories away, and caches are replaced.
+        if path.parent.name not in ("pending", "signals"):
+            return Finding(path, State.PROBLEM, f"{path}: gone while it was being checked")
     return Finding(path)
 
 
@@ -110,8 +114,9 @@ class _RunCheck:
         self._cells = {part.path.name for part in self._parts["cells"]}
         self._named: dict[str, list[tuple[int, int]]] = {}
         """By the name of a part of cells: trajectories and steps, as its rows have them."""
+        self._waiting = {part.first for part in self._parts["pending"]}
         self._decodes: dict[int, tuple[int, Path]] = {}
-        """By trajectory: a checksum of what was decoded, and the file that holds it."""
+        """By trajectory that may have copies: a checksum of the decode, and its file."""
         self._claimed = -1
         """The last trajectory that the parts of rows claim so far."""
 
@@ -143,7 +148,8 @@ class _RunCheck:
             raise RunError(f"{part.path}: holds trajectories that another part of rows holds too")
         self._claimed = part.last
         for row in rows:
-            self._compare(row, part)
+            if row.trajectory in self._waiting:
+                self._compare(row, part)
         if not self.manifest.identity["cells"]:
             return
         name = contents.cells_name or ""

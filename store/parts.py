@@ -200,6 +200,8 @@ def naming(path: Path) -> Iterator[None]:
     """Whatever content makes its readers raise becomes an error that names the file."""
     try:
         yield
+    except FileNotFoundError:
+        raise
     except UNREADABLE as error:
         advice = ADVICE.get(path.parent.name, "")
         raise RunError(f"{path}: cannot be read ({brief_reason(error)}){advice}") from error

@@ -67,7 +67,7 @@ class Row:
     @property
     def decode(self) -> dict[str, Any]:
         """What was decoded: everything but the grade, and what a clock decides."""
-        return {name: value for name, value in asdict(self).items() if name not in NOT_DECODED}
+        return {name: getattr(self, name) for name in ROWS.names if name not in NOT_DECODED}
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()

@@ -67,12 +67,24 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
         identity: as much of it as is known yet.
     """
     if not file_exists(folder / MANIFEST):
+        _refuse_orphans(folder)
         return
     differ = name_differences(read_manifest(folder).identity, identity, identity)
     if differ:
         raise RunError(
             f"{folder} is another run:\n" + "\n".join(differ) + "\n"
             "use --out for a place of its own, or --fresh to throw the old one away"
+        )
+
+
+def _refuse_orphans(folder: Path) -> None:
+    """Refuse to begin a run among the parts of one that has lost its manifest."""
+    parts = [part for name in RECORDED for part in list_parts(folder / name)]
+    if parts:
+        raise RunError(
+            f"{folder}: parts of a run, such as {parts[0].path.name}, but no manifest.json that "
+            f"says what they are; rebuild it with: c4 runs --repair '{folder}', use --out for "
+            "another place, or --fresh to throw the parts away"
         )
 
 
@@ -97,11 +109,10 @@ class RunWriter:
         """Begin the run, or go on with it; clear away what a kill left half done."""
         if fresh:
             self._clear()
+        check_identity(self.folder, manifest.identity)
         if file_exists(self.folder / MANIFEST):
-            check_identity(self.folder, manifest.identity)
             self._bring_back_tokenizer(tokenizer_json)
         else:
-            self._refuse_orphans()
             write_tokenizer(self.folder, tokenizer_json)
             write_manifest(self.folder, manifest)
         self.go_on(manifest)
@@ -117,16 +128,6 @@ class RunWriter:
             )
         if not file_exists(self.folder / TOKENIZER):
             write_tokenizer(self.folder, tokenizer_json)
-
-    def _refuse_orphans(self) -> None:
-        """Refuse to begin a run among the parts of one that has lost its manifest."""
-        parts = [part for name in RECORDED for part in list_parts(self.folder / name)]
-        if parts:
-            raise RunError(
-                f"{self.folder}: parts of a run, such as {parts[0].path.name}, but no "
-                "manifest.json that says what they are; rebuild it with: c4 runs --repair "
-                f"'{self.folder}', use --out for another place, or --fresh to throw the parts away"
-            )
 
     def go_on(self, manifest: Manifest) -> None:
         """Write for a run that exists.

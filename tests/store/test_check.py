@@ -3,10 +3,11 @@
 import errno
 import json
 import shutil
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from made import MANIFEST, PARTS, make_manifest, write
+from made import MANIFEST, PARTS, make_cells, make_manifest, make_row, write
 from typer.testing import CliRunner
 
 from c4.cli._app import app
@@ -17,7 +18,7 @@ from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import Stamp, list_parts, open_part, write_part
 from c4.store.schema import BENCH
 from c4.store.timings import read_timings, write_timings
-from c4.store.writer import RunWriter
+from c4.store.writer import Decode, RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
 KINDS = ("rows", "cells", "pending", "grades")
@@ -79,6 +80,21 @@ def test_a_part_of_another_run_is_named(run, tmp_path, kind):
     shutil.copy(foreign, run / kind)
     *_, said = problems(run)  # where cells were exchanged, rows lack theirs
     assert f"{run / kind / foreign.name}: belongs to another run" in said
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["the same", "another"])
+@pytest.mark.parametrize("number", [1, 3], ids=["sealed", "pending"])
+def test_a_second_copy_of_a_trajectory_must_be_the_same_decode(run, number, other):
+    """Wall times and grades aside."""
+    row = replace(make_row(number), wall_seconds=9.0, verdict=None)
+    if other:
+        row = replace(row, final_ids=[5, 4, 3, 2, 1, 0])
+    with RunWriter(run) as writer:
+        writer.go_on(MANIFEST)
+        writer.add(Decode(row, make_cells(number)))
+    said = problems(run)
+    assert len(said) == other
+    assert all(f"another decode of trajectory {number} than" in what for what in said)
 
 
 def test_a_damaged_manifest_is_named(run):
@@ -237,6 +253,18 @@ def test_a_file_that_cannot_be_read_is_never_sound(run, kind, monkeypatch):
     monkeypatch.setattr(storage.Path, "open", fails)
     (said,) = problems(run)
     assert f"{path}: cannot be read (Input/output error)" in said
+
+
+@pytest.mark.parametrize("kind", ["cells", "pending"])
+def test_what_is_sealed_away_during_a_check_is_no_problem(run, kind):
+    """A pending file may go while others are read; nothing else may."""
+    gone = list_parts(run / kind)[-1].path
+    findings = check_run(run)
+    found = [next(findings) for _ in range(3)]  # the manifest, the tokenizer, the first rows
+    gone.unlink()
+    found += findings
+    wrong = [finding.what for finding in found if finding.state is State.PROBLEM]
+    assert wrong == ([f"{gone}: gone while it was being checked"] if kind == "cells" else [])
 
 
 def test_a_calibration_is_checked_beside_the_runs(tmp_path, monkeypatch):
