@@ -340,7 +340,7 @@ def check_unedited(path: Path, frozen: Mapping[str, Any]) -> None:
     if "checksum" in frozen and frozen["checksum"] != content_checksum(content):
         raise ConfigError(
             f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not match "
-            "its checksum); calibrate again, or give a setting of your own with --set"
+            "its checksum); make a new one with `c4 calibrate`, or give your own values with --set"
         )
 
 
