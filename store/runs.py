@@ -312,13 +312,21 @@ def find_recordings(root: str | Path, reading: AnswerReading | None = None) -> l
 
 
 def readable_runs(folders: Sequence[Path], reading: AnswerReading | None = None) -> list[Run]:
-    """The runs that can be opened; what cannot is said, and harms no other."""
-    runs = []
+    """The runs that can be opened; what cannot is said, and harms no other.
+
+    Where none can, the first reason is the error.
+    """
+    runs: list[Run] = []
+    failures: list[RunError] = []
     for folder in folders:
         try:
             run = open_run(folder, reading)
             len(run)  # what cannot be counted cannot be read
             runs.append(run)
         except RunError as error:
-            log.warning("passed over: %s", error)
+            failures.append(error)
+    if failures and not runs:
+        raise failures[0]
+    for failure in failures:
+        log.warning("passed over: %s", failure)
     return runs

@@ -446,3 +446,18 @@ def test_every_run_is_found_and_recordings_are_those_of_the_full_decode(tmp_path
         (named,) = find_recordings(folder)
         assert named.method == label
         assert named.is_baseline == (label != "fast-dllm")
+
+
+def test_a_run_that_cannot_be_read_harms_no_other(tmp_path, caplog):
+    good, bad = (run_folder(tmp_path, "m", "gsm8k", label) for label in ("good", "bad"))
+    write(good)
+    write(bad, manifest=make_manifest(label="bad"))
+    path = list_parts(bad / "rows")[0].path
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [run.folder for run in find_recordings(tmp_path)] == [good]
+    assert f"passed over: {path}: damaged" in caplog.text
+    with pytest.raises(RunError, match=rf"{path.name}: damaged"):
+        list(open_run(bad).rows())
+    list_parts(good / "rows")[0].path.write_bytes(b"")
+    with pytest.raises(RunError, match="damaged"):  # nothing is left that could be shown
+        find_recordings(tmp_path)
