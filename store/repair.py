@@ -92,7 +92,13 @@ def _only_run(folder: Path, stamps: Mapping[Part, Stamp], damaged: Sequence[str]
         runs.setdefault(stamp.digest, []).append(part)
     if not runs:
         raise RunError(
-            "\n".join([f"{folder}: no part here says what the run was; record it again", *damaged])
+            "\n".join(
+                [
+                    f"{folder}: no part here says what the run was; name the folder of one run, "
+                    "such as runs/model=tiny/task=math/method=baseline",
+                    *damaged,
+                ]
+            )
         )
     if len(runs) > 1:
         raise RunError(_mixed(folder, [(stamps[parts[0]], parts) for parts in runs.values()]))
