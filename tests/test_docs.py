@@ -54,6 +54,7 @@ NOT_RUN = {
     "python benchmarks/bench_authors.py": "tests/replay/test_authors.py runs a part of it",
     "python benchmarks/answer_styles.py --data ../shared/data": "runs programs for minutes",
     "python benchmarks/bench_reading.py": "measures time",
+    "python benchmarks/bench_batch.py": "measures time",
     "python benchmarks/hostile_programs.py": "takes minutes; tests/tasks/test_hostile.py runs most",
 }
 """Documented commands that are not run here, and why."""
