@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -144,7 +145,7 @@ def test_other_shapes_and_other_weights_are_other_timings(config, tmp_path):
 def keep(config):
     bench = make_bench(config, "baseline")
     list(bench)
-    return write_timings(config.out, "random-llada", "mmlu", bench.table())
+    return write_timings(config.out, Path(config.model).name, "mmlu", bench.table())
 
 
 def test_a_damaged_file_is_reported_by_name(config):
