@@ -1,6 +1,6 @@
 """`c4 runs`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from c4.store.locations import Location, resolve_location
 
 if TYPE_CHECKING:
     from c4.store.check import Finding
+    from c4.store.merge import Merged
     from c4.store.summary import RunSummary
 
 
@@ -48,16 +49,19 @@ def runs_command(
         typer.Option(**ANY_PLACE, help="Folder of one run whose manifest is to be rebuilt."),
     ] = None,
     merge: Annotated[
-        Location | None, typer.Option(**ANY_PLACE, help="Folder of runs to be brought into --runs.")
+        list[Location] | None,
+        typer.Option(
+            **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    if sum([check, repair is not None, merge is not None]) > 1:
+    if sum([check, repair is not None, bool(merge)]) > 1:
         raise ConfigError("give one of --check, --repair and --merge at a time")
     if repair is not None:
         repair_folder(repair, as_json=as_json)
-    elif merge is not None:
-        merge_folder(merge, root, as_json=as_json)
+    elif merge:
+        merge_folders(merge, root, as_json=as_json)
     elif check:
         check_folder(root, as_json=as_json)
     else:
@@ -106,23 +110,27 @@ def repair_folder(folder: Location, *, as_json: bool) -> None:
         raise RunError("\n".join(repair.remaining))
 
 
-def merge_folder(source: Location, root: Location, *, as_json: bool) -> None:
-    """Bring the runs below a folder into another."""
-    from c4.store.merge import plan_merge
-
-    with status(f"comparing {source} with {root}"):
-        merges = plan_merge(source, root)
-    merged = []
-    with progress(f"merging into {root}", total=len(merges)) as advance:
-        for merge in merges:
-            merged.append(merge.run())
-            advance()
+def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool) -> None:
+    """Bring the runs below some folders into another, one folder after the other."""
+    merged = [one for source in sources for one in merge_folder(source, root)]
     if as_json:
         say_json([asdict(one) for one in merged])
     else:
         for one in merged:
             there = f"{one.known} were there already" if one.known else "none were there"
             say(f"{one.folder}: {one.added} trajectories added, {there}")
+
+
+def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
+    """Merge every run below a folder, after all of them have been compared."""
+    from c4.store.merge import plan_merge
+
+    with status(f"comparing {source} with {root}"):
+        merges = plan_merge(source, root)
+    with progress(f"merging {source} into {root}", total=len(merges)) as advance:
+        for merge in merges:
+            yield merge.run()
+            advance()
 
 
 def check_folder(root: Location, *, as_json: bool) -> None:

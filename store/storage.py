@@ -6,6 +6,7 @@ functions and nothing else. A file appears whole or not at all: it is written un
 name, flushed to the disk and renamed.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -24,6 +25,10 @@ LOCK = "lock"
 """The file that is locked while a process writes in a folder."""
 ATTEMPTS = 5
 """How often a file is written anew whose temporary copy somebody took for a leftover."""
+OWNER = "owner"
+"""The file in a folder made once that says who made it."""
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+"""What file systems say that cannot give a file a second name."""
 
 
 def _local(location: Location) -> Path:
@@ -121,27 +126,45 @@ def require_can_put(path: Location) -> None:
 
 def put_file(path: Location, data: bytes) -> None:
     """Make a file appear whole or not at all, whatever happens to the machine."""
-    path = _local(path)
+    _put(_local(path), data, os.rename, flush=True)
+
+
+def put_once(path: Location, data: bytes) -> bool:
+    """Make a file appear whole, unless there is one of that name. Returns whether it did."""
+    try:
+        _put(_local(path), data, _give_new_name, flush=True)
+    except FileExistsError:
+        return False
+    return True
+
+
+def note_file(path: Location, data: bytes) -> None:
+    """Make a file appear whole or not at all, without waiting for the disk.
+
+    For what is worth nothing after the machine has stopped, such as a sign of life.
+    """
+    _put(_local(path), data, os.rename, flush=False)
+
+
+def _put(path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool) -> None:
     for _ in range(ATTEMPTS):
         make_folder(path.parent)
-        if _written_and_renamed(path, data):
-            _flush_folder(path.parent)
+        if _written_and_named(path, data, name, flush=flush):
+            if flush:
+                _flush_folder(path.parent)
             return
     raise RunError(f"{path}: cannot be written; something removes its temporary copies")
 
 
-def _written_and_renamed(path: Path, data: bytes) -> bool:
+def _written_and_named(
+    path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool
+) -> bool:
     # A name of its own: two processes may write the same file at once.
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        # Rename last: a name without ".tmp" means the file is whole.
-        os.rename(temporary, path)
+        _write_new(temporary, data, flush=flush)
+        # The name comes last: one without ".tmp" means that the file is whole.
+        name(temporary, path)
     except FileNotFoundError:
         return False
     except BaseException:
@@ -149,6 +172,32 @@ def _written_and_renamed(path: Path, data: bytes) -> bool:
             os.unlink(temporary)
         raise
     return True
+
+
+def _give_new_name(temporary: Path, path: Path) -> None:
+    """Rename a file, or raise FileExistsError where there is one of that name."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        # Two processes may then both find no file. They write the same one, or the second is
+        # told by what it reads afterwards.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(temporary, path)
+    else:
+        os.unlink(temporary)
+
+
+def _write_new(path: Path, data: bytes, *, flush: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        _write_all(descriptor, data)
+        if flush:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -188,6 +237,57 @@ def make_folder(folder: Location) -> None:
             if not folder.is_dir():
                 raise RunError(f"{folder}: a file of that name is in the way") from None
         _flush_folder(folder.parent)
+
+
+def make_once(folder: Location, owner: bytes) -> bool:
+    """Make a folder that says whose it is, unless there is one. Returns whether it did.
+
+    Of all that try, on any machine that sees the storage, one succeeds. Nothing waits for the disk:
+    what is made in this way is worth nothing after the machine has stopped.
+    """
+    for _ in range(ATTEMPTS):
+        make_folder(folder.parent)
+        with suppress(FileNotFoundError):  # the folder above has just been removed
+            return _made_and_signed(_local(folder), owner)
+    raise RunError(f"{folder}: cannot be made; something removes {folder.parent.name}")
+
+
+def _made_and_signed(folder: Path, owner: bytes) -> bool:
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return False
+    try:
+        _write_new(folder / OWNER, owner, flush=False)
+    except FileNotFoundError:  # taken away before it was signed
+        return False
+    return True
+
+
+def owner_of(folder: Location) -> bytes | None:
+    """Who made a folder; None if nobody did, or has not signed it yet."""
+    try:
+        return read_file(folder / OWNER)
+    except FileNotFoundError:
+        return None
+
+
+def remove_made(folder: Location) -> None:
+    """Remove a folder made by `make_once`, whether or not it is still there."""
+    with suppress(FileNotFoundError):
+        os.unlink(_local(folder) / OWNER)
+    remove_empty_folder(folder)
+
+
+def remove_empty_folder(folder: Location) -> None:
+    """Remove a folder if it is there and holds nothing."""
+    try:
+        os.rmdir(_local(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def _flush_folder(folder: Path) -> None:

@@ -61,15 +61,17 @@ def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
     return parts
 
 
-def check_identity(folder: Location, identity: Mapping[str, Any]) -> None:
+def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: bool = True) -> None:
     """Refuse to go on with a run that was made differently, and say what differs.
 
     Args:
-        identity: as much of it as is known yet.
+        partly: whether only as much of the identity is given as is known yet.
     """
     if not is_run(folder):
         return
-    differ = name_differences(read_manifest(folder).identity, identity, identity)
+    recorded = read_manifest(folder).identity
+    keys = identity if partly else sorted(identity.keys() | recorded.keys())
+    differ = name_differences(recorded, identity, keys)
     if differ:
         raise RunError(
             f"{folder} is another run:\n" + "\n".join(differ) + "\n"
@@ -104,7 +106,7 @@ class RunWriter:
     def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
         """Begin the run, or go on with it as it is."""
         if file_exists(self.folder / MANIFEST):
-            check_identity(self.folder, manifest.identity)
+            check_identity(self.folder, manifest.identity, partly=False)
             self._bring_back_tokenizer(tokenizer_json)
         else:
             self._refuse_orphans()
