@@ -59,7 +59,7 @@ def test_what_defines_an_object_belongs_to_its_source(file):
 
 def test_two_files_of_one_name_are_not_mistaken_for_each_other(file):
     one, other = file("BALL = 1", "a/toys.py"), file("BALL = 1", "b/toys.py")
-    with pytest.raises(ConfigError, match="would both go by toys.py:BALL; rename one"):
+    with pytest.raises(ConfigError, match=r"would both go by toys\.py:BALL; rename one"):
         REGISTRY.by_canonical_name([f"{one}:BALL", f"{other}:BALL"])
     assert list(REGISTRY.by_canonical_name(["calm", f"{one}:BALL"])) == ["calm", "toys.py:BALL"]
 
