@@ -13,6 +13,7 @@ from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
+from c4.errors.text import counted
 
 if TYPE_CHECKING:
     from c4.store.check import Finding
@@ -77,7 +78,8 @@ def list_runs(root: Path, *, as_json: bool) -> None:
     if as_json:
         say_json([asdict(summary) for summary in summaries])
     else:
-        show(render(summaries))
+        if summaries:
+            show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
     if errors:
@@ -146,13 +148,9 @@ def check_folder(root: Path, *, as_json: bool) -> None:
             say(what)
         if not named[State.PROBLEM]:
             sound = sum(finding.state is State.SOUND for finding in found)
-            say(f"no damage in {_counted(sound, 'file')} of {_counted(len(folders), 'run')}")
+            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def check_files(root: Path, folders: Sequence[Path]) -> "list[Finding]":
@@ -193,6 +191,6 @@ def render(summaries: "list[RunSummary]") -> Table:
     )
     table = new_table(*columns)
     for s in summaries:
-        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:g}", f"{s.bytes:,}")
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table
