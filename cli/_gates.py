@@ -1,13 +1,14 @@
 """What `c4 replay`, `c4 verify` and `c4 calibrate` share: choosing runs and gates."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.errors import ConfigError, RunError
 from c4.gates.kinds import GATES
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.gates.kinds import OwnGate
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
-RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
+RunsOption = Annotated[Location, typer.Option("--runs", **ANY_PLACE, help=RUNS_HELP)]
 TaskOption = Annotated[
     list[str] | None,
     typer.Option("--task", help="Use only this task; may be given several times."),
@@ -38,12 +39,13 @@ SetOption = Annotated[
     ),
 ]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="Use a setting that `c4 calibrate` froze.")
+    Location | None,
+    typer.Option("--config", **ANY_PLACE, help="Use a setting that `c4 calibrate` froze."),
 ]
 
 
 def choose_runs(
-    root: Path,
+    root: Location,
     tasks: Sequence[str] | None,
     model: str | None = None,
     reading: "AnswerReading | None" = None,

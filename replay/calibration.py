@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError, RunError
-from c4.errors.system import reason, require_plain_file
+from c4.errors.system import reason
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs
@@ -25,11 +24,12 @@ from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.labels import frozen_label
+from c4.store.locations import Location
 from c4.store.manifest import content_checksum, validate_identity
 from c4.store.parameters import Value
 from c4.store.parts import UNREADABLE
 from c4.store.runs import Run
-from c4.store.storage import list_files, put_file, read_file, remove_leftovers
+from c4.store.storage import list_files, put_file, read_file, read_limited, remove_leftovers
 from c4.tasks import AnswerReading, Family
 
 TOLERANCE = 2.0
@@ -295,7 +295,7 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
     return f"the {which} loses {share:.1%}, and at that rate {needed} would be needed"
 
 
-def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
+def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Write the chosen setting to a file, with everything needed to find it again."""
     frozen = {
         "gate": calibration.grid.gate,
@@ -393,13 +393,13 @@ FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
 """Two of them make a calibration, so that damage to one does not make the file pass for another."""
 
 
-def find_calibrations(folder: Path) -> list[Path]:
+def find_calibrations(folder: Location) -> list[Location]:
     """The files in a folder that look like calibrations; one may still be damaged."""
     files = (path for path in list_files(folder) if path.suffix == ".json")
     return [path for path in files if _is_calibration(path)]
 
 
-def _is_calibration(path: Path) -> bool:
+def _is_calibration(path: Location) -> bool:
     try:
         head = read_file(path, HEAD)  # a large file of another kind need not be read to its end
         return sum(key in head for key in FIRST_KEYS) >= 2
@@ -407,7 +407,7 @@ def _is_calibration(path: Path) -> bool:
         return False
 
 
-def check_calibration(path: Path) -> ConfigError | None:
+def check_calibration(path: Location) -> ConfigError | None:
     """What is wrong with a calibration file; one that chose no setting is sound."""
     try:
         load_calibration(path)
@@ -422,11 +422,10 @@ def _is_edited(frozen: Mapping[str, Any]) -> bool:
     return "checksum" in frozen and frozen["checksum"] != content_checksum(content)
 
 
-def load_calibration(path: Path) -> FrozenSetting:
+def load_calibration(path: Location) -> FrozenSetting:
     """What a calibration froze."""
     try:
-        require_plain_file(path, LARGEST_FILE)
-        frozen = json.loads(read_file(path))
+        frozen = json.loads(read_limited(path, LARGEST_FILE))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
         if _is_edited(frozen):

@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.locations import Location
 from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
 from c4.store.storage import list_files, put_file, read_file
 
@@ -103,7 +103,7 @@ class Part:
 
     first: int
     last: int
-    path: Path
+    path: Location
     checksum: int
 
     @property
@@ -112,7 +112,7 @@ class Part:
         return range(self.first, self.last + 1)
 
 
-def list_parts(folder: Path) -> list[Part]:
+def list_parts(folder: Location) -> list[Part]:
     """The parts in a folder, in order. Files under other names are not parts."""
     matches = ((path, PART.fullmatch(path.name)) for path in list_files(folder))
     return sorted(
@@ -122,19 +122,19 @@ def list_parts(folder: Path) -> list[Part]:
     )
 
 
-def run_parts(folder: Path, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
+def run_parts(folder: Location, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
     """All parts of a run, or those of some kinds, kind by kind."""
     return [part for kind in kinds for part in list_parts(folder / kind)]
 
 
 def write_part(
-    folder: Path,
+    folder: Location,
     table: pa.Table,
     numbers: Sequence[int],
     stamp: Stamp,
     metadata: Mapping[bytes, bytes] | None = None,
     **options: object,
-) -> Path:
+) -> Location:
     """Write a table as a part of one row group, under the name that vouches for its bytes.
 
     Args:
@@ -205,7 +205,7 @@ def metadata_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Location) -> Iterator[None]:
     """Whatever content makes its readers raise becomes an error that names the file."""
     try:
         yield
@@ -214,7 +214,7 @@ def naming(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: cannot be read ({reason}){_advice(path)}") from error
 
 
-def _advice(path: Path) -> str:
+def _advice(path: Location) -> str:
     return ADVICE.get(path.parent.name, "").format(range=path.name.partition(".")[0])
 
 

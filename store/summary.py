@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.labels import conditions
+from c4.store.locations import Location
 from c4.store.manifest import RECORDED, is_run
 from c4.store.parts import run_parts
 from c4.store.rows import Row
@@ -48,11 +48,11 @@ class RunSummary:
     """Examples decoded together."""
     bytes: int
     """Of what was recorded, without cached signals."""
-    folder: Path
+    folder: Location
 
 
 def summarise(
-    folder: Path, indices: Collection[int] | None = None, reading: AnswerReading | None = None
+    folder: Location, indices: Collection[int] | None = None, reading: AnswerReading | None = None
 ) -> RunSummary:
     """The trajectories of a run, or some of them, in one line; a run just begun has none."""
     run = open_run(folder, reading)

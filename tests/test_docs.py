@@ -117,8 +117,9 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
-PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SCRIPTS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.DOTALL)
+NOTEBOOK_PAGE = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+BY_HAND, *OTHERS = re.findall(r"^```python\n(.*?)^```", NOTEBOOK_PAGE, re.M | re.DOTALL)
+SCRIPTS = [*re.findall(r"^```python\n(.*?)^```", README, re.M | re.DOTALL), *OTHERS]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -129,11 +130,10 @@ def test_documented_python_runs(script, workspace, monkeypatch, capsys):
 
 
 def test_the_worked_script_names_the_run_and_draws(workspace, monkeypatch, capsys):
-    (script,) = re.findall(r"^```python\n(.*?)^```", PYTHON_PAGE, re.M | re.DOTALL)
     monkeypatch.chdir(workspace)
     picture = workspace / "phase-diagram.png"
     picture.unlink(missing_ok=True)
-    exec(compile(script, "python.md", "exec"), {})
+    exec(compile(BY_HAND, "notebook.md", "exec"), {})
     said = capsys.readouterr().out.splitlines()[0]
     assert re.fullmatch(r"<Run tiny math baseline, n=2, accuracy \d+\.\d%>", said)
     assert picture.stat().st_size > 10_000
