@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs, gate_settings
+from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE
 from c4.cli._progress import status
@@ -45,6 +45,9 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 """The paper's pool, which is taken as far as it was recorded."""
 
 
+GateOption = Annotated[
+    str, typer.Option(help="Gate to calibrate; one of your own as in `c4 replay`.")
+]
 PoolOption = Annotated[
     int | None,
     typer.Option(
@@ -74,7 +77,7 @@ def calibrate_command(
     runs: RunsOption = Path("runs"),
     task: TaskOption = None,
     model: ModelOption = None,
-    gate: Annotated[str, typer.Option(help="Gate to calibrate.")] = "cvee",
+    gate: GateOption = "cvee",
     gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=….")] = None,
     settings: Annotated[
         list[str] | None,
@@ -104,6 +107,7 @@ def calibrate_command(
         save_calibration,
     )
     from c4.replay.certificates import Control
+    from c4.replay.choices import gate_settings
     from c4.replay.grids import make_grid
     from c4.replay.splits import split_runs
 

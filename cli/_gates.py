@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c4.cli._places import ANY_PLACE, RUNS_HELP
-from c4.errors import ConfigError, RunError
+from c4.errors import RunError
 from c4.gates.kinds import GATES
 from c4.store.locations import Location
 
@@ -26,8 +26,8 @@ GateOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
-        help=f"{', '.join(GATES)}, or module:object for one of your own, whose code is run; may "
-        "be given several times.",
+        help=f"{', '.join(GATES)}, or one of your own, whose code is run: module:object or "
+        "path/to/file.py:object. May be given several times.",
     ),
 ]
 SetOption = Annotated[
@@ -75,32 +75,9 @@ def choose_gates(
     frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, OwnGate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.gates.registry import make_gate
     from c4.record.methods import refuse_sampler
+    from c4.replay.choices import GateChoice
 
     for name in names:
         refuse_sampler(name, task.name)
-    parameters = gate_settings(names, settings or [])
-    gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
-    if frozen is not None:
-        gates[frozen.label] = frozen.make(task.family, names)
-    return gates
-
-
-def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What `--set` says of each of some gates, as it is written."""
-    from c4.gates.registry import gate_parameters
-    from c4.store.labels import parse_settings
-
-    known = {name: gate_parameters(name) for name in names}
-    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
-    for setting in parse_settings(settings):
-        takers = [
-            name for name in names if setting.part in (None, name) and setting.name in known[name]
-        ]
-        if not takers:
-            have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
-            raise ConfigError(f"--set {setting}: no chosen gate takes that ({have})")
-        for taker in takers:
-            chosen[taker][setting.name] = str(setting.value)
-    return chosen
+    return GateChoice(names, settings or (), [frozen] if frozen else ()).gates(task.family)

@@ -14,11 +14,12 @@ import polars as pl
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import reason
-from c4.gates.kinds import GATES, OwnGate
+from c4.gates.kinds import GATES, OwnGate, as_gate
+from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
-from c4.replay.decisions import split_decisions
+from c4.replay.decisions import exit_with_cells, split_decisions
 from c4.replay.grids import Grid, grid_exits
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
@@ -206,7 +207,7 @@ class _Trial:
 
 
 def _try(grid: Grid, subset: RunSubset) -> _Trial:
-    exits = grid_exits(grid, subset.signals.signals)
+    exits = _exits(grid, subset)
     at_exit = subset.grades_at(exits)
     at_end = subset.grades_at(np.zeros((1, len(subset)), dtype=np.int32))
     keep = at_exit.gradable.all(axis=0) & at_end.gradable[0]  # (n,)
@@ -218,6 +219,20 @@ def _try(grid: Grid, subset: RunSubset) -> _Trial:
         full=at_end.correct[0, keep],
         not_gradable=int((~keep).sum()),
     )
+
+
+def _exits(grid: Grid, subset: RunSubset) -> Ints:
+    """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)"""
+    if not as_gate(grid.make(next(grid.settings()))).wants_cells:
+        return grid_exits(grid, subset.signals.signals)
+    gates = [as_gate(grid.make(setting)) for setting in grid.settings()]
+    exits = np.zeros((len(gates), len(subset)), dtype=np.int32)
+    place = {number: i for i, number in enumerate(subset.signals.trajectory.tolist())}
+    for number, cells in subset.run.cells():
+        if number in place:
+            i = place[number]
+            exits[:, i] = [exit_with_cells(g, subset.signals.signals, i, cells) for g in gates]
+    return exits
 
 
 def _check_gradable(name: str, trial: _Trial) -> None:
@@ -297,8 +312,9 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
 
 def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Write the chosen setting to a file, with everything needed to find it again."""
+    gate = GATE_NAMES.find(calibration.grid.gate)
     frozen = {
-        "gate": calibration.grid.gate,
+        "gate": gate.name,
         "parameters": calibration.parameters,
         "reading": asdict(splits[0].pool.run.reading),
         "statement": calibration.statement,
@@ -317,6 +333,8 @@ def save_calibration(path: Location, calibration: Calibration, splits: Sequence[
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }
+    if gate.source_sha256 is not None:
+        frozen["gate_sha256"] = gate.source_sha256
     frozen["checksum"] = content_checksum(frozen)
     remove_leftovers(path.parent, lambda name: name == path.name)
     put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
@@ -328,6 +346,8 @@ class FrozenSetting:
 
     file: str
     gate: str
+    gate_sha256: str | None
+    """A hash of the source of a gate of a user's own; None for one of c4's own."""
     parameters: Mapping[str, Value] | None
     """None where no setting kept the requirement; see `chosen`."""
     reading: AnswerReading
@@ -371,13 +391,20 @@ class FrozenSetting:
             named: the gates that the user has named. Only these may be somebody's own code: a file
                 does not choose what is run.
         """
-        if self.gate not in GATES and self.gate not in named:
+        typed = GATE_NAMES.by_canonical_name(named)
+        if self.gate not in GATES and self.gate not in typed:
             raise ConfigError(
                 f"{self.file} names the gate {self.gate!r}, which is not one of c4's own, and a "
                 "file does not choose which code is run; if you trust that gate, name it yourself "
                 f"beside the file: --gate {self.gate}"
             )
-        return make_gate(self.gate, family, **self.chosen)
+        name = typed.get(self.gate, self.gate)
+        if self.gate_sha256 not in (None, GATE_NAMES.find(name).source_sha256):
+            raise ConfigError(
+                f"{self.file} was chosen for {self.gate} before its source was edited; calibrate "
+                "again"
+            )
+        return make_gate(name, family, **self.chosen)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
         """Tell pool and held out apart in its decisions, if it was chosen on the run's examples."""
@@ -460,6 +487,7 @@ def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
     return FrozenSetting(
         file=file,
         gate=str(gate),
+        gate_sha256=frozen.get("gate_sha256"),
         parameters=parameters,
         reading=AnswerReading.parse(**frozen["reading"]),
         statement=str(frozen["statement"]),
