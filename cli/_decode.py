@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
@@ -37,8 +39,10 @@ SettingsOption = Annotated[
     ),
 ]
 CalibrationOption = Annotated[
-    Path | None,
-    typer.Option("--config", help="Use the setting of a gate that `c4 calibrate` froze."),
+    Location | None,
+    typer.Option(
+        "--config", **ANY_PLACE, help="Use the setting of a gate that `c4 calibrate` froze."
+    ),
 ]
 LabelOption = Annotated[
     str | None,
@@ -113,7 +117,7 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
         None,
     ),
-    "out": (Annotated[Path, typer.Option(help="Folder that holds all runs.")], Path("runs")),
+    "out": (Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)], Path("runs")),
     "resume": (
         Annotated[
             bool,
@@ -136,7 +140,7 @@ class DecodeOptions:
 
     given: dict[str, Any]
 
-    def config(self, task: str, calibration: Path | None = None, **changes: Any) -> "RunConfig":
+    def config(self, task: str, calibration: Location | None = None, **changes: Any) -> "RunConfig":
         """The configuration of a task.
 
         Args:
@@ -205,7 +209,10 @@ def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Calla
 
 
 def method_choice(
-    methods: list[str], settings: list[str] | None, config: Path | None, label: str | None = None
+    methods: list[str],
+    settings: list[str] | None,
+    config: Location | None,
+    label: str | None = None,
 ) -> "MethodChoice":
     """The user's choice, each method once."""
     from c4.record.choices import MethodChoice

@@ -8,7 +8,6 @@ of the method has that name.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from c4.decode.forward import Forward
@@ -29,6 +28,7 @@ from c4.record.methods import (
 from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
 from c4.store.labels import Change, Label, parse_settings, reading_changes
+from c4.store.locations import Location
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
@@ -45,7 +45,7 @@ class MethodChoice:
 
     methods: Sequence[str]
     settings: Sequence[str] = ()
-    calibration: Path | None = None
+    calibration: Location | None = None
     """A file that `c4 calibrate` wrote; its setting is used for its gate."""
     label: str | None = None
     """Name of the results; only for a single method."""

@@ -19,17 +19,18 @@ from c4.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
 
-BELOW_RECORD = {"errors", "tasks", "models", "store", "gates", "decode"}
+BELOW_RECORD = {"errors", "plugins", "tasks", "models", "store", "gates", "decode"}
 MAY_IMPORT = {
     "errors": set(),
-    "tasks": {"errors"},
+    "plugins": {"errors"},
+    "tasks": {"errors", "plugins"},
     "models": {"errors"},
     "store": {"errors", "tasks"},
-    "gates": {"errors", "tasks", "store"},
+    "gates": {"errors", "plugins", "tasks", "store"},
     "decode": {"errors", "tasks", "models", "store"},
     "record": {*BELOW_RECORD, "replay"},
-    "replay": {"errors", "tasks", "store", "gates"},
-    "analysis": {"errors", "tasks", "store", "gates", "replay", "record"},
+    "replay": {"errors", "plugins", "tasks", "store", "gates"},
+    "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
     "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
