@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 
@@ -151,9 +151,9 @@ def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
     }
 
 
-def refuse_imported(path: Path) -> None:
+def refuse_imported(path: PurePath) -> None:
     """Refuse to ask gates about trajectories that were imported, and say why."""
-    if path.suffix != ".parquet" or not path.is_file():
+    if path.suffix != ".parquet" or not Path(path).is_file():
         return
     raise NotReplayable(
         f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; draw when answers settled with: "
