@@ -15,6 +15,7 @@ from c4.cli._places import ANY_PLACE
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
+from c4.errors.text import counted
 from c4.store.locations import Location, resolve_location
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def list_runs(root: Location, *, as_json: bool) -> None:
     if as_json:
         say_json([asdict(summary) for summary in summaries])
     else:
-        show(render(summaries))
+        if summaries:
+            show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
     if errors:
@@ -150,13 +152,9 @@ def check_folder(root: Location, *, as_json: bool) -> None:
             say(what)
         if not named[State.PROBLEM]:
             sound = sum(finding.state is State.SOUND for finding in found)
-            say(f"no damage in {_counted(sound, 'file')} of {_counted(len(folders), 'run')}")
+            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
@@ -197,6 +195,6 @@ def render(summaries: "list[RunSummary]") -> Table:
     )
     table = new_table(*columns)
     for s in summaries:
-        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:g}", f"{s.bytes:,}")
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table

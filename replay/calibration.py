@@ -77,12 +77,17 @@ class Calibration:
     """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
     chosen: int | None
     """The row that keeps the requirement with the fewest steps; None if none does."""
-    n: int
-    """Trajectories of the pool that it rests on."""
+    sizes: Mapping[str, int]
+    """Trajectories of the pool that it rests on, by task."""
     not_gradable: Mapping[str, int] = field(default_factory=dict)
     """Trajectories left out, by task, because the machine failed to grade one of their exits."""
     seconds: float = 0.0
     """Seconds that the search took."""
+
+    @property
+    def n(self) -> int:
+        """Trajectories of the pool, over all tasks."""
+        return sum(self.sizes.values())
 
     @property
     def parameters(self) -> dict[str, Value] | None:
@@ -119,7 +124,8 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     trials = [(subset.name, _try(grid, subset)) for subset in pool]
     for name, trial in trials:
         _check_gradable(name, trial)
-    n = sum(trial.n for _, trial in trials)
+    sizes = {name: trial.n for name, trial in trials}
+    n = sum(sizes.values())
     columns: dict[str, Any] = {
         name: [setting[name] for setting in grid.settings()] for name in grid.values
     }
@@ -139,7 +145,7 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
     left_out = {name: trial.not_gradable for name, trial in trials if trial.not_gradable}
     seconds = time.perf_counter() - start
-    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, n, left_out, seconds)
+    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, sizes, left_out, seconds)
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
@@ -267,9 +273,10 @@ def _statement(calibration: Calibration) -> str:
             limit = f"{requirement.tolerance:g} points"
             return f"no setting stays within {limit} on every task of the pool"
         worst = float(calibration.table["worst_drop"][calibration.chosen])
+        coarsest = 100 / min(calibration.sizes.values())
         return (
-            f"on {n} pool trajectories this setting loses at most "
-            f"{max(0.0, worst):.1f} points on any task"
+            f"on {n} pool trajectories this setting loses at most {max(0.0, worst):.1f} points on "
+            f"any task, where one answer is up to {coarsest:.1f}"
         )
     event = {
         Loss.DIFFERS: "the answer differs from the full decode's",

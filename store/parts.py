@@ -46,13 +46,16 @@ UNREADABLE = (
 )
 """What readers raise at content that nobody can have meant."""
 ADVICE = {
-    "rows": "; delete it, and the cells of these trajectories if they are kept, and record again",
-    "cells": "; delete it and the rows of these trajectories, and record again",
-    "pending": "; delete it and record again",
+    "rows": "; delete it and, if there is one, cells/{range}.*.parquet, and give the command that "
+    "recorded the run again",
+    "cells": "; delete it and rows/{range}.*.parquet, and give the command that recorded the run "
+    "again",
+    "pending": "; delete it and give the command that recorded the run again",
     "grades": "; delete it and grade again with: c4 grade",
     "signals": "; delete it, and it is computed again",
 }
-"""What to do about a part that cannot be read, by its folder."""
+"""What to do about a part that cannot be read, by its folder; rows and cells of the same
+trajectories have the same range in their names."""
 LONGEST_REASON = 300
 """Characters of what a library says about a file that cannot be read."""
 
@@ -212,7 +215,7 @@ def naming(path: Location) -> Iterator[None]:
 
 
 def _advice(path: Location) -> str:
-    return ADVICE.get(path.parent.name, "")
+    return ADVICE.get(path.parent.name, "").format(range=path.name.partition(".")[0])
 
 
 def brief_reason(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from c4.errors import RunError
+from c4.errors.text import counted
 from c4.store.locations import Location
 from c4.store.manifest import (
     MANIFEST,
@@ -49,7 +50,7 @@ def repair_run(folder: Location) -> Repair:
             manifest = _sound_manifest(folder)  # another process may have begun a run since
             if manifest is None:
                 manifest = _rebuild(folder, run)
-                done.append(f"{folder / MANIFEST}: rebuilt from {len(stamps)} parts")
+                done.append(f"{folder / MANIFEST}: rebuilt from {counted(len(stamps), 'part')}")
     strangers = [
         f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came from"
         for part, stamp in stamps.items()
