@@ -80,10 +80,9 @@ def documented_files():
     """Every file that a page shows in full: its first line is its name."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for name, source in re.findall(
+        yield from re.findall(
             r"^```(?:python|yaml|text)\n# (my_\w+\.\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
-        ):
-            yield name, source
+        )
 
 
 LINES = sorted(set(documented_lines()))
