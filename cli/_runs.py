@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._gates import RunsOption
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
+from c4.errors.text import counted
+from c4.store.locations import Location, resolve_location
 
 if TYPE_CHECKING:
     from c4.store.check import Finding
@@ -39,16 +43,17 @@ Examples:
 
 
 def runs_command(
-    root: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path(
-        "runs"
-    ),
+    root: RunsOption = Path("runs"),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     repair: Annotated[
-        Path | None, typer.Option(help="Folder of one run whose manifest is to be rebuilt.")
+        Location | None,
+        typer.Option(**ANY_PLACE, help="Folder of one run whose manifest is to be rebuilt."),
     ] = None,
     merge: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder of runs to be brought into --runs; may be repeated."),
+        list[Location] | None,
+        typer.Option(
+            **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
@@ -64,7 +69,7 @@ def runs_command(
         list_runs(root, as_json=as_json)
 
 
-def list_runs(root: Path, *, as_json: bool) -> None:
+def list_runs(root: Location, *, as_json: bool) -> None:
     """Every run in a line; what cannot be read is said at the end."""
     from c4.store.summary import summarise
 
@@ -77,14 +82,15 @@ def list_runs(root: Path, *, as_json: bool) -> None:
     if as_json:
         say_json([asdict(summary) for summary in summaries])
     else:
-        show(render(summaries))
+        if summaries:
+            show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
     if errors:
         raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def _found(root: Path, *, or_none: bool = False) -> list[Path]:
+def _found(root: Location, *, or_none: bool = False) -> list[Location]:
     from c4.store.runs import find_runs
 
     folders = find_runs(root)
@@ -93,7 +99,7 @@ def _found(root: Path, *, or_none: bool = False) -> list[Path]:
     return folders
 
 
-def repair_folder(folder: Path, *, as_json: bool) -> None:
+def repair_folder(folder: Location, *, as_json: bool) -> None:
     """Rebuild a run's manifest, and say what is left to do."""
     from c4.store.repair import repair_run
 
@@ -106,7 +112,7 @@ def repair_folder(folder: Path, *, as_json: bool) -> None:
         raise RunError("\n".join(repair.remaining))
 
 
-def merge_folders(sources: Sequence[Path], root: Path, *, as_json: bool) -> None:
+def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool) -> None:
     """Bring the runs below some folders into another, one folder after the other."""
     merged = [one for source in sources for one in merge_folder(source, root)]
     if as_json:
@@ -117,7 +123,7 @@ def merge_folders(sources: Sequence[Path], root: Path, *, as_json: bool) -> None
             say(f"{one.folder}: {one.added} trajectories added, {there}")
 
 
-def merge_folder(source: Path, root: Path) -> "Iterator[Merged]":
+def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
     """Merge every run below a folder, after all of them have been compared."""
     from c4.store.merge import plan_merge
 
@@ -129,7 +135,7 @@ def merge_folder(source: Path, root: Path) -> "Iterator[Merged]":
             advance()
 
 
-def check_folder(root: Path, *, as_json: bool) -> None:
+def check_folder(root: Location, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
 
@@ -146,21 +152,17 @@ def check_folder(root: Path, *, as_json: bool) -> None:
             say(what)
         if not named[State.PROBLEM]:
             sound = sum(finding.state is State.SOUND for finding in found)
-            say(f"no damage in {_counted(sound, 'file')} of {_counted(len(folders), 'run')}")
+            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def check_files(root: Path, folders: Sequence[Path]) -> "list[Finding]":
+def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
     """What was found at every file of runs, timings and calibrations."""
     from c4.replay.calibration import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
 
-    places = dict.fromkeys([root.absolute(), Path.cwd()])
+    places = dict.fromkeys([resolve_location(root), Path.cwd()])
     beside = [path for folder in places for path in find_calibrations(folder)]
     total = sum(len(run_files(folder)) for folder in folders)
     total += len(timing_paths(root)) + len(beside)
@@ -193,6 +195,6 @@ def render(summaries: "list[RunSummary]") -> Table:
     )
     table = new_table(*columns)
     for s in summaries:
-        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:g}", f"{s.bytes:,}")
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +26,8 @@ from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
-from c4.store.claims import Claim, Sign
+from c4.store.claims import Claim, Sign, read_aside
+from c4.store.locations import Location
 from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
@@ -168,6 +168,12 @@ def claim_name(index: int) -> str:
     return f"{index:06d}"
 
 
+def set_aside(plan: Plan) -> dict[int, str]:
+    """The examples of a plan that cost too many workers, and why."""
+    wanted = {sample.index for sample in plan.sample_set.samples}
+    return {i: why for i, why in read_aside(plan.folder).items() if i in wanted}
+
+
 class Recording:
     """One worker's session of a run: a loop that decodes and a thread that grades and writes.
 
@@ -278,7 +284,7 @@ class Recording:
             predictor,
             prompt,
             self.plan.shape,
-            rule=method.rule,
+            rule=method.commit_rule,
             gate=gate,
             observer=recorder,
             forward=method.forward,
@@ -410,7 +416,7 @@ class Recording:
 
 
 @contextmanager
-def explained_disk_errors(folder: Path) -> Iterator[None]:
+def explained_disk_errors(folder: Location) -> Iterator[None]:
     """Turn the error of a full disk into one that says what to do."""
     try:
         yield

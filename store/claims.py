@@ -26,11 +26,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import is_running, process_mark
+from c4.store.locations import Location
 from c4.store.storage import (
     list_files,
     list_folders,
@@ -108,6 +108,8 @@ class Sign:
     @classmethod
     def from_json(cls, data: bytes) -> "Sign":
         raw = json.loads(data)
+        if not isinstance(raw, dict) or not {"worker", "beat", "process"} <= raw.keys():
+            raise ValueError("nobody has signed it")
         known = {name: raw[name] for name in SIGN_FIELDS if name in raw}
         for name, value in known.items():
             if not isinstance(value, SIGN_FIELDS[name]):
@@ -139,14 +141,14 @@ class Claim:
     name: str
     generation: int
     """1 for the first holder; each further one took it over from a dead worker."""
-    folder: Path
+    folder: Location
 
 
 @dataclass
 class Watch:
     """Judges who is alive by what it has seen itself."""
 
-    folder: Path
+    folder: Location
     lease: float
     clock: Callable[[], float] = time.monotonic
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -190,18 +192,18 @@ class Watch:
         return self._first.get(sign.worker, sign.beat) != sign.beat
 
 
-def sign_file(folder: Path, worker: str) -> Path:
+def sign_file(folder: Location, worker: str) -> Location:
     return folder / WORKERS / f"{worker}.json"
 
 
-def bury(folder: Path, worker: str, reason: str) -> None:
+def bury(folder: Location, worker: str, reason: str) -> None:
     """Write down that a worker is no more, so that its claims are free at once."""
     sign = Watch(folder, LEASE).sign_of(worker)
     if sign is not None and sign.ended is None:
         note_file(sign_file(folder, worker), replace(sign, ended=reason).to_json())
 
 
-def read_aside(folder: Path) -> dict[int, str]:
+def read_aside(folder: Location) -> dict[int, str]:
     """The trajectories that are not tried again, and why."""
     found = {}
     for path in list_files(folder / ASIDE):
@@ -219,7 +221,7 @@ class Claims:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Location,
         sign: Sign | None = None,
         *,
         lease: float | None = None,

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cel
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
 from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
 from c4.store.grades import read_added
+from c4.store.locations import Location
 from c4.store.manifest import (
     DATA_FOLDERS,
     MANIFEST,
@@ -84,7 +84,7 @@ def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
     return parts
 
 
-def check_identity(folder: Path, identity: Mapping[str, Any], *, partly: bool = True) -> None:
+def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: bool = True) -> None:
     """Refuse to go on with a run that was made differently, and say what differs.
 
     Args:
@@ -113,10 +113,10 @@ class RunWriter:
         sign: who writes, and where.
     """
 
-    def __init__(self, folder: Path, sign: Sign | None = None) -> None:
+    def __init__(self, folder: Location, sign: Sign | None = None) -> None:
         self.folder = folder
         self.claims = Claims(folder, sign)
-        self._seen: dict[Path, tuple[range, str | None]] = {}
+        self._seen: dict[Location, tuple[range, str | None]] = {}
         """Parts of rows that were opened, what they hold, and the cells they name."""
         self._rows: list[Part] | None = None
         """The parts of rows, as far as their names are known; None before the first look."""
@@ -230,7 +230,7 @@ class RunWriter:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, decode: Decode, stamp: Stamp | None = None) -> Path:
+    def add(self, decode: Decode, stamp: Stamp | None = None) -> Location:
         """Make one finished trajectory safe.
 
         Args:
@@ -301,7 +301,7 @@ class RunWriter:
         except (FileNotFoundError, ValueError, TypeError):
             return []
 
-    def note_sealed(self, path: Path) -> None:
+    def note_sealed(self, path: Location) -> None:
         """Let others know of a part of rows without listing all of them."""
         noted = [(token, part.path.name) for token, part in self._read_note()[1 - KEPT_SEALS :]]
         noted.append((secrets.token_hex(6), path.name))
@@ -351,14 +351,16 @@ class RunWriter:
         self._drop_pending(indices)
         return True
 
-    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Path:
+    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Location:
         table = pa.concat_tables([c.cell_table().replace_schema_metadata() for c in found])
         shapes = [shape for contents in found for shape in contents.shapes]
         metadata = {SHAPES_KEY: json.dumps(shapes).encode()}
         numbers = [number for number, _, _ in shapes]
         return write_part(self.folder / "cells", table, numbers, stamp, metadata, **WRITE_OPTIONS)
 
-    def _seal_rows(self, found: Sequence[Contents], stamp: Stamp, cells: Path | None) -> Path:
+    def _seal_rows(
+        self, found: Sequence[Contents], stamp: Stamp, cells: Location | None
+    ) -> Location:
         rows = [row for contents in found for row in contents.rows()]
         numbers = [row.trajectory for row in rows]
         metadata = {} if cells is None else {CELLS_KEY: cells.name.encode()}
