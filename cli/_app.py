@@ -37,7 +37,7 @@ SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What typer raises for a command line that it cannot read; it gives the class no public name."""
-RESUMABLE = ("record", "run", "models", "demo")
+RESUMABLE = ("record", "run", "models", "demo", "push", "pull")
 """Commands that keep what they have finished and can continue from there."""
 
 
@@ -139,6 +139,8 @@ app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs", help=_runs.HELP)(_runs.runs_command)
 app.command("import", help=_exchange.IMPORT_HELP)(_exchange.import_command)
 app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
+app.command("push", help=_exchange.PUSH_HELP)(_exchange.push_command)
+app.command("pull", help=_exchange.PULL_HELP)(_exchange.pull_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")
 
