@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
+    "testing": {*BELOW_RECORD, "record", "replay"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "testing"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "testing"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
