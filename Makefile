@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors figures front gates models record replay store tasks
+ROOMS := analysis cli decode errors figures front gates models record replay store tasks view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures test lint types unit coverage oldest matrix benchmarks clean

@@ -62,14 +62,20 @@ class RunSignals:
         return len(self.trajectory)
 
 
-def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
-    """The signals of a run under its reading, part by part, from the cache if it is valid."""
+def load_signals(
+    run: Run, tail_frac: float = TAIL_FRAC, parts: Sequence[RunPart] | None = None
+) -> Iterator[RunSignals]:
+    """The signals of a run under its reading, part by part, from the cache if it is valid.
+
+    Args:
+        parts: which of the run's parts are meant; all of them if None.
+    """
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
     kept: dict[range, list[Part]] = {}
     for file in list_parts(run.folder / "signals"):
         kept.setdefault(file.trajectories, []).append(file)
-    for part in run.parts:
+    for part in run.parts if parts is None else parts:
         key = signals_key(part, run, tail_frac)
         cached = _read_cache(run, kept.get(part.trajectories, []), key)
         if cached is None:

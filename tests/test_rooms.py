@@ -31,8 +31,9 @@ MAY_IMPORT = {
     "replay": {"errors", "tasks", "store", "gates"},
     "analysis": {"errors", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
+    "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "view"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "view"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -48,7 +49,7 @@ LONGEST_FUNCTION = 60
 """Lines, from its name to its last statement."""
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
-    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
+    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks", "c4.view"),
     *("c4", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
