@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ROOMS := analysis cli decode errors figures front gates models record replay store tasks view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo docs-figures test lint types unit coverage oldest matrix benchmarks clean
+.PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
@@ -17,6 +17,10 @@ docs-figures: $(VENV)/.installed
 		$(BIN)/c4 record --task $$task --n 20 --out docs-out || exit 1; \
 	done
 	$(BIN)/c4 figures stabilization phase-diagram --runs docs-out --out docs/figures --format png
+
+# The browser that looks at the viewer's page in the tests. Needs root or sudo.
+browser:
+	.ci/browser
 
 test: lint types unit
 

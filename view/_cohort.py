@@ -123,7 +123,7 @@ class Cohort:
         """Look again at a trajectory of which a program has been run since."""
         if "_known" not in vars(self):
             return
-        recorded = self.book.run.trajectory(index)
+        recorded = self.book.trajectory(index)
         i = self.signals.trajectory.tolist().index(index)
         self._known[i, : recorded.row.steps] = [
             UNKNOWN if worth is None else RIGHT if worth else WRONG

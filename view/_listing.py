@@ -202,7 +202,7 @@ def _marks(shelf: Shelf, key: Key, settings: Settings) -> dict[str, Any]:
     book = shelf.book(key[0])
     if not book.run.has_cells:
         return {"stabilization": None, "exits": {}}
-    signals = book.signals(key[1])
+    signals = book.listed_signals(key[1])
     gates = {
         name: gate
         for name, gate in shelf.offers.make(book.run.task, settings).items()

@@ -9,7 +9,7 @@ from c4.view.shelf import Book, Shelf
 
 def run_at(shelf: Shelf, book: Book, index: int, step: int) -> dict[str, Any]:
     """Grade the text that a final fill at a step would have left, by running it in the sandbox."""
-    recorded = book.run.trajectory(index)
+    recorded = book.trajectory(index)
     filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
     given = book.grader.grade(recorded.row, filled[step - 1].tolist())
     cohort_of(shelf, book).learn(index)

@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.analysis.tables.commands import reading_options
-from c4.gates.candidates import CandidateReader, filled_predictions
+from c4.gates.candidates import filled_predictions
 from c4.gates.run_signals import RunSignals
 from c4.replay.decisions import PartExits, decide
 from c4.store.origins import Origin
 from c4.store.rows import Row
 from c4.store.runs import Trajectory
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import get_task
 from c4.view._wire import pack
 from c4.view.offers import Offers, Settings, demands
 from c4.view.shelf import Book
@@ -41,8 +40,8 @@ def trajectory_message(book: Book, index: int, offers: Offers, settings: Setting
     }
     seen = [arrays["final"]]
     if book.run.has_cells:
-        recorded = book.run.trajectory(index)
-        signals = book.signals(index)
+        recorded = book.trajectory(index)
+        signals = book.signals(recorded)
         arrays |= _cell_arrays(recorded) | _signal_arrays(signals, row.steps)
         header |= _describe_signals(book, signals)
         header["gates"] = outcomes(book, recorded, signals, offers, settings)
@@ -78,11 +77,10 @@ def _signal_arrays(signals: RunSignals, steps: int) -> dict[str, npt.NDArray[Any
 
 
 def _describe_signals(book: Book, signals: RunSignals) -> dict[str, Any]:
-    run = book.run
-    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length, run.reading)
+    region = book.reader.region
     return {
         "values": list(signals.candidates[0]),
-        "region": [reader.region.start, reader.region.stop],
+        "region": [region.start, region.stop],
         "stabilization": settled_at(signals),
     }
 
@@ -157,6 +155,6 @@ def spell_settings(settings: Settings) -> list[str]:
 
 def answer_message(book: Book, index: int, offers: Offers, settings: Settings) -> Mapping[str, Any]:
     """What moves when a slider moves: exits, thresholds and grades, and no cells."""
-    recorded = book.run.trajectory(index)
-    found = outcomes(book, recorded, book.signals(index), offers, settings)
+    recorded = book.trajectory(index)
+    found = outcomes(book, recorded, book.signals(recorded), offers, settings)
     return {"gates": found, "command": replay_command(book, offers, settings)}

@@ -67,7 +67,7 @@ class Offers:
         mark = mark_of(name)
         made = {family: make_gate(name, family) for family in families}
         gate = next(iter(made.values()), None) or make_gate(name)
-        specs = fields(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
+        specs = parameters_of(gate)
         return {
             "name": name,
             "label": method_label(name),
@@ -80,6 +80,11 @@ class Offers:
                 for family, one in made.items()
             },
         }
+
+
+def parameters_of(gate: OwnGate) -> Sequence[Field[Any]]:
+    """The parameters of a gate; one that is no dataclass has none that can be told."""
+    return fields(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
 
 
 def _first_line(text: str | None) -> str:
@@ -106,8 +111,9 @@ def slider_range(spec: Field[Any]) -> dict[str, float]:
     """The ends and the step of a slider; where a parameter is unbounded, what is useful."""
     low, high = spec.metadata["low"], spec.metadata["high"]
     counts = spec.metadata["whole"] or isinstance(spec.default, int)
+    default: Any = spec.default
     least = low if math.isfinite(low) else 0.0
-    most = high if math.isfinite(high) else max(MOST_DEMANDS * float(spec.default), SPAN_OF_ZERO)
+    most = high if math.isfinite(high) else max(MOST_DEMANDS * float(default), SPAN_OF_ZERO)
     step = 1.0 if counts else 0.01 if most <= 1 else 0.1
     return {"low": least, "high": most, "step": step}
 

@@ -10,11 +10,19 @@ from typing import Any, TypeVar
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import family_of, method_label, model_label, task_label
 from c4.errors import RunError
-from c4.gates.run_signals import RunSignals, load_signals, stack_signals
+from c4.gates.candidates import CandidateReader
+from c4.gates.run_signals import (
+    RunSignals,
+    cached_signals,
+    candidate_reader,
+    load_signals,
+    stack_signals,
+    trajectory_signals,
+)
 from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, find_runs, readable_runs
+from c4.store.runs import Run, RunPart, Trajectory, find_runs, readable_runs
 from c4.tasks import AnswerReading, Family
 from c4.view.offers import Offers
 
@@ -34,18 +42,32 @@ class Kept:
     def __init__(self, most: int) -> None:
         self.most = most
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = threading.RLock()
+        self._making: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def peek(self, key: Hashable) -> Any:
+        """The value of a key, if it is known; else None."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of a key, made if it is not known; the one asked for longest ago goes."""
+        """The value of a key, made once if it is not known; who asks for another need not wait."""
         with self._lock:
-            if key not in self._values:
-                self._values[key] = make()
-            self._values.move_to_end(key)
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            known: Value | None = self.peek(key)
+            return self._put(key, make()) if known is None else known
+
+    def _put(self, key: Hashable, value: Value) -> Value:
+        """Keep a value; the one that was asked for longest ago goes."""
+        with self._lock:
+            self._values[key] = value
             while len(self._values) > self.most:
-                self._values.popitem(last=False)
-            found: Value = self._values[key]
-            return found
+                gone, _ = self._values.popitem(last=False)
+                self._making.pop(gone, None)
+        return value
 
 
 class Book:
@@ -77,13 +99,35 @@ class Book:
         )
         return rows[index]
 
-    def signals(self, index: int) -> RunSignals:
-        """The signals of one trajectory. Arrays are (1, T)."""
+    def trajectory(self, index: int) -> Trajectory:
+        """One trajectory with its cells."""
+        row = self.row(index)
+        for number, cells in self.run.read_cells(self.part_of(index)):
+            if number == index and len(cells.token) == row.steps:
+                return Trajectory(row, cells)
+        raise RunError(f"{self.run.folder}: rows and cells of {index} are not of one decode")
+
+    def signals(self, recorded: Trajectory) -> RunSignals:
+        """The signals of one trajectory, without waiting for others. Arrays are (1, T)."""
+        part = self.part_of(recorded.row.trajectory)
+        read = self._signals.peek(part.rows.path.name) or cached_signals(self.run, part)
+        if read is None:
+            return trajectory_signals(self.run, recorded, self.reader)
+        self._signals.get(part.rows.path.name, lambda: read)
+        return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
+
+    def listed_signals(self, index: int) -> RunSignals:
+        """The same from those of its whole part, which are computed if they are not cached."""
         part = self.part_of(index)
         read = self._signals.get(
             part.rows.path.name, lambda: next(iter(load_signals(self.run, parts=[part])))
         )
-        return choose(read, [read.trajectory.tolist().index(index)])
+        return choose(read, [index - int(read.trajectory[0])])
+
+    @cached_property
+    def reader(self) -> CandidateReader:
+        """What reads the run's candidates."""
+        return candidate_reader(self.run)
 
     def all_signals(self) -> RunSignals:
         """The signals of all trajectories, stacked."""

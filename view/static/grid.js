@@ -30,19 +30,24 @@ function rgb(text) {
 export function paint(decode, layer) {
   const { steps, length } = decode;
   const image = new ImageData(steps, length);
+  const pixels = new Uint32Array(image.data.buffer);
   const colourOf = layer === "commit" || !decode.hasCells ? commitColours(decode) : layer === "changed" ? changeColours(decode) : levelColours(decode, layer);
   for (let position = 0; position < length; position += 1) {
     for (let step = 1; step <= steps; step += 1) {
-      const [red, green, blue] = colourOf(step, position);
-      image.data.set([red, green, blue, 255], 4 * (position * steps + step - 1));
+      pixels[position * steps + step - 1] = colourOf(step, position);
     }
   }
   return image;
 }
 
+/** A colour as the four bytes of a pixel, whatever the order of bytes in a number. */
+function pixel([red, green, blue]) {
+  return new Uint32Array(new Uint8ClampedArray([red, green, blue, 255]).buffer)[0];
+}
+
 function levelColours(decode, layer) {
-  const bright = ramp();
-  const faded = fadedRamp();
+  const bright = ramp().map(pixel);
+  const faded = fadedRamp().map(pixel);
   const top = LAYERS.find((one) => one.name === layer).top ?? topOf(decode.arrays[layer]);
   const { steps } = decode;
   const values = decode.arrays[layer];
@@ -56,20 +61,23 @@ function levelColours(decode, layer) {
 function changeColours(decode) {
   const ground = rgb(css("panel"));
   const strong = rgb(css("changed"));
-  const [quiet, faint] = [mix(ground, strong, 0.1), mix(ground, strong, 0.32)];
+  const [none, much, quiet, faint] = [ground, strong, mix(ground, strong, 0.1), mix(ground, strong, 0.32)].map(pixel);
   return (step, position) => {
     const masked = decode.isMasked(step, position);
     const changed = step > 1 && decode.at("token", step, position) !== decode.at("token", step - 1, position);
-    return changed ? (masked ? strong : faint) : masked ? quiet : ground;
+    return changed ? (masked ? much : faint) : masked ? quiet : none;
   };
 }
 
 function commitColours(decode) {
   const ground = rgb(css("panel"));
-  const waiting = mix(ground, rgb(css("quiet")), 0.18);
+  const waiting = pixel(mix(ground, rgb(css("quiet")), 0.18));
+  const strong = ORIGIN_COLOURS.map(pixel);
+  const faded = ORIGIN_COLOURS.map((colour) => pixel(mix(colour, ground, 0.72)));
   return (step, position) => {
-    if (decode.isMasked(step, position)) return decode.commitsNow(step, position) ? ORIGIN_COLOURS[decode.arrays.committedBy[position]] : waiting;
-    return mix(ORIGIN_COLOURS[decode.arrays.committedBy[position]] ?? ground, ground, 0.72);
+    const by = decode.arrays.committedBy[position];
+    if (!decode.isMasked(step, position)) return faded[by];
+    return decode.commitsNow(step, position) ? strong[by] : waiting;
   };
 }
 

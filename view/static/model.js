@@ -42,7 +42,7 @@ export class Decode {
   /** committed: stands; provisional: predicted in the block at work; masked: its block has not begun. */
   stateOf(step, position) {
     if (!this.isMasked(step, position)) return "committed";
-    if (!this.hasCells) return "masked";
+    if (!this.hasCells) return this.commitsNow(step, position) ? "provisional" : "masked";
     return position < (this.blockOfStep[step - 1] + 1) * this.block ? "provisional" : "masked";
   }
 

@@ -95,16 +95,16 @@ export function leftText(decode, exitStep, fired) {
   const full = decode.finalIds();
   const end = decode.textEnd(ids);
   const pieces = decode.pieces(ids.slice(0, end));
-  const shown = pieces.map((piece, p) => {
+  const shown = [];
+  pieces.forEach((piece, p) => {
+    const special = decode.isSpecial(ids[p]);
     const forced = fired && decode.isMasked(exitStep, p);
     const differs = ids[p] !== full[p];
-    const special = decode.isSpecial(ids[p]);
-    const words = [forced ? "force-filled" : "", differs ? `the full decode has ${JSON.stringify(decode.pieces([full[p]])[0])}` : ""];
-    return el("span", {
-      class: `token${forced ? " forced" : ""}${differs ? " differs" : ""}${special ? " special" : ""}`,
-      title: words.filter(Boolean).join("; ") || undefined,
-      textContent: special ? visible(decode.tokenName(ids[p])) : spell(piece),
-    });
+    const look = `token${forced ? " forced" : ""}${differs ? " differs" : ""}${special ? " special" : ""}`;
+    const text = special ? visible(decode.tokenName(ids[p])) : spell(piece);
+    // Neighbours that look alike are one element: most of a text is as the full decode has it.
+    if (!differs && shown.at(-1)?.className === look) shown.at(-1).append(text);
+    else shown.push(el("span", { class: look, title: differs ? `the full decode has ${JSON.stringify(decode.pieces([full[p]])[0])}` : forced ? "force-filled" : undefined }, text));
   });
   return el("div", { class: "text left" }, shown.length ? shown : el("em", { class: "quiet" }, "(empty)"));
 }

@@ -63,11 +63,8 @@ export class MarkLane extends Plot {
     }
     if (decode.stabilization) {
       context.fillStyle = css("settled-ink");
-      const x = axis.share(decode.stabilization) * this.width;
-      const word = "settled";
-      const room = context.measureText(word).width + 8;
-      context.textAlign = x + room < this.width ? "left" : "right";
-      context.fillText(word, x + (context.textAlign === "left" ? 4 : -4), 8);
+      context.textAlign = "right";
+      context.fillText("settled", this.width - 4, 8);
     }
   }
 }

@@ -98,7 +98,7 @@ export class TrajectoryScreen {
     this.text.root.style.removeProperty("height");
     this.text.draw(decode.steps, { everything: true });
     // Its height is that of the whole text, and stays, so that nothing below moves while scrubbing.
-    const height = Math.min(Math.max(this.text.root.scrollHeight + 2, 96), 300);
+    const height = Math.min(Math.max(this.text.root.scrollHeight + 2, 80), 300);
     this.text.root.style.setProperty("height", `${height}px`);
     if (decode.hasCells) {
       this.gates.show(decode);
@@ -116,13 +116,14 @@ export class TrajectoryScreen {
     this.title.replaceChildren(el("span", { class: "task", style: { "--family": markColour(run.familyColour) } }, visible(run.taskLabel)), ` #${row.trajectory}`);
     const fact = (name, ...value) => el("div", { class: "fact" }, el("span", { class: "fact-name" }, name), el("span", { class: "fact-value" }, ...value));
     const answer = row.answer === null ? "none" : brief(row.answer, 48);
-    this.facts.replaceChildren(
+    const facts = [
       fact("full decode", worth(row.correct, false), row.verdict && !["right", "wrong"].includes(row.verdict) ? ` (${row.verdict})` : ""),
       fact("answer", el("bdi", { class: "value", title: visible(row.answer ?? "").slice(0, 2000) }, answer)),
       run.family === "code" ? null : fact("gold", el("bdi", { class: "value" }, brief(row.target, 48))),
       fact("settles", decode.stabilization ? `step ${decode.stabilization} of ${row.budget}` : decode.hasCells ? "never" : "steps not kept"),
       fact("method", visible(run.methodLabel)), fact("model", el("bdi", {}, brief(run.modelLabel, 60))),
-      fact("shape", `${row.length} positions, ${row.steps} steps, blocks of ${row.block_length}`));
+      fact("shape", `${row.length} positions, ${row.steps} steps, blocks of ${row.block_length}`)];
+    this.facts.replaceChildren(...facts.filter(Boolean));
     const open = this.prompt.open;
     this.prompt.replaceChildren(el("summary", {}, el("span", { class: "fact-name" }, "prompt"), el("bdi", { class: "prompt-line" }, brief(row.prompt, 160))), el("pre", { dir: "auto" }, visible(row.prompt)));
     this.prompt.open = open;
