@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors figures front gates models record replay store tasks view
+ROOMS := analysis cli decode errors exchange figures front gates models plugins record replay store tasks \
+	view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean
@@ -32,8 +33,9 @@ lint: $(VENV)/.tools
 types: $(VENV)/.tools $(VENV)/.installed
 	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml -p c4 -p training
 
+# A process for every core, with one thread each.
 unit: $(VENV)/.tools $(VENV)/.installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # Lines and branches that the tests reach. Not part of `make test`, because it slows the tests down.
 coverage: $(VENV)/.tools $(VENV)/.installed

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError
 from c4.replay.calibration import FrozenSetting, find_calibrations, load_calibration
 from c4.replay.pools import PoolShare
+from c4.store.locations import Location
 from c4.store.rows import Row
 from c4.store.runs import Run
 
@@ -40,7 +40,7 @@ def calibration_table(calibrations: Sequence[FrozenSetting], runs: Sequence[Run]
     return pl.DataFrame([_row(frozen, runs) for frozen in calibrations], schema=CALIBRATIONS)
 
 
-def readable_calibrations(folder: Path) -> list[FrozenSetting]:
+def readable_calibrations(folder: Location) -> list[FrozenSetting]:
     """The calibrations in a folder; one that cannot be read is said so, and left out."""
     found = []
     for path in find_calibrations(folder):

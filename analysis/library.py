@@ -29,6 +29,7 @@ from c4.gates.registry import make_gate
 from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.pools import Pools
 from c4.store.labels import label_under
+from c4.store.locations import Location, resolve_location
 from c4.store.runs import Run, find_runs, readable_runs
 from c4.store.timings import read_timings
 from c4.tasks import AnswerReading, get_task
@@ -45,13 +46,13 @@ class Library:
 
     def __init__(
         self,
-        root: Path,
+        root: Location,
         *,
         tasks: Sequence[str] | None = None,
         model: str | None = None,
         gates: Sequence[str] = COMPARED_GATES,
         trajectory: int | None = None,
-        calibrations: Sequence[Path] | None = None,
+        calibrations: Sequence[Location] | None = None,
         reading: AnswerReading | None = None,
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
@@ -246,8 +247,12 @@ class Library:
     @cached_property
     def _found(self) -> list[FrozenSetting]:
         """The calibrations in this folder and the root."""
-        folders = {Path.cwd(), self.root.resolve()}
-        return [frozen for folder in sorted(folders) for frozen in readable_calibrations(folder)]
+        folders: set[Location] = {Path.cwd(), resolve_location(self.root)}
+        return [
+            frozen
+            for folder in sorted(folders, key=str)
+            for frozen in readable_calibrations(folder)
+        ]
 
     @cached_property
     def _given(self) -> list[FrozenSetting]:

@@ -9,10 +9,10 @@ import polars as pl
 
 from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
-from c4.errors import ConfigError
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
+from c4.gates.kinds import OwnGate, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals, load_signals
+from c4.replay.decisions import gate_exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
 from c4.tasks import get_task
@@ -52,27 +52,15 @@ GATE_SIGNALS = pl.Schema(
 def phase_table(run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
 
-    Needs the signals alone, so nothing is graded and no cells are read.
+    Nothing is graded, and no cells are read unless a gate wants them.
     """
     rows = [PHASES.to_frame()]
-    for part in load_signals(run):
-        for name, exits in gate_exits(part, gates).items():
-            frame = _phases(run, part, exits)
+    for part, signals in zip(run.parts, load_signals(run), strict=True):
+        for name, exits in gate_exits(run, part, signals, gates).items():
+            frame = _phases(run, signals, exits)
             frame = frame.with_columns(**cohort_columns(run, pools), gate=pl.lit(name))
             rows.append(frame.select(pl.col(c).cast(kind) for c, kind in PHASES.items()))
     return pl.concat(rows)
-
-
-def gate_exits(part: RunSignals, gates: Mapping[str, OwnGate]) -> dict[str, npt.NDArray[np.int32]]:
-    """The step at which each gate stops each trajectory; 0 where it never fires."""
-    known = {name: as_gate(gate) for name, gate in gates.items()}
-    for name, gate in known.items():
-        if gate.wants_cells:
-            raise ConfigError(
-                f"{name} reads single positions, but figures are drawn from signals; ask it "
-                f"with: c4 replay --gate {name}"
-            )
-    return {name: exit_step(ask(gate, part.signals)) for name, gate in known.items()}
 
 
 def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
@@ -186,11 +174,16 @@ def _moments(
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}
     settled: dict[int, int] = {}
-    for part in (part for run in runs for part in load_signals(run)):
-        numbers = part.trajectory.tolist()
-        for name, steps in gate_exits(part, gates).items():
+    parts = (
+        (run, part, signals)
+        for run in runs
+        for part, signals in zip(run.parts, load_signals(run), strict=True)
+    )
+    for run, part, signals in parts:
+        numbers = signals.trajectory.tolist()
+        for name, steps in gate_exits(run, part, signals, gates).items():
             exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
-        settles = settled_step(part.signals).fill_null(0)
+        settles = settled_step(signals.signals).fill_null(0)
         settled |= dict(zip(numbers, settles.to_list(), strict=True))
     return exits, settled
 

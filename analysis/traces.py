@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from c4.analysis.phases import gate_exits
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, OwnGate, stabilization_step
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
+from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.runs import Run, Trajectory
@@ -158,9 +158,15 @@ def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFr
 def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
     """Which gates stop the trajectory, by step."""
     stops: dict[int, list[str]] = {}
-    for name, exits in gate_exits(found.part, gates).items():
-        stops.setdefault(int(exits[found.place]), []).append(name)
+    for name, exit_at in _exits(found, gates).items():
+        stops.setdefault(exit_at, []).append(name)
     return stops
+
+
+def _exits(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[str, int]:
+    """The step at which each gate stops the trajectory; 0 where it never fires."""
+    exits = PartExits(gates, found.part)
+    return {name: exits.at(name, found.place, found.trajectory.cells) for name in gates}
 
 
 def text_table(
@@ -171,7 +177,7 @@ def text_table(
     cells = found.trajectory.cells
     filled = filled_predictions(cells.token, cells.masked)
     last = len(filled)
-    exits = {name: int(e[found.place]) for name, e in gate_exits(found.part, gates).items()}
+    exits = _exits(found, gates)
     rows = [TEXTS.to_frame()]
     for method, exit_at in {"baseline": 0, **exits}.items():
         step = exit_at or last

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 SECONDS = 20
-"""Of computing that a command line may take; by the clock it is thrice that."""
+"""Of computing that a command line may take."""
 MEMORY = 16 * 2**30
 """Bytes of address space that a worker may have: an absurd allocation fails at once."""
 EXIT_CODES = {0, 2}
@@ -353,10 +353,11 @@ def try_apart(number: int, words: list[str], world: Path) -> Outcome | None:
     start = time.monotonic()
     try:
         done = subprocess.run(
-            command, cwd=world, capture_output=True, timeout=3 * SECONDS, check=False
+            command, cwd=world, capture_output=True, timeout=clock_seconds(), check=False
         )
     except subprocess.TimeoutExpired:
-        return Outcome(number, words, None, 3 * SECONDS, [f"over {3 * SECONDS} s"], "")
+        seconds = time.monotonic() - start
+        return Outcome(number, words, None, seconds, ["waits without end"], "")
     out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
     findings = judge(words, done.returncode, out, err)
     return Outcome(number, words, done.returncode, time.monotonic() - start, findings, out + err)
@@ -400,6 +401,14 @@ def prepare(home: Path) -> None:
     os.environ |= OFFLINE | {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
 
 
+def clock_seconds() -> float:
+    """Seconds by the clock after which a command is taken to wait without end.
+
+    A machine that has more to do than cores gives everybody less of its time.
+    """
+    return 3 * SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 class Worker:
     """A process that tries command lines; a new one takes its place if it has to be ended."""
 
@@ -435,7 +444,7 @@ class Worker:
 
     @property
     def is_late(self) -> bool:
-        return self.task is not None and time.monotonic() - self.since > 3 * SECONDS
+        return self.task is not None and time.monotonic() - self.since > clock_seconds()
 
     def replace(self, why: str) -> Outcome | None:
         """End it, and say so of what it was trying."""
@@ -462,7 +471,7 @@ def try_many(
             if worker.pipe in ready:
                 outcome = worker.take()
             elif worker.is_late:
-                outcome = worker.replace(f"over {3 * SECONDS} s")
+                outcome = worker.replace("waits without end")
             if outcome is not None:
                 yield outcome
             if worker.ready and worker.task is None and i not in resting:

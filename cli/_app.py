@@ -14,6 +14,7 @@ from c4.cli import (
     _bench,
     _calibrate,
     _demo,
+    _exchange,
     _figures,
     _grade,
     _models,
@@ -34,7 +35,7 @@ NOBODY_READS, BAD_INPUT, INTERRUPTED = 1, 2, 130
 """Exit codes besides 0: the reader of the output has gone, an error that was said, Ctrl-C."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What typer raises for a command line that it cannot read; it gives the class no public name."""
-RESUMABLE = ("record", "run", "models", "demo")
+RESUMABLE = ("record", "run", "models", "demo", "push", "pull")
 """Commands that keep what they have finished and can continue from there."""
 
 
@@ -135,6 +136,10 @@ app.command("view", help=_view.HELP)(_view.view_command)
 app.command("demo", help=_demo.HELP)(_demo.demo_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs", help=_runs.HELP)(_runs.runs_command)
+app.command("import", help=_exchange.IMPORT_HELP)(_exchange.import_command)
+app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
+app.command("push", help=_exchange.PUSH_HELP)(_exchange.push_command)
+app.command("pull", help=_exchange.PULL_HELP)(_exchange.pull_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")
 

@@ -20,7 +20,7 @@ from c4.cli._decode import (
 from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table
-from c4.errors.system import require_writable_folder
+from c4.store.storage import require_writable
 
 if TYPE_CHECKING:
     from c4.record.bench import TimingProtocol
@@ -67,9 +67,7 @@ def bench_command(
         choose_methods(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)
     ]
     for plan, _ in chosen:
-        require_writable_folder(
-            timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name)
-        )
+        require_writable(timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name))
     from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))

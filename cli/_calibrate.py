@@ -8,13 +8,15 @@ import typer
 from rich.table import Table
 
 from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs, gate_settings
+from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table
-from c4.errors.system import require_writable_file
 from c4.replay.calibration import TOLERANCE
+from c4.store.locations import Location, resolve_location
+from c4.store.storage import require_can_put
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +45,9 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 """The paper's pool, which is taken as far as it was recorded."""
 
 
+GateOption = Annotated[
+    str, typer.Option(help="Gate to calibrate; one of your own as in `c4 replay`.")
+]
 PoolOption = Annotated[
     int | None,
     typer.Option(
@@ -63,7 +68,8 @@ ControlOption = Annotated[
     typer.Option(help="How errors over the whole grid are controlled, for --risk."),
 ]
 OutOption = Annotated[
-    Path, typer.Option(help="File for the frozen setting; see `c4 replay --config`.")
+    Location,
+    typer.Option(**ANY_PLACE, help="File for the frozen setting; see `c4 replay --config`."),
 ]
 
 
@@ -71,7 +77,7 @@ def calibrate_command(
     runs: RunsOption = Path("runs"),
     task: TaskOption = None,
     model: ModelOption = None,
-    gate: Annotated[str, typer.Option(help="Gate to calibrate.")] = "cvee",
+    gate: GateOption = "cvee",
     gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=….")] = None,
     settings: Annotated[
         list[str] | None,
@@ -101,10 +107,11 @@ def calibrate_command(
         save_calibration,
     )
     from c4.replay.certificates import Control
+    from c4.replay.choices import gate_settings
     from c4.replay.grids import make_grid
     from c4.replay.splits import split_runs
 
-    require_writable_file(out)
+    require_can_put(out)
     refuse_sampler(gate)
     asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
     grid = make_grid(gate, gate_settings([gate], asked)[gate])
@@ -128,12 +135,12 @@ def calibrate_command(
         say("\n".join(filter(None, [reading_note(read_as), frozen])))
 
 
-def _taken_for_pool(splits: "Sequence[RunSplit]", out: Path, runs: Path) -> str:
+def _taken_for_pool(splits: "Sequence[RunSplit]", out: Location, runs: Location) -> str:
     """Says which evaluation examples become pool wherever tables and figures find the file."""
     counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
     if not counts:
         return ""
-    found = out.resolve().parent in (Path.cwd(), runs.resolve())
+    found = resolve_location(out).parent in (Path.cwd(), resolve_location(runs))
     where = "" if found else f" given --calibration {out}"
     pool = ", ".join(counts)
     return (

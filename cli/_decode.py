@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
@@ -26,7 +28,12 @@ TasksOption = Annotated[
 ]
 MethodOption = Annotated[
     list[str],
-    typer.Option("--method", help=f"{', '.join(METHODS)}; may be given several times."),
+    typer.Option(
+        "--method",
+        help=f"{', '.join(METHODS)}; a pair rule+gate such as klass+cvee; or rules and gates of "
+        "your own, whose code is run, as in wino+my_gates:Calm or my_rules.py:Greedy. May be "
+        "given several times.",
+    ),
 ]
 SettingsOption = Annotated[
     list[str] | None,
@@ -37,8 +44,10 @@ SettingsOption = Annotated[
     ),
 ]
 CalibrationOption = Annotated[
-    Path | None,
-    typer.Option("--config", help="Use the setting of a gate that `c4 calibrate` froze."),
+    Location | None,
+    typer.Option(
+        "--config", **ANY_PLACE, help="Use the setting of a gate that `c4 calibrate` froze."
+    ),
 ]
 LabelOption = Annotated[
     str | None,
@@ -113,7 +122,7 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
         None,
     ),
-    "out": (Annotated[Path, typer.Option(help="Folder that holds all runs.")], Path("runs")),
+    "out": (Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)], Path("runs")),
     "resume": (
         Annotated[
             bool,
@@ -136,7 +145,7 @@ class DecodeOptions:
 
     given: dict[str, Any]
 
-    def config(self, task: str, calibration: Path | None = None, **changes: Any) -> "RunConfig":
+    def config(self, task: str, calibration: Location | None = None, **changes: Any) -> "RunConfig":
         """The configuration of a task.
 
         Args:
@@ -205,7 +214,10 @@ def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Calla
 
 
 def method_choice(
-    methods: list[str], settings: list[str] | None, config: Path | None, label: str | None = None
+    methods: list[str],
+    settings: list[str] | None,
+    config: Location | None,
+    label: str | None = None,
 ) -> "MethodChoice":
     """The user's choice, each method once."""
     from c4.record.choices import MethodChoice

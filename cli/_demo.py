@@ -9,6 +9,7 @@ import typer
 
 from c4.cli._calibrate import POOL_TASKS
 from c4.cli._output import say
+from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.errors.system import require_writable_folder
 from c4.gates.kinds import GATES
@@ -33,9 +34,9 @@ TITLE = "c4: when may a diffusion language model stop?"
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path(
-        "demo-out"
-    ),
+    out: Annotated[
+        Path, typer.Option(**LOCAL_PLACE, help="Folder for everything that is made.")
+    ] = Path("demo-out"),
     n: Annotated[int, typer.Option(min=1, help="Number of evaluation examples per task.")] = 20,
     pool: Annotated[
         int, typer.Option(min=1, max=40, help="Number of calibration examples per task.")

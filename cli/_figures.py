@@ -9,9 +9,11 @@ import typer
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE, LOCAL_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import RunError
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.figures.gallery import Drawing
@@ -58,9 +60,10 @@ ComparedOption = Annotated[
     typer.Option("--gate", help="A gate to compare, as in `c4 replay`; may be repeated."),
 ]
 CalibrationsOption = Annotated[
-    list[Path] | None,
+    list[Location] | None,
     typer.Option(
-        help="A file of `c4 calibrate`, besides those in the current folder and in --runs."
+        **ANY_PLACE,
+        help="A file of `c4 calibrate`, besides those in the current folder and in --runs.",
     ),
 ]
 
@@ -71,7 +74,9 @@ def figures_command(
         typer.Argument(metavar="[NAME]...", help="Figures to draw. [default: all]"),
     ] = None,
     runs: RunsOption = Path("runs"),
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures-out"),
+    out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(
+        "figures-out"
+    ),
     formats: FormatOption = None,
     width: WidthOption = None,
     task: TaskOption = None,

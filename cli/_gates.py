@@ -1,13 +1,14 @@
 """What `c4 replay`, `c4 verify` and `c4 calibrate` share: choosing runs and gates."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.errors import ConfigError, RunError
+from c4.cli._places import ANY_PLACE, RUNS_HELP
+from c4.errors import RunError
 from c4.gates.kinds import GATES
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.gates.kinds import OwnGate
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
-RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
+RunsOption = Annotated[Location, typer.Option("--runs", **ANY_PLACE, help=RUNS_HELP)]
 TaskOption = Annotated[
     list[str] | None,
     typer.Option("--task", help="Use only this task; may be given several times."),
@@ -25,8 +26,8 @@ GateOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
-        help=f"{', '.join(GATES)}, or module:object for one of your own, whose code is run; may "
-        "be given several times.",
+        help=f"{', '.join(GATES)}, or one of your own, whose code is run: module:object or "
+        "path/to/file.py:object. May be given several times.",
     ),
 ]
 SetOption = Annotated[
@@ -38,20 +39,23 @@ SetOption = Annotated[
     ),
 ]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="Use a setting that `c4 calibrate` froze.")
+    Location | None,
+    typer.Option("--config", **ANY_PLACE, help="Use a setting that `c4 calibrate` froze."),
 ]
 
 
 def choose_runs(
-    root: Path,
+    root: Location,
     tasks: Sequence[str] | None,
     model: str | None = None,
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
+    from c4.exchange.imported import refuse_imported
     from c4.store.runs import find_recordings
     from c4.tasks import get_task
 
+    refuse_imported(root)
     for name in tasks or ():
         get_task(name)  # a misspelling is answered as one
     runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]
@@ -73,32 +77,9 @@ def choose_gates(
     frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, OwnGate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.gates.registry import make_gate
     from c4.record.methods import refuse_sampler
+    from c4.replay.choices import GateChoice
 
     for name in names:
         refuse_sampler(name, task.name)
-    parameters = gate_settings(names, settings or [])
-    gates = {name: make_gate(name, task.family, **parameters[name]) for name in names}
-    if frozen is not None:
-        gates[frozen.label] = frozen.make(task.family, names)
-    return gates
-
-
-def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What `--set` says of each of some gates, as it is written."""
-    from c4.gates.registry import gate_parameters
-    from c4.store.labels import parse_settings
-
-    known = {name: gate_parameters(name) for name in names}
-    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
-    for setting in parse_settings(settings):
-        takers = [
-            name for name in names if setting.part in (None, name) and setting.name in known[name]
-        ]
-        if not takers:
-            have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
-            raise ConfigError(f"--set {setting}: no chosen gate takes that ({have})")
-        for taker in takers:
-            chosen[taker][setting.name] = str(setting.value)
-    return chosen
+    return GateChoice(names, settings or (), [frozen] if frozen else ()).gates(task.family)

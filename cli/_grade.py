@@ -1,16 +1,17 @@
 """`c4 grade`."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from c4.cli._decode import UnsafeOption
 from c4.cli._output import say, say_json
+from c4.cli._places import ANY_PLACE
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli._record import render
+from c4.store.locations import Location
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
@@ -31,7 +32,7 @@ Examples:
 
 
 def grade_command(
-    run: Annotated[Path, typer.Argument(help="Folder of one run.")],
+    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
     ] = False,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.cli._run import decode_plans
 from c4.cli._tables import new_table, not_gradable_note
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.analysis.evaluation import TaskEvaluation
@@ -43,7 +45,7 @@ def eval_command(
     source: Annotated[
         str, typer.Option(help="Where problems come from: embedded or hub.")
     ] = "embedded",
-    out: Annotated[Path, typer.Option(help="Folder that holds all runs.")] = Path("runs"),
+    out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Decode evaluation problems of every task at full budget; report accuracy and stabilization.

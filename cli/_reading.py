@@ -1,10 +1,10 @@
 """How answers are read: the options that every command with signals or grades shares."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from c4.store.locations import Location
 from c4.tasks import AnswerReading, Ending, Grader, ReadingStyle
 
 USUAL = AnswerReading()
@@ -39,7 +39,7 @@ def choose_reading(
     style: ReadingStyle | None,
     ending: Ending | None,
     grader: Grader | None = None,
-    config: Path | None = None,
+    config: Location | None = None,
 ) -> AnswerReading:
     """The reading that a user asks for, or that of a calibration, or the default."""
     if config is None:

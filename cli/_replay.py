@@ -19,6 +19,7 @@ from c4.cli._gates import (
     choose_runs,
 )
 from c4.cli._output import say, say_json, show
+from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import progress
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table, not_gradable_note, percent
@@ -62,7 +63,8 @@ def replay_command(
     ending: EndingOption = None,
     grader: GraderOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Also write one row per trajectory and gate as Parquet.")
+        Path | None,
+        typer.Option(**LOCAL_PLACE, help="Also write one row per trajectory and gate as Parquet."),
     ] = None,
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,

@@ -8,9 +8,11 @@ import typer
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption
 from c4.cli._output import say
+from c4.cli._places import ANY_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import RunError
+from c4.store.locations import Location
 
 HELP = """Print the paper's tables from the runs on disk.
 
@@ -49,9 +51,10 @@ def report_command(
     task: TaskOption = None,
     model: ModelOption = None,
     calibration: Annotated[
-        list[Path] | None,
+        list[Location] | None,
         typer.Option(
-            help="A file of `c4 calibrate`. [default: those in the current folder and in --runs]"
+            **ANY_PLACE,
+            help="A file of `c4 calibrate`. [default: those in the current folder and in --runs]",
         ),
     ] = None,
     reading: ReadingOption = None,

@@ -1,6 +1,6 @@
 """`c4 runs`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._gates import RunsOption
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
+from c4.errors.text import counted
+from c4.store.locations import Location, resolve_location
 
 if TYPE_CHECKING:
     from c4.store.check import Finding
+    from c4.store.merge import Merged
     from c4.store.summary import RunSummary
 
 
@@ -38,31 +43,33 @@ Examples:
 
 
 def runs_command(
-    root: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path(
-        "runs"
-    ),
+    root: RunsOption = Path("runs"),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     repair: Annotated[
-        Path | None, typer.Option(help="Folder of one run whose manifest is to be rebuilt.")
+        Location | None,
+        typer.Option(**ANY_PLACE, help="Folder of one run whose manifest is to be rebuilt."),
     ] = None,
     merge: Annotated[
-        Path | None, typer.Option(help="Folder of runs to be brought into --runs.")
+        list[Location] | None,
+        typer.Option(
+            **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    if sum([check, repair is not None, merge is not None]) > 1:
+    if sum([check, repair is not None, bool(merge)]) > 1:
         raise ConfigError("give one of --check, --repair and --merge at a time")
     if repair is not None:
         repair_folder(repair, as_json=as_json)
-    elif merge is not None:
-        merge_folder(merge, root, as_json=as_json)
+    elif merge:
+        merge_folders(merge, root, as_json=as_json)
     elif check:
         check_folder(root, as_json=as_json)
     else:
         list_runs(root, as_json=as_json)
 
 
-def list_runs(root: Path, *, as_json: bool) -> None:
+def list_runs(root: Location, *, as_json: bool) -> None:
     """Every run in a line; what cannot be read is said at the end."""
     from c4.store.summary import summarise
 
@@ -75,14 +82,15 @@ def list_runs(root: Path, *, as_json: bool) -> None:
     if as_json:
         say_json([asdict(summary) for summary in summaries])
     else:
-        show(render(summaries))
+        if summaries:
+            show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
     if errors:
         raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def _found(root: Path, *, or_none: bool = False) -> list[Path]:
+def _found(root: Location, *, or_none: bool = False) -> list[Location]:
     from c4.store.runs import find_runs
 
     folders = find_runs(root)
@@ -91,7 +99,7 @@ def _found(root: Path, *, or_none: bool = False) -> list[Path]:
     return folders
 
 
-def repair_folder(folder: Path, *, as_json: bool) -> None:
+def repair_folder(folder: Location, *, as_json: bool) -> None:
     """Rebuild a run's manifest, and say what is left to do."""
     from c4.store.repair import repair_run
 
@@ -104,17 +112,9 @@ def repair_folder(folder: Path, *, as_json: bool) -> None:
         raise RunError("\n".join(repair.remaining))
 
 
-def merge_folder(source: Path, root: Path, *, as_json: bool) -> None:
-    """Bring the runs below a folder into another."""
-    from c4.store.merge import plan_merge
-
-    with status(f"comparing {source} with {root}"):
-        merges = plan_merge(source, root)
-    merged = []
-    with progress(f"merging into {root}", total=len(merges)) as advance:
-        for merge in merges:
-            merged.append(merge.run())
-            advance()
+def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool) -> None:
+    """Bring the runs below some folders into another, one folder after the other."""
+    merged = [one for source in sources for one in merge_folder(source, root)]
     if as_json:
         say_json([asdict(one) for one in merged])
     else:
@@ -123,7 +123,19 @@ def merge_folder(source: Path, root: Path, *, as_json: bool) -> None:
             say(f"{one.folder}: {one.added} trajectories added, {there}")
 
 
-def check_folder(root: Path, *, as_json: bool) -> None:
+def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
+    """Merge every run below a folder, after all of them have been compared."""
+    from c4.store.merge import plan_merge
+
+    with status(f"comparing {source} with {root}"):
+        merges = plan_merge(source, root)
+    with progress(f"merging {source} into {root}", total=len(merges)) as advance:
+        for merge in merges:
+            yield merge.run()
+            advance()
+
+
+def check_folder(root: Location, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
 
@@ -140,21 +152,17 @@ def check_folder(root: Path, *, as_json: bool) -> None:
             say(what)
         if not named[State.PROBLEM]:
             sound = sum(finding.state is State.SOUND for finding in found)
-            say(f"no damage in {_counted(sound, 'file')} of {_counted(len(folders), 'run')}")
+            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def check_files(root: Path, folders: Sequence[Path]) -> "list[Finding]":
+def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
     """What was found at every file of runs, timings and calibrations."""
     from c4.replay.calibration import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
 
-    places = dict.fromkeys([root.absolute(), Path.cwd()])
+    places = dict.fromkeys([resolve_location(root), Path.cwd()])
     beside = [path for folder in places for path in find_calibrations(folder)]
     total = sum(len(run_files(folder)) for folder in folders)
     total += len(timing_paths(root)) + len(beside)
@@ -187,6 +195,6 @@ def render(summaries: "list[RunSummary]") -> Table:
     )
     table = new_table(*columns)
     for s in summaries:
-        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:g}", f"{s.bytes:,}")
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
     return table

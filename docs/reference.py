@@ -33,8 +33,11 @@ ROOMS = (
     "replay",
     "analysis",
     "figures",
+    "exchange",
     "view",
 )
+FRONT = "front"
+"""The folder of the package `c4` itself."""
 NOTE = "<!-- Made by `python docs/reference.py`; edit the code instead. -->"
 
 
@@ -96,9 +99,9 @@ def api_page() -> str:
         "",
         "These are the names that each room offers. Other names are internal and may change.",
     ]
-    for room in ROOMS:
-        module = import_module(f"c4.{room}")
-        lines += ["", f"## `c4.{room}`", "", inspect.cleandoc(module.__doc__ or ""), ""]
+    for package in ("c4", *(f"c4.{room}" for room in ROOMS)):
+        module = import_module(package)
+        lines += ["", f"## `{package}`", "", inspect.cleandoc(module.__doc__ or ""), ""]
         lines += ["| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {first_line(module, name)} |" for name in module.__all__]
     return "\n".join(lines) + "\n"
@@ -118,7 +121,9 @@ def first_line(module: Any, name: str) -> str:
 def constant_docs() -> dict[str, str]:
     """The string below the definition of every constant that has one."""
     found = {}
-    for path in sorted(path for room in ROOMS for path in (DOCS.parent / room).rglob("*.py")):
+    for path in sorted(
+        path for room in (FRONT, *ROOMS) for path in (DOCS.parent / room).rglob("*.py")
+    ):
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for node, after in pairwise(body):
             match node, after:

@@ -52,12 +52,20 @@ def failure(error: BaseException) -> str:
     return f"{what} ({Path(last[0].filename).name}, line {last[0].lineno})"
 
 
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that a mistyped one may stand for, whatever the case of its letters."""
+    names = {known_name.casefold(): known_name for known_name in known}
+    return [names[match] for match in difflib.get_close_matches(name.casefold(), names, n=3)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest known names; empty where none is near."""
+    near = near_names(name, known)
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:
     """An error for an unknown name that lists the nearest known names, or else all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=3)
-    name = shortened(name)
-    there = f"there are {', '.join(names) or 'none'}"
-    if near:
-        there = f"did you mean {' or '.join(near)}?"
-    return ConfigError(f"no {kind} named {name!r}; {there}{also and f' ({also})'}")
+    there = did_you_mean(name, names) or f"there are {', '.join(names) or 'none'}"
+    return ConfigError(f"no {kind} named {shortened(name)!r}; {there}{also and f' ({also})'}")

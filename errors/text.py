@@ -48,3 +48,8 @@ def _joins(line: str, i: int) -> bool:
 
 def _can_be_joined(sign: str) -> bool:
     return sign != "" and not sign.isascii() and unicodedata.category(sign)[0] in "LMS"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which takes an s if there is not one of it."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

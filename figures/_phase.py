@@ -16,6 +16,7 @@ from matplotlib.offsetbox import (
     VPacker,
 )
 
+from c4.analysis.decided import as_phases
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import FAMILY_LABELS, in_order, method_label
 from c4.figures.style import (
@@ -44,10 +45,11 @@ NEVER = 1.26
 def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     """Exit progress against stabilization; below the diagonal, the exit was premature.
 
-    Columns: model, task, family, trajectory, pool, gate, fired, exit, stabilization, premature. A
-    panel for each model and task; marks of one trajectory are joined by a faint line.
+    Columns: model, task, family, trajectory, pool, gate, fired, exit, stabilization, premature; or
+    those of decisions, which replay gives. A panel for each model and task; marks of one trajectory
+    are joined by a faint line.
     """
-    phases = in_order(phases.rename({"gate": "method"}), "trajectory")
+    phases = in_order(as_phases(phases).rename({"gate": "method"}), "trajectory")
     gates = phases["method"].unique(maintain_order=True).to_list()
     keys = panel_keys(phases)
     several = phases["model"].n_unique() > 1

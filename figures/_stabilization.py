@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis import stabilization_summary
+from c4.analysis.decided import as_settling
 from c4.analysis.marks import FAMILY_COLOURS
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
 from c4.figures.style import (
@@ -30,9 +31,11 @@ SHARE = 0.9
 def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> Figure:
     """The share of answers that have settled, by progress; beside it s_0.5 and s_0.9 per task.
 
-    Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance. Two
-    panels per model, one below the other where there is only a column for them.
+    Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance; or
+    those of decisions, which replay gives. Two panels per model, one below the other where there is
+    only a column for them.
     """
+    settling = as_settling(settling)
     models = settling["model"].unique(maintain_order=True).sort().to_list()
     summary = stabilization_summary(settling)
     most = max(summary.filter(pl.col("model") == m)["task"].n_unique() for m in models)

@@ -8,7 +8,6 @@ from pathlib import Path
 import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from c4.analysis import Library
 from c4.errors import unknown_name
@@ -19,10 +18,8 @@ from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
 from c4.figures._trace import trace_figure
-from c4.figures.style import PROPORTIONAL, STYLE, Width, drawable
+from c4.figures.style import DPI, STYLE, Width, spell_drawable
 from c4.figures.text import text_figure
-
-DPI = 200
 
 
 class Format(StrEnum):
@@ -208,7 +205,6 @@ def draw_figures(
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure with its fonts and no time stamp, so that equal figures are equal files."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
-    for text in figure.findobj(Text):
-        text.set_text(drawable(text.get_text(), PROPORTIONAL))
+    spell_drawable(figure)
     with mpl.rc_context(STYLE):
         figure.savefig(path, dpi=DPI, metadata=metadata)

@@ -7,6 +7,7 @@ never kept.
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
+from io import BytesIO
 from math import ceil
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of
 from c4.analysis.names import model_label, task_label
@@ -27,6 +29,7 @@ MONOSPACED, PROPORTIONAL = "DejaVu Sans Mono", "DejaVu Sans"
 COLUMN = 3.4
 PAGE = 7.0
 """Widths in inches: one column, and the page of two."""
+DPI = 200
 
 
 class Width(StrEnum):
@@ -80,9 +83,26 @@ def fill_of(method: str) -> Literal["full", "none"]:
     return "none" if is_variant(method) else "full"
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows although pyplot does not know it."""
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        spell_drawable(self)
+        with mpl.rc_context(STYLE):
+            self.savefig(picture, format="png", dpi=DPI)
+        return picture.getvalue()
+
+
+def spell_drawable(figure: Figure) -> None:
+    """Spell out the letters of a figure's texts that its font does not have."""
+    for text in figure.findobj(Text):
+        text.set_text(drawable(text.get_text(), PROPORTIONAL))
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure that can be drawn and saved without pyplot."""
-    figure = Figure(
+    figure = ShownFigure(
         figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.04)
     )
     FigureCanvasAgg(figure)

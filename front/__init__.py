@@ -1,5 +1,60 @@
 """c4: record, replay and calibrate early exit in masked diffusion language models.
 
-Importing c4 loads nothing: every name is looked up when it is first used, and only what decodes
-loads torch.
+`open` reads a run, whose `replay`, `signals` and `trajectory` give frames; `calibrate` chooses a
+gate's setting; the figures draw these frames as they are. Importing c4 loads nothing: every name is
+looked up when it is first used, and only what decodes loads torch.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from c4._calibration import Calibrated, calibrate
+    from c4._decisions import Decisions
+    from c4._run import Run, Runs, open, open_all  # noqa: A004 - read as `c4.open`
+    from c4._trajectory import Trajectory
+    from c4.figures import phase_diagram, stabilization_figure, text_figure, trace_figure
+    from c4.gates import CVEE, Prophet, SchED, make_gate
+    from c4.replay import Requirement
+
+HOMES = {
+    "c4._calibration": ("Calibrated", "calibrate"),
+    "c4._decisions": ("Decisions",),
+    "c4._run": ("Run", "Runs", "open", "open_all"),
+    "c4._trajectory": ("Trajectory",),
+    "c4.figures": ("phase_diagram", "stabilization_figure", "text_figure", "trace_figure"),
+    "c4.gates": ("CVEE", "Prophet", "SchED", "make_gate"),
+    "c4.replay": ("Requirement",),
+}
+"""Where each name is defined."""
+
+__all__ = [
+    "CVEE",
+    "Calibrated",
+    "Decisions",
+    "Prophet",
+    "Requirement",
+    "Run",
+    "Runs",
+    "SchED",
+    "Trajectory",
+    "calibrate",
+    "make_gate",
+    "open",
+    "open_all",
+    "phase_diagram",
+    "stabilization_figure",
+    "text_figure",
+    "trace_figure",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

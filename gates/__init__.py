@@ -22,6 +22,7 @@ from c4.gates.live import LiveGate
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import Signals
+from c4.store.parameters import parameter
 
 __all__ = [
     "CVEE",
@@ -40,4 +41,5 @@ __all__ = [
     "StabilityOnly",
     "load_signals",
     "make_gate",
+    "parameter",
 ]

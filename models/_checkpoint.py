@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from c4.errors import ModelError
+from c4.errors import ModelError, did_you_mean, shortened
 from c4.errors.system import exists, user_path
 from c4.models._config import read_json, section, shown, whole
 
@@ -84,8 +84,9 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
         return _local(folder, folder.resolve().name, revision)
     hub_id = ALIASES.get(name, name)
     if not HUB_ID.fullmatch(hub_id):
-        known = ", ".join([EMBEDDED, *ALIASES])
-        raise ModelError(f"no model {name!r}: not a folder, not a hub id, not one of {known}")
+        known = [EMBEDDED, *ALIASES]
+        near = did_you_mean(name, known) or f"not one of {', '.join(known)}"
+        raise ModelError(f"no model {shortened(name)!r}: not a folder, not a hub id; {near}")
     snapshot = download(hub_id, revision, SMALL_FILES)
     label = name if name in ALIASES else hub_id.replace("/", "--")
     return Checkpoint(label, snapshot, _read_config(snapshot), hub_id, snapshot.name)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c4.errors import ConfigError, RunError
-from c4.errors.system import require_writable_folder
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
 from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
+from c4.store.locations import Location
 from c4.store.manifest import read_manifest, run_folder
+from c4.store.storage import require_writable
 from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, get_task, load_samples
@@ -46,7 +47,7 @@ class RunConfig:
     dtype: str = "auto"
     batch: int | None = 1
     """Examples decoded together; None for what an earlier session settled, or else what fits."""
-    out: Path = Path("runs")
+    out: Location = Path("runs")
     fresh: bool = False
     graded: bool = True
     unsafe_code: bool = False
@@ -72,7 +73,7 @@ class Plan:
     """Whether every step is kept."""
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Location:
         """Where the run lives."""
         label = self.method.label
         return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
@@ -114,13 +115,13 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
         planned = replace(planned, batch=recorded_batch(planned))
     if planned.batch != 1:
         check_can_batch(planned)
-    require_writable_folder(planned.folder)
+    require_writable(planned.folder)
     if not plan.config.fresh:
         check_identity(planned.folder, planned.identity)
     return planned
 
 
-def _keeps_cells(folder: Path) -> bool:
+def _keeps_cells(folder: Location) -> bool:
     """Whether a run exists that keeps its cells; a run that cannot be read does not count."""
     try:
         return bool(read_manifest(folder).identity["cells"])

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
+from c4.store.locations import Location
 from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
@@ -64,7 +64,7 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
     )
 
 
-def _warn_of_other_versions(folder: Path) -> None:
+def _warn_of_other_versions(folder: Location) -> None:
     """Warn if an earlier session had other libraries, since the last bits may then differ."""
     now = programs()["libraries"]
     # A manifest that was rebuilt may not know them.
@@ -187,7 +187,7 @@ class Recording:
             predictor,
             prompt,
             self.plan.shape,
-            rule=method.rule,
+            rule=method.commit_rule,
             gate=gate,
             observer=recorder,
             forward=method.forward,
@@ -305,7 +305,7 @@ class Recording:
 
 
 @contextmanager
-def explained_disk_errors(folder: Path) -> Iterator[None]:
+def explained_disk_errors(folder: Location) -> Iterator[None]:
     """Turn the error of a full disk into one that says what to do."""
     try:
         yield

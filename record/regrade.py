@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from c4.record.environment import programs
+from c4.store.locations import Location
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, get_task, grade
@@ -16,7 +16,7 @@ ROWS_AT_A_TIME = 32
 
 
 def regrade(
-    folder: Path,
+    folder: Location,
     reading: AnswerReading | None = None,
     *,
     everything: bool = False,

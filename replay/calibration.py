@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,24 @@ import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError, RunError
-from c4.errors.system import reason, require_plain_file
-from c4.gates.kinds import GATES, OwnGate
+from c4.errors.system import reason
+from c4.gates.kinds import GATES, OwnGate, as_gate
+from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import make_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
-from c4.replay.decisions import split_decisions
+from c4.replay.decisions import exit_with_cells, split_decisions
 from c4.replay.grids import Grid, grid_exits
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.labels import frozen_label
+from c4.store.locations import Location
 from c4.store.manifest import content_checksum, validate_identity
 from c4.store.parameters import Value
 from c4.store.parts import UNREADABLE
 from c4.store.runs import Run
-from c4.store.storage import list_files, put_file, read_file, remove_leftovers
+from c4.store.storage import list_files, put_file, read_file, read_limited, remove_leftovers
 from c4.tasks import AnswerReading, Family
 
 TOLERANCE = 2.0
@@ -76,12 +77,17 @@ class Calibration:
     """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
     chosen: int | None
     """The row that keeps the requirement with the fewest steps; None if none does."""
-    n: int
-    """Trajectories of the pool that it rests on."""
+    sizes: Mapping[str, int]
+    """Trajectories of the pool that it rests on, by task."""
     not_gradable: Mapping[str, int] = field(default_factory=dict)
     """Trajectories left out, by task, because the machine failed to grade one of their exits."""
     seconds: float = 0.0
     """Seconds that the search took."""
+
+    @property
+    def n(self) -> int:
+        """Trajectories of the pool, over all tasks."""
+        return sum(self.sizes.values())
 
     @property
     def parameters(self) -> dict[str, Value] | None:
@@ -118,7 +124,8 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     trials = [(subset.name, _try(grid, subset)) for subset in pool]
     for name, trial in trials:
         _check_gradable(name, trial)
-    n = sum(trial.n for _, trial in trials)
+    sizes = {name: trial.n for name, trial in trials}
+    n = sum(sizes.values())
     columns: dict[str, Any] = {
         name: [setting[name] for setting in grid.settings()] for name in grid.values
     }
@@ -138,7 +145,7 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
     left_out = {name: trial.not_gradable for name, trial in trials if trial.not_gradable}
     seconds = time.perf_counter() - start
-    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, n, left_out, seconds)
+    return Calibration(grid, requirement, pl.DataFrame(columns), chosen, sizes, left_out, seconds)
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
@@ -200,7 +207,7 @@ class _Trial:
 
 
 def _try(grid: Grid, subset: RunSubset) -> _Trial:
-    exits = grid_exits(grid, subset.signals.signals)
+    exits = _exits(grid, subset)
     at_exit = subset.grades_at(exits)
     at_end = subset.grades_at(np.zeros((1, len(subset)), dtype=np.int32))
     keep = at_exit.gradable.all(axis=0) & at_end.gradable[0]  # (n,)
@@ -212,6 +219,20 @@ def _try(grid: Grid, subset: RunSubset) -> _Trial:
         full=at_end.correct[0, keep],
         not_gradable=int((~keep).sum()),
     )
+
+
+def _exits(grid: Grid, subset: RunSubset) -> Ints:
+    """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)"""
+    if not as_gate(grid.make(next(grid.settings()))).wants_cells:
+        return grid_exits(grid, subset.signals.signals)
+    gates = [as_gate(grid.make(setting)) for setting in grid.settings()]
+    exits = np.zeros((len(gates), len(subset)), dtype=np.int32)
+    place = {number: i for i, number in enumerate(subset.signals.trajectory.tolist())}
+    for number, cells in subset.run.cells():
+        if number in place:
+            i = place[number]
+            exits[:, i] = [exit_with_cells(g, subset.signals.signals, i, cells) for g in gates]
+    return exits
 
 
 def _check_gradable(name: str, trial: _Trial) -> None:
@@ -252,9 +273,10 @@ def _statement(calibration: Calibration) -> str:
             limit = f"{requirement.tolerance:g} points"
             return f"no setting stays within {limit} on every task of the pool"
         worst = float(calibration.table["worst_drop"][calibration.chosen])
+        coarsest = 100 / min(calibration.sizes.values())
         return (
-            f"on {n} pool trajectories this setting loses at most "
-            f"{max(0.0, worst):.1f} points on any task"
+            f"on {n} pool trajectories this setting loses at most {max(0.0, worst):.1f} points on "
+            f"any task, where one answer is up to {coarsest:.1f}"
         )
     event = {
         Loss.DIFFERS: "the answer differs from the full decode's",
@@ -288,10 +310,11 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
     return f"the {which} loses {share:.1%}, and at that rate {needed} would be needed"
 
 
-def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
+def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Write the chosen setting to a file, with everything needed to find it again."""
+    gate = GATE_NAMES.find(calibration.grid.gate)
     frozen = {
-        "gate": calibration.grid.gate,
+        "gate": gate.name,
         "parameters": calibration.parameters,
         "reading": asdict(splits[0].pool.run.reading),
         "statement": calibration.statement,
@@ -310,6 +333,8 @@ def save_calibration(path: Path, calibration: Calibration, splits: Sequence[RunS
         "table": calibration.table.to_dicts(),
         "c4": version("c4-dlm"),
     }
+    if gate.source_sha256 is not None:
+        frozen["gate_sha256"] = gate.source_sha256
     frozen["checksum"] = content_checksum(frozen)
     remove_leftovers(path.parent, lambda name: name == path.name)
     put_file(path, (json.dumps(frozen, indent=1) + "\n").encode())
@@ -321,6 +346,8 @@ class FrozenSetting:
 
     file: str
     gate: str
+    gate_sha256: str | None
+    """A hash of the source of a gate of a user's own; None for one of c4's own."""
     parameters: Mapping[str, Value] | None
     """None where no setting kept the requirement; see `chosen`."""
     reading: AnswerReading
@@ -364,13 +391,28 @@ class FrozenSetting:
             named: the gates that the user has named. Only these may be somebody's own code: a file
                 does not choose what is run.
         """
-        if self.gate not in GATES and self.gate not in named:
+        typed = GATE_NAMES.by_canonical_name(named)
+        if self.gate not in GATES and self.gate not in typed:
             raise ConfigError(
                 f"{self.file} names the gate {self.gate!r}, which is not one of c4's own, and a "
                 "file does not choose which code is run; if you trust that gate, name it yourself "
                 f"beside the file: --gate {self.gate}"
             )
-        return make_gate(self.gate, family, **self.chosen)
+        name = typed.get(self.gate, self.gate)
+        self.check_source(name)
+        return make_gate(name, family, **self.chosen)
+
+    def check_source(self, name: str) -> None:
+        """Refuse the setting for a gate whose source is not what it was chosen for.
+
+        Args:
+            name: what the user calls the gate.
+        """
+        if self.gate_sha256 not in (None, GATE_NAMES.find(name).source_sha256):
+            raise ConfigError(
+                f"{self.file} was chosen for {self.gate} before its source was edited; calibrate "
+                "again"
+            )
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
         """Tell pool and held out apart in its decisions, if it was chosen on the run's examples."""
@@ -386,13 +428,13 @@ FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
 """Two of them make a calibration, so that damage to one does not make the file pass for another."""
 
 
-def find_calibrations(folder: Path) -> list[Path]:
+def find_calibrations(folder: Location) -> list[Location]:
     """The files in a folder that look like calibrations; one may still be damaged."""
     files = (path for path in list_files(folder) if path.suffix == ".json")
     return [path for path in files if _is_calibration(path)]
 
 
-def _is_calibration(path: Path) -> bool:
+def _is_calibration(path: Location) -> bool:
     try:
         head = read_file(path, HEAD)  # a large file of another kind need not be read to its end
         return sum(key in head for key in FIRST_KEYS) >= 2
@@ -400,7 +442,7 @@ def _is_calibration(path: Path) -> bool:
         return False
 
 
-def check_calibration(path: Path) -> ConfigError | None:
+def check_calibration(path: Location) -> ConfigError | None:
     """What is wrong with a calibration file; one that chose no setting is sound."""
     try:
         load_calibration(path)
@@ -415,11 +457,10 @@ def _is_edited(frozen: Mapping[str, Any]) -> bool:
     return "checksum" in frozen and frozen["checksum"] != content_checksum(content)
 
 
-def load_calibration(path: Path) -> FrozenSetting:
+def load_calibration(path: Location) -> FrozenSetting:
     """What a calibration froze."""
     try:
-        require_plain_file(path, LARGEST_FILE)
-        frozen = json.loads(read_file(path))
+        frozen = json.loads(read_limited(path, LARGEST_FILE))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
         if _is_edited(frozen):
@@ -454,6 +495,7 @@ def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
     return FrozenSetting(
         file=file,
         gate=str(gate),
+        gate_sha256=frozen.get("gate_sha256"),
         parameters=parameters,
         reading=AnswerReading.parse(**frozen["reading"]),
         statement=str(frozen["statement"]),

@@ -5,10 +5,11 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
+from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Ints, Signals
 from c4.replay.grader import ReplayGrader
@@ -79,9 +80,36 @@ class PartExits:
         """The step at which a gate stops the i-th trajectory; 0 if it never fires."""
         if name in self._exits:
             return int(self._exits[name][i])
-        steps = len(cells.token)
-        alone = {spec.name: getattr(self.signals, spec.name)[i, :steps] for spec in fields(Signals)}
-        return int(exit_step(ask(self.gates[name], Signals(**alone), cells)))
+        return exit_with_cells(self.gates[name], self.signals, i, cells)
+
+
+def exit_with_cells(gate: Gate, signals: Signals, i: int, cells: Cells) -> int:
+    """The step at which a gate that wants cells stops the i-th trajectory; 0 if it never does."""
+    steps = len(cells.token)
+    alone = {spec.name: getattr(signals, spec.name)[i, :steps] for spec in fields(Signals)}
+    return int(exit_step(ask(gate, Signals(**alone), cells)))
+
+
+def gate_exits(
+    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, OwnGate]
+) -> dict[str, Ints]:
+    """The step at which each gate stops each trajectory of a part; 0 where it never fires. (n,)
+
+    Cells are read only if a gate wants them.
+    """
+    known = {name: as_gate(gate) for name, gate in gates.items()}
+    exits = {
+        name: np.zeros(len(signals), dtype=np.int32)
+        if gate.wants_cells
+        else exit_step(ask(gate, signals.signals))
+        for name, gate in known.items()
+    }
+    curious = {name: gate for name, gate in known.items() if gate.wants_cells}
+    if curious:
+        for i, (_, cells) in enumerate(run.read_cells(part)):
+            for name, gate in curious.items():
+                exits[name][i] = exit_with_cells(gate, signals.signals, i, cells)
+    return exits
 
 
 def _replay_part(

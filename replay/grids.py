@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from c4.errors import ConfigError
 from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
-from c4.gates.registry import make_gate
+from c4.gates.registry import gate_fields, make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
 from c4.store.parameters import Value, parse_value
 
@@ -21,6 +21,9 @@ CELLS_AT_ONCE = 2**21
 
 MOST_SETTINGS = 100_000
 """Settings that a grid may have; all of them are kept in the calibration's file."""
+
+MULTIPLES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""Multiples of its default that are tried of a parameter without both bounds."""
 
 DEFAULT_RANGES: dict[str, dict[str, str]] = {
     "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
@@ -86,7 +89,7 @@ def strictness(gate: str) -> dict[str, int]:
     """For each parameter, whether a higher value (1) or a lower one (-1) exits later."""
     return {
         spec.name: spec.metadata["stricter"]
-        for spec in fields(GATES[gate])
+        for spec in gate_fields(gate).values()
         if "stricter" in spec.metadata
     }
 
@@ -94,9 +97,10 @@ def strictness(gate: str) -> dict[str, int]:
 def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
     """The default ranges of a gate, with the user's ranges in their place."""
     make_gate(gate)  # an unknown gate or a sampler is refused here
-    if gate not in DEFAULT_RANGES:
-        raise ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
-    values = {k: parse_values(k, v) for k, v in {**DEFAULT_RANGES[gate], **asked}.items()}
+    wanted = {name: parse_values(name, text) for name, text in asked.items()}
+    values = {**default_values(gate), **wanted}
+    if not values:
+        raise _nothing_to_calibrate(gate)
     grid = Grid(gate, values)
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
         raise ConfigError(
@@ -107,6 +111,38 @@ def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
         for value in values[name]:
             grid.make({name: value})  # refuses what the gate does not take
     return grid
+
+
+def default_values(gate: str) -> dict[str, list[Value]]:
+    """The values to try: the table's for c4's own gates, else what the parameters declare."""
+    if gate in GATES:
+        ranges = DEFAULT_RANGES.get(gate, {})
+        return {name: parse_values(name, text) for name, text in ranges.items()}
+    fields = gate_fields(gate).values()
+    return {spec.name: declared_values(spec) for spec in fields if "low" in spec.metadata}
+
+
+def declared_values(spec: Field[Any]) -> list[Value]:
+    """Eleven values between a parameter's bounds; multiples of its default where one is open."""
+    low, high, whole = (spec.metadata[name] for name in ("low", "high", "whole"))
+    if math.isfinite(low) and math.isfinite(high):
+        values = [low + (high - low) * i / 10 for i in range(11)]
+    else:
+        unit = float(spec.default or 1.0)  # type: ignore[arg-type]  # it declares a default
+        values = [min(max(unit * share, low), high) for share in MULTIPLES]
+    rounded = (float(round(value)) if whole else float(f"{value:.6g}") for value in values)
+    return sorted({min(max(value, low), high) for value in rounded})
+
+
+def _nothing_to_calibrate(gate: str) -> ConfigError:
+    names = list(gate_fields(gate))
+    if gate in GATES or not names:
+        return ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+    return ConfigError(
+        f"{gate} declares no bounds for {', '.join(names)}, so there are no values to try; give "
+        f"some with --set {names[0]}=lo:hi:step, or declare {names[0]} with "
+        "c4.gates.parameter(default, low=…, high=…)"
+    )
 
 
 def parse_values(name: str, text: str) -> list[Value]:
@@ -136,6 +172,9 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
     Returns:
         (settings, n)
     """
+    if grid.gate not in GATES:  # a user's gate need not broadcast
+        asked = (ask(as_gate(grid.make(setting)), signals) for setting in grid.settings())
+        return np.stack([exit_step(fires) for fires in asked])
     kind = GATES[grid.gate]
     threshold = kind.threshold if issubclass(kind, LevelGate) else None
     exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from c4.replay.pools import (
     pool_size,
     recording_name,
 )
+from c4.store.locations import Location
 from c4.store.runs import Run
 
 FIRST = 40
@@ -149,7 +149,7 @@ def _numbered(signals: RunSignals, numbers: Collection[int]) -> RunSignals:
 
 def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse two recordings of one task, because a setting is chosen on one of each."""
-    folders: dict[str, Path] = {}
+    folders: dict[str, Location] = {}
     for run in runs:
         name = recording_name(run)
         if name in folders:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.cells import signal_columns
 from c4.store.contents import Contents, missing_cells
 from c4.store.grades import read_grades
+from c4.store.locations import Location
 from c4.store.manifest import (
     DATA_FOLDERS,
     MANIFEST,
@@ -52,13 +52,13 @@ class State(StrEnum):
 class Finding:
     """What was found at one file."""
 
-    path: Path
+    path: Location
     state: State = State.SOUND
     what: str = ""
     """In words that name the file, where it is not sound."""
 
 
-def check_run(folder: Path) -> Iterator[Finding]:
+def check_run(folder: Location) -> Iterator[Finding]:
     """Read every file of a run once; gives a finding for each of `run_files`.
 
     A process may be recording meanwhile: what it removes is passed over, what it adds is read too.
@@ -78,13 +78,13 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from map(_stranger, _strangers(folder))
 
 
-def run_files(folder: Path) -> list[Path]:
+def run_files(folder: Location) -> list[Location]:
     """The files that `check_run` looks at, in its order; the first two may be missing."""
     parts = [part.path for part in run_parts(folder)]
     return [folder / MANIFEST, folder / TOKENIZER, *parts, *_strangers(folder)]
 
 
-def _check_tokenizer(folder: Path, manifest: Manifest | None) -> Finding:
+def _check_tokenizer(folder: Location, manifest: Manifest | None) -> Finding:
     path = folder / TOKENIZER
     if manifest is None:
         what = f"cannot be judged without {MANIFEST}" if file_exists(path) else "missing"
@@ -97,7 +97,7 @@ def _check_tokenizer(folder: Path, manifest: Manifest | None) -> Finding:
     return Finding(path)
 
 
-def _strangers(folder: Path) -> list[Path]:
+def _strangers(folder: Location) -> list[Location]:
     """What lies in a run's folder and is none of its files."""
     own = {folder / MANIFEST, folder / TOKENIZER, folder / LOCK}
     kinds = [folder / name for name in DATA_FOLDERS]
@@ -109,7 +109,7 @@ def _strangers(folder: Path) -> list[Path]:
     return [path for path in found if path not in own]
 
 
-def _stranger(path: Path) -> Finding:
+def _stranger(path: Location) -> Finding:
     if LEFTOVER.fullmatch(path.name) and not folder_exists(path):
         return Finding(path, State.LEFTOVER, f"{path}: left by a process that was killed")
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
@@ -119,7 +119,7 @@ def _read_whole(part: Part, run: str | None = None) -> None:
     open_part(part, run).read()
 
 
-def _finding(path: Path, check: Callable[[], object]) -> Finding | None:
+def _finding(path: Location, check: Callable[[], object]) -> Finding | None:
     """What a check says of a file; None if the file was removed while this looked."""
     try:
         with naming(path):
@@ -135,17 +135,17 @@ def _finding(path: Path, check: Callable[[], object]) -> Finding | None:
 class _RunCheck:
     """The parts of a run, each read once and compared with what the others said."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Location, manifest: Manifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._seen: set[Path] = set()
+        self._seen: set[Location] = set()
         self._rows: list[Part] = []
         self._pending: set[int] = set()
         self._unread: list[Part] = []
         """Parts of rows with which something is wrong."""
         self._named: dict[str, list[tuple[int, int]]] = {}
         """By the name of a part of cells: trajectories and steps, as its rows have them."""
-        self._decodes: dict[int, tuple[int, Path]] = {}
+        self._decodes: dict[int, tuple[int, Location]] = {}
         """By trajectory: a checksum of what was decoded, and the file that holds it."""
         self._claimed: set[int] = set()
         """The trajectories that the parts of rows claim so far."""
@@ -241,13 +241,13 @@ class _RunCheck:
             raise ValueError(f"it holds another decode of trajectory {row.trajectory} than {where}")
 
 
-def timing_paths(root: Path) -> list[Path]:
+def timing_paths(root: Location) -> list[Location]:
     """The files that `check_timings` looks at, in its order."""
     folders = timing_folders(root)
     return [p for folder in folders for p in (*list_files(folder), *list_leftovers(folder))]
 
 
-def check_timings(root: Path) -> Iterator[Finding]:
+def check_timings(root: Location) -> Iterator[Finding]:
     """Read every file of timings below a root; gives a finding for each of `timing_paths`."""
     for path in timing_paths(root):
         if TIMING.fullmatch(path.name):

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from c4.store.locations import Location
 from c4.store.parts import COVERS_KEY, Part, list_parts, metadata_of, naming, open_part
 from c4.store.rows import GRADE
 from c4.store.values import check_grades
@@ -15,7 +15,7 @@ from c4.tasks import AnswerReading
 class Grades:
     """What the rows of a run are worth under one reading; of several grades the last counts."""
 
-    def __init__(self, folder: Path, digest: str, reading: AnswerReading) -> None:
+    def __init__(self, folder: Location, digest: str, reading: AnswerReading) -> None:
         self.reading = reading
         self._added: dict[int, list[dict[str, Any]]] = {}
         # Two graders that work at once may give the same number: then the order of the files'
@@ -39,7 +39,7 @@ class Grades:
         return other | {"answer": None, "verdict": None}
 
 
-def read_added(folder: Path, digest: str) -> list[dict[str, Any]]:
+def read_added(folder: Location, digest: str) -> list[dict[str, Any]]:
     """All grades that were added to a run, file by file. See `GRADES`."""
     parts = list_parts(folder / "grades")
     return [row for part in parts for row in read_grades(part, digest)]

@@ -17,11 +17,11 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from c4.errors import ConfigError, RunError
+from c4.store.locations import Location
 from c4.store.storage import file_exists, list_files, put_file, read_file
 from c4.tasks import AnswerReading, Shape
 
@@ -104,7 +104,7 @@ def identity_digest(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def run_folder(root: Path, model: str, task: str, label: str) -> Path:
+def run_folder(root: Location, model: str, task: str, label: str) -> Location:
     """Where a run lives: hive-partitioned by model, task and method.
 
     The label is quoted as in an address, which readers of partitions undo: a second equals sign
@@ -113,12 +113,12 @@ def run_folder(root: Path, model: str, task: str, label: str) -> Path:
     return task_folder(root, model, task) / f"method={quote(label, safe=' +,')}"
 
 
-def task_folder(root: Path, model: str, task: str) -> Path:
+def task_folder(root: Location, model: str, task: str) -> Location:
     """Where everything of a model and a task lives."""
     return root / f"model={model}" / f"task={task}"
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Location, manifest: Manifest) -> None:
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
     text = json.dumps(content, indent=2, sort_keys=True)
@@ -130,7 +130,7 @@ def content_checksum(content: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Location) -> Manifest:
     path = folder / MANIFEST
     try:
         raw = json.loads(read_file(path))
@@ -153,7 +153,7 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
 
 
-def _no_manifest(folder: Path) -> RunError:
+def _no_manifest(folder: Location) -> RunError:
     if has_parts(folder):
         return RunError(
             f"{folder}: parts of a run, but no manifest.json that says what they are; rebuild it "
@@ -162,7 +162,7 @@ def _no_manifest(folder: Path) -> RunError:
     return RunError(f"{folder}: no manifest.json, so not a recording")
 
 
-def has_parts(folder: Path) -> bool:
+def has_parts(folder: Location) -> bool:
     """Whether a folder holds decodes, with a manifest or without."""
     return any(
         path.suffix == ".parquet"
@@ -171,7 +171,7 @@ def has_parts(folder: Path) -> bool:
     )
 
 
-def is_run(folder: Path) -> bool:
+def is_run(folder: Location) -> bool:
     """Whether a folder holds a run, be it one that has lost its manifest."""
     return file_exists(folder / MANIFEST) or has_parts(folder)
 
@@ -209,7 +209,7 @@ def name_differences(
     ]
 
 
-def check_version(path: Path, version: object) -> None:
+def check_version(path: Location, version: object) -> None:
     """Refuse a format that this version does not read."""
     if type(version) is not int or version < 1:
         raise ValueError(f"{version!r} is no format")
@@ -223,11 +223,11 @@ def check_version(path: Path, version: object) -> None:
         )
 
 
-def write_tokenizer(folder: Path, tokenizer_json: str) -> None:
+def write_tokenizer(folder: Location, tokenizer_json: str) -> None:
     put_file(folder / TOKENIZER, tokenizer_json.encode())
 
 
-def read_tokenizer(folder: Path, manifest: Manifest) -> str:
+def read_tokenizer(folder: Location, manifest: Manifest) -> str:
     """The run's tokenizer, checked against the manifest."""
     path = folder / TOKENIZER
     try:

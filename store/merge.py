@@ -4,7 +4,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from c4.errors import RunError
 from c4.store.cells import SIGNALS, Cells
 from c4.store.contents import Contents
 from c4.store.grades import Grades, read_added
+from c4.store.locations import Location, resolve_location
 from c4.store.manifest import is_run, name_differences, read_tokenizer, run_folder
 from c4.store.parts import Part, read_part
 from c4.store.rows import GRADE, Row
@@ -32,14 +32,14 @@ UNGRADED: OwnGrade = dict.fromkeys(GRADE)
 class Merged:
     """What a merge brought."""
 
-    folder: Path
+    folder: Location
     added: int
     """Trajectories that the target lacked."""
     known: int
     """Trajectories that both had; the target's stay."""
 
 
-def plan_merge(source: Path, target: Path) -> "list[Merge]":
+def plan_merge(source: Location, target: Location) -> "list[Merge]":
     """The merges of every run below a source into a target, all of them checked.
 
     Args:
@@ -64,7 +64,7 @@ def plan_merge(source: Path, target: Path) -> "list[Merge]":
 class Merge:
     """One run to be brought into a folder. The source is only read."""
 
-    def __init__(self, source: Run, folder: Path) -> None:
+    def __init__(self, source: Run, folder: Location) -> None:
         self.source = source
         self.folder = folder
 
@@ -75,7 +75,7 @@ class Merge:
 
     def check(self) -> None:
         """Refuse what is not a half of the same run, before anything is written."""
-        if self.folder.absolute() == self.source.folder.absolute():
+        if resolve_location(self.folder) == resolve_location(self.source.folder):
             raise RunError(f"{self.folder}: source and target are the same run")
         read_tokenizer(self.source.folder, self.source.manifest)
         target = self.target

@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.locations import Location
 from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
 from c4.store.storage import list_files, put_file, read_file
 
@@ -46,13 +46,16 @@ UNREADABLE = (
 )
 """What readers raise at content that nobody can have meant."""
 ADVICE = {
-    "rows": "; delete it, and the cells of these trajectories if they are kept, and record again",
-    "cells": "; delete it and the rows of these trajectories, and record again",
-    "pending": "; delete it and record again",
+    "rows": "; delete it and, if there is one, cells/{range}.*.parquet, and give the command that "
+    "recorded the run again",
+    "cells": "; delete it and rows/{range}.*.parquet, and give the command that recorded the run "
+    "again",
+    "pending": "; delete it and give the command that recorded the run again",
     "grades": "; delete it and grade again with: c4 grade",
     "signals": "; delete it, and it is computed again",
 }
-"""What to do about a part that cannot be read, by its folder."""
+"""What to do about a part that cannot be read, by its folder; rows and cells of the same
+trajectories have the same range in their names."""
 LONGEST_REASON = 300
 """Characters of what a library says about a file that cannot be read."""
 
@@ -100,7 +103,7 @@ class Part:
 
     first: int
     last: int
-    path: Path
+    path: Location
     checksum: int
 
     @property
@@ -109,7 +112,7 @@ class Part:
         return range(self.first, self.last + 1)
 
 
-def list_parts(folder: Path) -> list[Part]:
+def list_parts(folder: Location) -> list[Part]:
     """The parts in a folder, in order. Files under other names are not parts."""
     matches = ((path, PART.fullmatch(path.name)) for path in list_files(folder))
     return sorted(
@@ -119,19 +122,19 @@ def list_parts(folder: Path) -> list[Part]:
     )
 
 
-def run_parts(folder: Path, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
+def run_parts(folder: Location, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
     """All parts of a run, or those of some kinds, kind by kind."""
     return [part for kind in kinds for part in list_parts(folder / kind)]
 
 
 def write_part(
-    folder: Path,
+    folder: Location,
     table: pa.Table,
     numbers: Sequence[int],
     stamp: Stamp,
     metadata: Mapping[bytes, bytes] | None = None,
     **options: object,
-) -> Path:
+) -> Location:
     """Write a table as a part of one row group, under the name that vouches for its bytes.
 
     Args:
@@ -202,7 +205,7 @@ def metadata_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Location) -> Iterator[None]:
     """Whatever content makes its readers raise becomes an error that names the file."""
     try:
         yield
@@ -211,8 +214,8 @@ def naming(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: cannot be read ({reason}){_advice(path)}") from error
 
 
-def _advice(path: Path) -> str:
-    return ADVICE.get(path.parent.name, "")
+def _advice(path: Location) -> str:
+    return ADVICE.get(path.parent.name, "").format(range=path.name.partition(".")[0])
 
 
 def brief_reason(error: BaseException) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from c4.errors import RunError
+from c4.errors.text import counted
+from c4.store.locations import Location
 from c4.store.manifest import (
     MANIFEST,
     RECORDED,
@@ -33,7 +34,7 @@ class Repair:
     """What cannot be repaired, and what to do about it."""
 
 
-def repair_run(folder: Path) -> Repair:
+def repair_run(folder: Location) -> Repair:
     """Rebuild a missing or damaged manifest from the run's parts. No part is touched.
 
     The folder is locked only to write, so that one that cannot be written can be looked at.
@@ -49,7 +50,7 @@ def repair_run(folder: Path) -> Repair:
             manifest = _sound_manifest(folder)  # another process may have begun a run since
             if manifest is None:
                 manifest = _rebuild(folder, run)
-                done.append(f"{folder / MANIFEST}: rebuilt from {len(stamps)} parts")
+                done.append(f"{folder / MANIFEST}: rebuilt from {counted(len(stamps), 'part')}")
     strangers = [
         f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came from"
         for part, stamp in stamps.items()
@@ -58,7 +59,7 @@ def repair_run(folder: Path) -> Repair:
     return Repair(done, [*damaged, *strangers, *_tokenizer_problem(folder, manifest)])
 
 
-def _sound_manifest(folder: Path) -> Manifest | None:
+def _sound_manifest(folder: Location) -> Manifest | None:
     """The manifest if it can be read; one of another format is no damage, and is refused."""
     try:
         return read_manifest(folder)
@@ -68,7 +69,7 @@ def _sound_manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def _read_stamps(folder: Path) -> tuple[dict[Part, Stamp], list[str]]:
+def _read_stamps(folder: Location) -> tuple[dict[Part, Stamp], list[str]]:
     """What each part says of its run, and what is wrong with those that say nothing."""
     stamps, damaged = {}, []
     for part in run_parts(folder, RECORDED):
@@ -85,7 +86,7 @@ def _read_stamps(folder: Path) -> tuple[dict[Part, Stamp], list[str]]:
     return stamps, damaged
 
 
-def _only_run(folder: Path, stamps: Mapping[Part, Stamp], damaged: Sequence[str]) -> Stamp:
+def _only_run(folder: Location, stamps: Mapping[Part, Stamp], damaged: Sequence[str]) -> Stamp:
     """What the parts belong to, if it is one run."""
     runs: dict[str, list[Part]] = {}
     for part, stamp in stamps.items():
@@ -107,7 +108,7 @@ def _only_run(folder: Path, stamps: Mapping[Part, Stamp], damaged: Sequence[str]
     return Stamp(stamps[parts[0]].identity, stamps[parts[0]].tokenizer_file_sha256, made)
 
 
-def _mixed(folder: Path, runs: Sequence[tuple[Stamp, Sequence[Part]]]) -> str:
+def _mixed(folder: Location, runs: Sequence[tuple[Stamp, Sequence[Part]]]) -> str:
     """That a folder holds parts of several runs: which, and how these differ."""
     (first, _), *others = runs
     keys = {key for stamp, _ in runs for key in stamp.identity}
@@ -122,7 +123,7 @@ def _mixed(folder: Path, runs: Sequence[tuple[Stamp, Sequence[Part]]]) -> str:
     return "\n".join(lines)
 
 
-def _rebuild(folder: Path, stamp: Stamp) -> Manifest:
+def _rebuild(folder: Location, stamp: Stamp) -> Manifest:
     manifest = Manifest(
         identity=stamp.identity,
         environment=dict(stamp.made_with[0]) if stamp.made_with else {},
@@ -132,7 +133,7 @@ def _rebuild(folder: Path, stamp: Stamp) -> Manifest:
     return manifest
 
 
-def _tokenizer_problem(folder: Path, manifest: Manifest) -> list[str]:
+def _tokenizer_problem(folder: Location, manifest: Manifest) -> list[str]:
     try:
         read_tokenizer(folder, manifest)
         return []

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from c4.errors import RunError
@@ -14,6 +13,7 @@ from c4.store.cells import Cells
 from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
 from c4.store.labels import is_baseline, label_under
+from c4.store.locations import Location, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
     TOKENIZER,
@@ -62,7 +62,7 @@ class Run:
     decoded.
     """
 
-    def __init__(self, folder: Path, reading: AnswerReading | None = None) -> None:
+    def __init__(self, folder: Location, reading: AnswerReading | None = None) -> None:
         self.folder = folder
         self.reading = reading or AnswerReading()
         self.manifest: Manifest = read_manifest(folder)
@@ -212,7 +212,7 @@ class Run:
         return now
 
 
-def _find_parts(folder: Path, manifest: Manifest) -> list[RunPart]:
+def _find_parts(folder: Location, manifest: Manifest) -> list[RunPart]:
     # In the reverse of the order in which a writer seals them: what is sealed while this looks is
     # found at least once.
     pending = list_parts(folder / "pending")
@@ -276,20 +276,20 @@ def _cells_of(
     return next((part for part in beside if part.path.name == name), beside[0])
 
 
-def open_run(path: str | Path, reading: AnswerReading | None = None) -> Run:
+def open_run(path: str | Location, reading: AnswerReading | None = None) -> Run:
     """Open one run, the folder that holds a manifest.json, to be read in one way."""
-    folder = Path(path)
+    folder = parse_location(path)
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
     return Run(folder, reading)
 
 
-def find_runs(root: str | Path) -> list[Path]:
+def find_runs(root: str | Location) -> list[Location]:
     """The folders of all runs below a root, in order; or the root, if it is one itself.
 
     A run that has lost its manifest is found too, and says so when it is opened.
     """
-    root = Path(root)
+    root = parse_location(root)
     if is_run(root):
         return [root]
     return [folder for folder in find_folders(root, is_kept_apart) if is_run(folder)]
@@ -300,18 +300,18 @@ def is_kept_apart(name: str) -> bool:
     return name.startswith("method=") or name == BENCH_FOLDER
 
 
-def find_recordings(root: str | Path, reading: AnswerReading | None = None) -> list[Run]:
+def find_recordings(root: str | Location, reading: AnswerReading | None = None) -> list[Run]:
     """The recorded full decodes below a root; or the run at the root, whatever its method.
 
     Nobody who asks for full decodes gets a sampler's steps, unless the run itself is named.
     """
     folders = find_runs(root)
-    if folders == [Path(root)]:
+    if folders == [parse_location(root)]:
         return [open_run(root, reading)]
     return [run for run in readable_runs(folders, reading) if run.is_baseline and run.has_cells]
 
 
-def readable_runs(folders: Sequence[Path], reading: AnswerReading | None = None) -> list[Run]:
+def readable_runs(folders: Sequence[Location], reading: AnswerReading | None = None) -> list[Run]:
     """The runs that can be opened; what cannot is said, and harms no other.
 
     Where none can, the first reason is the error.

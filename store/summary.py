@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from c4.errors import RunError
 from c4.store.labels import conditions
-from c4.store.manifest import is_run
+from c4.store.locations import Location
+from c4.store.manifest import RECORDED, is_run
 from c4.store.parts import run_parts
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run
@@ -47,11 +47,12 @@ class RunSummary:
     batch: int
     """Examples decoded together."""
     bytes: int
-    folder: Path
+    """Of what was recorded, without cached signals."""
+    folder: Location
 
 
 def summarise(
-    folder: Path, indices: Collection[int] | None = None, reading: AnswerReading | None = None
+    folder: Location, indices: Collection[int] | None = None, reading: AnswerReading | None = None
 ) -> RunSummary:
     """The trajectories of a run, or some of them, in one line; a run just begun has none."""
     run = open_run(folder, reading)
@@ -79,7 +80,7 @@ def summarise(
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
         batch=run.manifest.identity["batch"],
-        bytes=sum(size_of(part.path) for part in run_parts(folder)),
+        bytes=sum(size_of(part.path) for part in run_parts(folder, RECORDED)),
         folder=folder,
     )
 

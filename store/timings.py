@@ -9,13 +9,13 @@ import re
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.locations import Location, parse_location
 from c4.store.manifest import BENCH_FOLDER, task_folder, validate_identity
 from c4.store.parts import UNREADABLE, brief_reason
 from c4.store.runs import is_kept_apart
@@ -41,12 +41,12 @@ REPEATED = ("method", "identity", "n", "passes", "warmups", "device", "threads")
 """What is equal in two timings of the same thing."""
 
 
-def timings_folder(root: Path, model: str, task: str) -> Path:
+def timings_folder(root: Location, model: str, task: str) -> Location:
     """Where the timings of a model and a task are kept."""
     return task_folder(root / BENCH_FOLDER, model, task)
 
 
-def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
+def write_timings(root: Location, model: str, task: str, table: pa.Table) -> Location:
     """Keep a call's table below the folder of all runs, under the time it was made."""
     folder = timings_folder(root, model, task)
     sink = pa.BufferOutputStream()
@@ -58,7 +58,7 @@ def write_timings(root: Path, model: str, task: str, table: pa.Table) -> Path:
     return path
 
 
-def _next_time(folder: Path) -> str:
+def _next_time(folder: Location) -> str:
     """The present time, or the instant after the newest file if that is later."""
     names = (TIMING.fullmatch(path.name) for path in list_files(folder))
     newest = max((int(match[1] + match[2]) for match in names if match), default=0)
@@ -66,7 +66,7 @@ def _next_time(folder: Path) -> str:
     return f"{digits[:8]}T{digits[8:]}Z"
 
 
-def read_timings(root: str | Path) -> pa.Table:
+def read_timings(root: str | Location) -> pa.Table:
     """Every timing below a root, oldest first; of repetitions only the newest.
 
     A repetition has the same identity, weights and shape included, and the same protocol.
@@ -81,20 +81,22 @@ def read_timings(root: str | Path) -> pa.Table:
     return pa.Table.from_pylist(list(newest.values()), schema=TIMINGS)
 
 
-def timing_files(root: str | Path) -> list[Path]:
+def timing_files(root: str | Location) -> list[Location]:
     """The files of timings below a root, oldest first."""
     files = (path for folder in timing_folders(root) for path in list_files(folder))
     return sorted((p for p in files if TIMING.fullmatch(p.name)), key=lambda path: path.name)
 
 
-def timing_folders(root: str | Path) -> list[Path]:
+def timing_folders(root: str | Location) -> list[Location]:
     """The folders of timings below a root: one for each model and task."""
-    benches = (f for f in find_folders(Path(root), is_kept_apart) if f.name == BENCH_FOLDER)
+    benches = (
+        f for f in find_folders(parse_location(root), is_kept_apart) if f.name == BENCH_FOLDER
+    )
     models = (f for bench in benches for f in list_folders(bench) if f.name.startswith("model="))
     return [f for model in models for f in list_folders(model) if f.name.startswith("task=")]
 
 
-def read_call(path: Path) -> pa.Table:
+def read_call(path: Location) -> pa.Table:
     """The table of one call; or an error that names its file."""
     data = _read(path)
     if path.suffixes[-2:-1] != [f".{zlib.crc32(data):08x}"]:
@@ -116,13 +118,13 @@ def read_call(path: Path) -> pa.Table:
     return table
 
 
-def _place(path: Path) -> tuple[str, str]:
+def _place(path: Location) -> tuple[str, str]:
     """The model and the task in whose folder a file of timings is."""
     model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
     return model, task
 
 
-def _check_place(path: Path, identity: Mapping[str, Any]) -> None:
+def _check_place(path: Location, identity: Mapping[str, Any]) -> None:
     """Refuse timings of another model or task than their folder says."""
     timed = identity["model"], identity["task"]
     if timed != _place(path):
@@ -132,7 +134,7 @@ def _check_place(path: Path, identity: Mapping[str, Any]) -> None:
         )
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Location) -> bytes:
     try:
         return read_file(path)
     except FileNotFoundError:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
 from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
 from c4.store.grades import read_added
+from c4.store.locations import Location
 from c4.store.manifest import (
     DATA_FOLDERS,
     MANIFEST,
@@ -61,15 +61,17 @@ def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
     return parts
 
 
-def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
+def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: bool = True) -> None:
     """Refuse to go on with a run that was made differently, and say what differs.
 
     Args:
-        identity: as much of it as is known yet.
+        partly: whether only as much of the identity is given as is known yet.
     """
     if not is_run(folder):
         return
-    differ = name_differences(read_manifest(folder).identity, identity, identity)
+    recorded = read_manifest(folder).identity
+    keys = identity if partly else sorted(identity.keys() | recorded.keys())
+    differ = name_differences(recorded, identity, keys)
     if differ:
         raise RunError(
             f"{folder} is another run:\n" + "\n".join(differ) + "\n"
@@ -80,10 +82,10 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
 class RunWriter:
     """The one process that may write a run. Use as a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Location) -> None:
         self.folder = folder
         self._held = ExitStack()
-        self._seen: dict[Path, tuple[range, str | None]] = {}
+        self._seen: dict[Location, tuple[range, str | None]] = {}
         """Parts of rows that were opened, what they hold, and the cells they name."""
         self.manifest: Manifest | None = None
 
@@ -104,7 +106,7 @@ class RunWriter:
     def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
         """Begin the run, or go on with it as it is."""
         if file_exists(self.folder / MANIFEST):
-            check_identity(self.folder, manifest.identity)
+            check_identity(self.folder, manifest.identity, partly=False)
             self._bring_back_tokenizer(tokenizer_json)
         else:
             self._refuse_orphans()
@@ -181,7 +183,7 @@ class RunWriter:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, decode: Decode, stamp: Stamp | None = None) -> Path:
+    def add(self, decode: Decode, stamp: Stamp | None = None) -> Location:
         """Make one finished trajectory safe.
 
         Args:
@@ -228,14 +230,14 @@ class RunWriter:
         self._drop_pending(indices)
         return True
 
-    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Path:
+    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Location:
         table = pa.concat_tables([c.cell_table().replace_schema_metadata() for c in found])
         shapes = [shape for contents in found for shape in contents.shapes]
         metadata = {SHAPES_KEY: json.dumps(shapes).encode()}
         numbers = [number for number, _, _ in shapes]
         return write_part(self.folder / "cells", table, numbers, stamp, metadata, **WRITE_OPTIONS)
 
-    def _seal_rows(self, found: Sequence[Contents], stamp: Stamp, cells: Path | None) -> None:
+    def _seal_rows(self, found: Sequence[Contents], stamp: Stamp, cells: Location | None) -> None:
         rows = [row for contents in found for row in contents.rows()]
         numbers = [row.trajectory for row in rows]
         metadata = {} if cells is None else {CELLS_KEY: cells.name.encode()}

@@ -79,6 +79,15 @@ def documented_lines():
                 yield page.name, line
 
 
+def documented_files():
+    """Every file that a page shows in full: its first line is its name."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        yield from re.findall(
+            r"^```(?:python|yaml|text)\n# (my_\w+\.\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+        )
+
+
 LINES = sorted(set(documented_lines()))
 
 
@@ -97,9 +106,8 @@ def workspace(tmp_path_factory):
             assert result.exit_code == 0, result.output
     frozen = str(folder / "calibration.json")
     assert c4("calibrate", "--gamma", "2", "--runs", runs, "--out", frozen).exit_code == 0
-    gates = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
-    (source,) = re.findall(r"^```python\n# my_gates.py\n(.*?)^```", gates, re.MULTILINE | re.DOTALL)
-    (folder / "my_gates.py").write_text(source)
+    for name, source in documented_files():
+        (folder / name).write_text(source)
     row = {"ID": "1", "Body": "Ann has 3 apples.", "Question": "How many?", "Answer": "3"}
     (folder / "my-rows.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
     return folder
@@ -120,8 +128,9 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
-PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SCRIPTS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.DOTALL)
+NOTEBOOK_PAGE = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+BY_HAND, *OTHERS = re.findall(r"^```python\n(.*?)^```", NOTEBOOK_PAGE, re.M | re.DOTALL)
+SCRIPTS = [*re.findall(r"^```python\n(.*?)^```", README, re.M | re.DOTALL), *OTHERS]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -132,11 +141,10 @@ def test_documented_python_runs(script, workspace, monkeypatch, capsys):
 
 
 def test_the_worked_script_names_the_run_and_draws(workspace, monkeypatch, capsys):
-    (script,) = re.findall(r"^```python\n(.*?)^```", PYTHON_PAGE, re.M | re.DOTALL)
     monkeypatch.chdir(workspace)
     picture = workspace / "phase-diagram.png"
     picture.unlink(missing_ok=True)
-    exec(compile(script, "python.md", "exec"), {})
+    exec(compile(BY_HAND, "notebook.md", "exec"), {})
     said = capsys.readouterr().out.splitlines()[0]
     assert re.fullmatch(r"<Run tiny math baseline, n=2, accuracy \d+\.\d%>", said)
     assert picture.stat().st_size > 10_000

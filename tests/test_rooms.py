@@ -19,21 +19,23 @@ from c4.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
 
-BELOW_RECORD = {"errors", "tasks", "models", "store", "gates", "decode"}
+BELOW_RECORD = {"errors", "plugins", "tasks", "models", "store", "gates", "decode"}
 MAY_IMPORT = {
     "errors": set(),
-    "tasks": {"errors"},
+    "plugins": {"errors"},
+    "tasks": {"errors", "plugins"},
     "models": {"errors"},
     "store": {"errors", "tasks"},
-    "gates": {"errors", "tasks", "store"},
+    "gates": {"errors", "plugins", "tasks", "store"},
     "decode": {"errors", "tasks", "models", "store"},
     "record": {*BELOW_RECORD, "replay"},
-    "replay": {"errors", "tasks", "store", "gates"},
-    "analysis": {"errors", "tasks", "store", "gates", "replay", "record"},
+    "replay": {"errors", "plugins", "tasks", "store", "gates"},
+    "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
+    "exchange": {"errors", "tasks", "store", "replay", "analysis"},
     "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "view"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "view"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "view"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "view"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -50,7 +52,7 @@ LONGEST_FUNCTION = 60
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks", "c4.view"),
-    *("c4", "c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4", "c4.exchange", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from c4.analysis import (
@@ -18,7 +19,7 @@ from c4.analysis import (
 )
 from c4.analysis.phases import gate_signals
 from c4.cli._app import app
-from c4.errors import ConfigError, RunError
+from c4.errors import RunError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, FixedProgress, Oracle, Prophet
 from c4.record.choices import MethodChoice, plan_methods
@@ -141,12 +142,16 @@ def test_gates_are_asked_about_no_step_that_a_trajectory_lacks(sampled):
     assert trace["block"].max() == run.shape.blocks - 1
 
 
-def test_a_gate_that_reads_positions_is_sent_to_replay(run):
-    class Positions:
+def test_a_gate_that_reads_positions_is_drawn_like_any_other(run):
+    class Half:
         wants_cells = True
 
-    with pytest.raises(ConfigError, match="c4 replay --gate mine"):
-        phase_table(run, {"mine": Positions()})
+        def fires(self, s, cells):
+            return s.step >= len(cells.token) / 2
+
+    assert_frame_equal(
+        phase_table(run, {"half": Half()}), phase_table(run, {"half": FixedProgress(0.5)})
+    )
 
 
 def test_gate_signals_are_means_over_the_task_s_region(run):

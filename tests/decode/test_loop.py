@@ -85,13 +85,18 @@ def test_rules_see_raw_confidence_and_observers_the_rounded_one():
     assert recorder.cells().confidence[0].tolist() == [0.5, 0.5]
 
 
-@given(st.sampled_from(sorted(RESOLUTION)), st.lists(st.floats(0, 100, width=32), min_size=1))
+@given(st.sampled_from(sorted(RESOLUTION)), st.lists(st.floats(0, 1, width=32), min_size=1))
 def test_rounding_is_idempotent_and_close(signal, values):
-    raw = np.minimum(np.array(values, dtype=np.float32), np.float32(HIGHEST[signal]))
+    raw = np.array(values, dtype=np.float32) * np.float32(HIGHEST[signal])
     once = fixed_point(signal, raw)
     assert once.dtype == np.float32
     np.testing.assert_array_equal(fixed_point(signal, once), once)
     assert np.abs(once - raw).max() <= RESOLUTION[signal] / 2
+
+
+def test_a_gap_beyond_all_measure_is_cut_where_float32_stops_being_exact():
+    raw = np.array([3e5, 65536.0, 1e30], dtype=np.float32)
+    assert fixed_point("gap", raw).tolist() == [65536.0] * 3
 
 
 def test_views_do_not_change_when_the_decode_goes_on():

@@ -363,7 +363,7 @@ def test_the_paper_s_settings_come_with_the_family_and_yield_to_the_user():
         ("cvee", {"gamma": -1}, "CVEE takes gamma at least 0, not -1"),
         ("cvee", {"tua": 0.5}, "no parameter of cvee named 'tua'; did you mean tau"),
         ("sched", {"curve": "square"}, "sched takes curve of linear, cosine, exponential"),
-        ("cve", {}, r"no gate named 'cve'; did you mean cvee\? \(one of your own: module:object\)"),
+        ("cve", {}, r"no gate named 'cve'; did you mean cvee\? \(one of your own: module:obj"),
         ("no_such_module:Gate", {}, "cannot load the gate 'no_such_module:Gate'"),
         ("math:pi", {}, "math:pi is no gate"),
     ],

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.gates.kinds import CVEE
-from c4.gates.registry import make_gate, offered_gates
+from c4.gates.registry import make_gate
+from c4.plugins import offered
 
 CALM = """
 class Calm:
@@ -31,9 +32,9 @@ def install(tmp_path, monkeypatch):
         (folder / "entry_points.txt").write_text("\n".join(["[c4.gates]", *lines, ""]))
 
     monkeypatch.syspath_prepend(tmp_path)
-    offered_gates.cache_clear()
+    offered.cache_clear()
     yield package
-    offered_gates.cache_clear()
+    offered.cache_clear()
 
 
 def test_a_package_s_gate_goes_by_its_short_name(install):

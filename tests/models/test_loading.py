@@ -275,7 +275,7 @@ def test_a_checkpoint_without_a_mask_token_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no-such-model", "not a folder, not a hub id, not one of tiny, llada, llada-1.5, dream"),
+        ("no-such-model", "not a folder, not a hub id; not one of tiny, llada, llada-1.5, dream"),
         ("nobody/nothing", "cannot get nobody/nothing from the hub"),
     ],
 )

@@ -290,6 +290,17 @@ def test_the_command_says_what_it_brought(tmp_path):
     assert '"added": 0, "known": 5' in again.stdout
 
 
+def test_several_sources_are_merged_one_after_the_other(tmp_path):
+    for name, indices in (("a", range(2)), ("b", range(1, 4)), ("c", range(3, 5))):
+        write(tmp_path / name, indices, [])
+    args = ["--merge", str(tmp_path / "a"), "--merge", str(tmp_path / "b"), "--json"]
+    result = CliRunner().invoke(app, ["runs", *args, "--runs", str(tmp_path / "c")])
+    assert result.exit_code == 0, result.output
+    assert '"added": 2, "known": 0' in result.stdout
+    assert '"added": 1, "known": 2' in result.stdout
+    assert open_run(tmp_path / "c").indices == [0, 1, 2, 3, 4]
+
+
 def test_a_merge_that_makes_no_sense_is_refused(tmp_path):
     write(tmp_path / "runs" / "method=a")
     write(tmp_path / "runs" / "method=b", manifest=make_manifest(seed=1))

@@ -290,6 +290,12 @@ def test_a_run_made_differently_is_refused_and_what_differs_is_named(whole):
     assert "--fresh" in str(caught.value)
 
 
+def test_a_run_that_says_more_of_itself_is_another_run(tmp_path):
+    write(tmp_path, manifest=make_manifest(temperature=1))
+    with pytest.raises(RunError, match="temperature: 1 there, None here"):
+        write(tmp_path)
+
+
 def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
     mine = [whole / "notes.txt", whole / "rows" / "notes.txt", whole / "grades" / "mine.parquet"]
     for path in mine:

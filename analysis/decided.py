@@ -1,0 +1,75 @@
+"""Frames for figures, made from decisions where those were given: a notebook's way to draw."""
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from c4.analysis.names import family_of
+from c4.analysis.phases import PHASES
+from c4.analysis.stabilization import SETTLING
+from c4.errors import ConfigError
+from c4.replay.decisions import Split
+
+DECIDED = (
+    *("model", "task", "trajectory", "gate", "split", "fired"),
+    *("steps", "budget", "stabilization", "premature"),
+)
+"""Columns of decisions that phases are made of."""
+
+
+def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
+    """Phases as they are, or those of decisions, which `replay` gives. See `PHASES`.
+
+    Decisions do not say which examples a task sets aside, so only those count as pool that their
+    own `split` names.
+    """
+    if "exit" in frame.columns:
+        require_columns(frame, set(PHASES) - {"cohort", "early_by"})
+        return frame
+    require_columns(frame, DECIDED)
+    phases = frame.with_columns(
+        family=pl.col("task").map_elements(family_of, return_dtype=pl.String),
+        cohort=pl.lit(None),
+        pool=(pl.col("split") == Split.POOL).fill_null(value=False),
+        exit=pl.col("steps") / pl.col("budget"),
+        stabilization=pl.col("stabilization") / pl.col("budget"),
+    )
+    early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
+    phases = phases.with_columns(early_by=early_by)
+    return phases.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
+
+
+def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
+    """Settling times as they are, or those of decisions or phases. See `SETTLING`.
+
+    Neither of these says when an answer first appeared. A task counts as pool where all its rows
+    are.
+    """
+    if "first_appearance" not in frame.columns:
+        phases = as_phases(frame).unique(["model", "task", "trajectory"], maintain_order=True)
+        frame = phases.with_columns(first_appearance=pl.lit(None))
+    require_columns(frame, SETTLING)
+    _refuse_several_cohorts(frame)
+    frame = frame.with_columns(pool=pl.col("pool").all().over("model", "task"))
+    return frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items())
+
+
+def _refuse_several_cohorts(frame: pl.DataFrame) -> None:
+    """Refuse to draw one curve of decodes with different weights, examples or shapes."""
+    counts = frame.group_by("model", "task", maintain_order=True).agg(pl.col("cohort").n_unique())
+    for model, task, count in counts.iter_rows():
+        if count > 1:
+            raise ConfigError(
+                f"this frame holds {count} cohorts of {task} on {model}, which differ in weights, "
+                "examples or shape; draw them one at a time: filter by the column cohort"
+            )
+
+
+def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
+    """Refuse a frame that cannot be drawn, and name the columns that it lacks."""
+    missing = sorted(set(names) - set(frame.columns))
+    if missing:
+        raise ConfigError(
+            f"this frame cannot be drawn: it has no column {', '.join(missing)}; "
+            "docs/notebook.md says which frames each figure takes"
+        )

@@ -1,0 +1,11 @@
+"""How commands take places: where runs are kept may be an object store, other files are local."""
+
+from typing import Any
+
+from c4.store.locations import parse_local_path, parse_location
+
+ANY_PLACE: dict[str, Any] = {"parser": parse_location, "metavar": "PATH"}
+"""For an option that takes a folder or an address such as s3://bucket/runs."""
+LOCAL_PLACE: dict[str, Any] = {"parser": parse_local_path, "metavar": "PATH"}
+"""For an option that takes a file or folder of this machine."""
+RUNS_HELP = "Folder that holds all runs."

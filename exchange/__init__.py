@@ -1,0 +1,24 @@
+"""Exchange: what comes from elsewhere, and what goes there.
+
+`import_trajectories` reads the trajectories that other projects publish, and runs nothing of them;
+`export_steps` writes the step at which each token was unmasked, as serving engines exchange it;
+`push_runs` and `pull_runs` bring runs to and from the hub. Loads no torch.
+"""
+
+from c4.exchange.hub import plan_pull, pull_runs, push_runs
+from c4.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
+from c4.exchange.steps import export_steps, step_map
+from c4.exchange.tensors import read_tensors
+
+__all__ = [
+    "IMPORTED",
+    "Source",
+    "export_steps",
+    "import_trajectories",
+    "plan_pull",
+    "pull_runs",
+    "push_runs",
+    "read_tensors",
+    "step_map",
+    "summarise_imported",
+]

@@ -1,0 +1,127 @@
+"""Calibration for a notebook: the setting, what it promises, and how it did held out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from c4._gates import NAMES
+from c4._html import facts_table, frame_table
+from c4._run import RunLike, as_runs
+from c4.errors import ConfigError
+from c4.gates import OwnGate, make_gate
+from c4.replay import (
+    Calibration,
+    Requirement,
+    RunSplit,
+    evaluate_setting,
+    make_grid,
+    save_calibration,
+    split_runs,
+)
+from c4.replay import calibrate as calibrate_grid
+
+
+@dataclass(frozen=True, repr=False)
+class Calibrated:
+    """A calibrated gate: the setting that was chosen, on what, and from which others."""
+
+    calibration: Calibration
+    splits: Sequence[RunSplit]
+    held_out: pl.DataFrame
+    """How the setting did, per task, on trajectories that it was not chosen on."""
+
+    @property
+    def gate(self) -> OwnGate:
+        """The gate with the chosen setting, ready for `run.replay`."""
+        if self.parameters is None:
+            raise ConfigError(f"no setting was chosen: {self.statement}")
+        return make_gate(self.calibration.grid.gate, **self.parameters)
+
+    @property
+    def parameters(self) -> dict[str, Any] | None:
+        """The chosen setting; None if no setting keeps the promise."""
+        return self.calibration.parameters
+
+    @property
+    def statement(self) -> str:
+        """The result in a sentence that can be quoted."""
+        return self.calibration.statement
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Every setting that was tried, one row each."""
+        return self.calibration.table
+
+    @property
+    def pareto(self) -> pl.DataFrame:
+        """Settings that no other beats in steps and in the worst drop alike."""
+        return self.calibration.pareto
+
+    def save(self, path: str | Path) -> None:
+        """Freeze the setting in a file, which `c4 replay --config` and the others take."""
+        save_calibration(Path(path), self.calibration, self.splits)
+
+    def __repr__(self) -> str:
+        return f"<Calibrated {self.calibration.grid.gate} {self._chosen}; {self.statement}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"chosen": self._chosen, "statement": self.statement}
+        facts |= {"split": "; ".join(split.statement for split in self.splits)}
+        shown = facts_table(f"{self.calibration.grid.gate}, calibrated", facts)
+        return shown + ("" if self.held_out.is_empty() else frame_table(self.held_out))
+
+    @property
+    def _chosen(self) -> str:
+        pairs = (
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in (self.parameters or {}).items()
+        )
+        return ", ".join(pairs) or "no setting"
+
+
+def calibrate(
+    runs: RunLike | Sequence[RunLike],
+    gate: str | type[OwnGate] = "cvee",
+    promise: Requirement | None = None,
+    *,
+    pool: int | None = None,
+    unsafe_code: bool = False,
+    **ranges: Any,
+) -> Calibrated:
+    """Choose the cheapest setting of a gate that keeps a promise on the pool of some runs.
+
+    Args:
+        runs: one recording of each task, opened or by folder.
+        gate: its name or its class.
+        promise: what the setting must keep; by default to lose at most two points on any task.
+            `Requirement(risk=0.05, delta=0.1)` certifies a risk instead.
+        pool: choose on trajectories with numbers below this, instead of those set aside.
+        ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
+    """
+    grid = make_grid(_name(gate), {name: _spell_range(values) for name, values in ranges.items()})
+    splits = split_runs(as_runs(runs), pool, unsafe_code=unsafe_code)
+    found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
+    rest = [split.held_out for split in splits if split.held_out]
+    return Calibrated(found, splits, evaluate_setting(found, rest))
+
+
+def _name(gate: Any) -> str:
+    if isinstance(gate, str):
+        return gate
+    if gate in NAMES:
+        return NAMES[gate]
+    if type(gate) in NAMES:
+        raise ConfigError(
+            f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
+            "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
+        )
+    raise ConfigError(f"{gate!r} is neither the name nor the class of a gate that c4 knows")
+
+
+def _spell_range(values: Any) -> str:
+    if isinstance(values, str | int | float):
+        return str(values)
+    return ",".join(str(value) for value in values)

@@ -1,0 +1,36 @@
+"""What gates decide on a recording: a frame that shows its own summary."""
+
+import polars as pl
+
+from c4._html import frame_table
+from c4.replay import summarise_decisions
+
+SHOWN = ("gate", "n", "accuracy", "full_accuracy", "steps", "saving", "fired", "premature")
+"""Columns of the summary that are shown above the rows."""
+
+
+class Decisions(pl.DataFrame):
+    """One row per trajectory and gate; a Polars frame with a `summary`.
+
+    The columns are those of `c4.replay.DECISIONS`. What is selected or filtered from it is a plain
+    frame, which the figures take as well.
+    """
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """Per recording and gate: accuracy and steps beside the full decode's, what was saved."""
+        return summarise_decisions(self)
+
+    def __repr__(self) -> str:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True):
+            shown = repr(self._shown())
+        return f"<Decisions, {self.height} rows; .summary:\n{shown}>"
+
+    def _repr_html_(self, **options: bool) -> str:
+        return frame_table(self._shown()) + super()._repr_html_(**options)
+
+    def _shown(self) -> pl.DataFrame:
+        summary = self.summary
+        several = [name for name in ("model", "task") if summary[name].n_unique() > 1]
+        split = ["split"] if summary["split"].is_not_null().any() else []
+        return pl.DataFrame(summary.select(*several, *SHOWN[:1], *split, *SHOWN[1:]))

@@ -1,0 +1,62 @@
+"""Gates as a notebook gives them: objects, classes or names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from c4.errors import ConfigError
+from c4.gates import GATES, OwnGate, make_gate
+from c4.store.labels import Change, Label
+from c4.tasks import get_task
+
+NAMES = {kind: name for name, kind in GATES.items()}
+
+
+def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, OwnGate]:
+    """Gates by what their decisions go by; CVEE, Prophet and SchED where none are given."""
+    if not gates and not named:
+        gates = ("cvee", "prophet", "sched")
+    found: dict[str, OwnGate] = {}
+    for gate in gates:
+        name = gate_label(gate)
+        if name in found or name in named:
+            raise ConfigError(
+                f"two gates go by {name}; give one of them a name of its own, as in "
+                "run.replay(mine=CVEE(tau=0.8))"
+            )
+        found[name] = _made(gate, task)
+    return found | {name: _made(gate, task) for name, gate in named.items()}
+
+
+def gate_label(gate: Any) -> str:
+    """What a gate goes by: its name, and the parameters that are not its defaults."""
+    if isinstance(gate, str):
+        return gate
+    if isinstance(gate, type):
+        return NAMES.get(gate, gate.__name__)
+    name = NAMES.get(type(gate), type(gate).__name__)
+    return str(Label(name, tuple(_changes(gate))))
+
+
+def _changes(gate: Any) -> list[Change]:
+    if not is_dataclass(gate):
+        return []
+    return [
+        Change(None, spec.name, _spell(getattr(gate, spec.name)))
+        for spec in fields(gate)
+        if getattr(gate, spec.name) != spec.default
+    ]
+
+
+def _spell(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _made(gate: Any, task: str) -> OwnGate:
+    if isinstance(gate, str):
+        return make_gate(gate, get_task(task).family)
+    made: Any = gate() if isinstance(gate, type) else gate
+    if not callable(getattr(made, "fires", None)):
+        raise ConfigError(f"{gate!r} is no gate: it has no function fires(signals)")
+    found: OwnGate = made
+    return found

@@ -1,0 +1,49 @@
+"""HTML for notebooks. Names and answers come from users and models, so all text is escaped."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+LEFT = "text-align: left; vertical-align: top"
+QUIET = "white-space: pre-wrap; margin: 0.4em 0; max-height: 16em; overflow: auto"
+
+
+def escape(value: Any) -> str:
+    """A value as text that HTML shows as it is; a dash where there is none."""
+    return "–" if value is None else html.escape(str(value))
+
+
+def facts_table(title: str, facts: Mapping[str, Any]) -> str:
+    """Names and values, one line each."""
+    rows = (
+        f'<tr><th style="{LEFT}">{escape(name)}</th><td style="{LEFT}">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<div><strong>{escape(title)}</strong><table>{''.join(rows)}</table></div>"
+
+
+def frame_table(frame: pl.DataFrame) -> str:
+    """A small frame with every row and column, and numbers of three digits."""
+    return records_table(frame.columns, frame.rows())
+
+
+def records_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of values under their names."""
+    head = "".join(f'<th style="{LEFT}">{escape(name)}</th>' for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{LEFT}">{escape(spell(v))}</td>' for v in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text_block(title: str, text: str) -> str:
+    """A longer text with its line ends kept."""
+    return f'<div><strong>{escape(title)}</strong><pre style="{QUIET}">{escape(text)}</pre></div>'
+
+
+def spell(value: Any) -> Any:
+    """A number with three digits; anything else as it is."""
+    return f"{value:.3g}" if isinstance(value, float) else value

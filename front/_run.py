@@ -1,0 +1,153 @@
+"""Runs for a notebook: opened, shown, and asked."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from c4._decisions import Decisions
+from c4._gates import name_gates
+from c4._html import facts_table, records_table
+from c4._trajectory import Trajectory
+from c4.analysis import phase_table, stabilization_table, text_table, trace_table
+from c4.analysis.signals import signal_table
+from c4.errors import RunError
+from c4.gates import OwnGate
+from c4.replay import replay
+from c4.store.locations import Location
+from c4.store.runs import Run as StoredRun
+from c4.store.runs import find_runs, open_run, readable_runs
+from c4.store.summary import RunSummary, summarise
+from c4.tasks import AnswerReading
+
+GateLike = OwnGate | type[OwnGate] | str
+"""A gate, its class, or its name."""
+RunLike = StoredRun | str | Location
+"""A run, or its folder."""
+LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
+
+
+class Run(StoredRun):
+    """A run on disk: one model, one task, one method. Iterating gives its trajectories.
+
+    Every frame that it gives can be drawn by a figure as it is.
+    """
+
+    def replay(self, *gates: GateLike, unsafe_code: bool = False, **named: GateLike) -> Decisions:
+        """What gates would have decided, one row per trajectory and gate.
+
+        Args:
+            gates: gates, their classes, or their names, which have the paper's settings for the
+                task. `CVEE(tau=0.8)` goes by `cvee,tau=0.8`.
+            unsafe_code: grade programs where they cannot be isolated.
+            named: gates that go by a name of your own: `run.replay(strict=CVEE(tau=0.9))`.
+        """
+        chosen = name_gates(self.task, gates, named)
+        return Decisions(pl.concat(replay(self, chosen, unsafe_code=unsafe_code)))
+
+    @cached_property
+    def signals(self) -> pl.DataFrame:
+        """What gates see: one row per trajectory and step. See `c4.analysis.signals.SIGNALS`."""
+        return signal_table(self)
+
+    @property
+    def stabilization(self) -> pl.DataFrame:
+        """When each answer settled and first appeared; `stabilization_figure` draws it."""
+        return stabilization_table(self)
+
+    def phases(self, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
+        """Exit progress against stabilization; like `replay`, but nothing is graded."""
+        return phase_table(self, name_gates(self.task, gates, named))
+
+    def trace(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
+        """What gates see of one trajectory at every step; `trace_figure` draws it."""
+        return trace_table(self, number, name_gates(self.task, gates, named))
+
+    def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
+        """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""
+        return text_table(self, number, name_gates(self.task, gates, named))
+
+    def trajectory(self, index: int) -> Trajectory:
+        """One trajectory by its number, as `indices` lists them."""
+        found = super().trajectory(index)
+        return Trajectory(found.row, found.cells, self)
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The run in one line."""
+        return summarise(self.folder, reading=self.reading)
+
+    def _repr_html_(self) -> str:
+        identity, shape = self.manifest.identity, self.shape
+        facts = {name: _spell(asdict(self.summary)[name]) for name in LISTED}
+        facts |= {
+            "shape": f"{shape.length} positions, {shape.budget} steps, "
+            f"blocks of {shape.block_length}",
+            "cells": "kept" if self.has_cells else "not kept",
+            "dtype": identity["dtype"],
+            "folder": self.folder,
+        }
+        return facts_table(f"{self.task} by {self.model}, {self.method}", facts)
+
+
+class Runs(list[Run]):
+    """Runs, shown as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join([f"<Runs, {len(self)}>", *(f"  {run!r}" for run in self)])
+
+    def _repr_html_(self) -> str:
+        rows = [[_spell(asdict(run.summary)[name]) for name in LISTED] for run in self]
+        return records_table(LISTED, rows)
+
+
+def open(path: str | Location, reading: AnswerReading | None = None) -> Run:  # noqa: A001
+    """Open one run: its own folder, or a folder above it that holds no other run.
+
+    Args:
+        reading: how answers are read; by default as the commands read them.
+    """
+    folders = find_runs(path)
+    if len(folders) > 1:
+        some = ", ".join(str(folder) for folder in folders[:3])
+        more = ", …" if len(folders) > 3 else ""
+        raise RunError(
+            f"{path} holds {len(folders)} runs ({some}{more}); open one of them, or all with: "
+            f"c4.open_all({str(path)!r})"
+        )
+    return _opened(open_run(folders[0] if folders else path, reading))
+
+
+def open_all(
+    root: str | Location = "runs",
+    *,
+    task: str | None = None,
+    model: str | None = None,
+    method: str | None = None,
+    reading: AnswerReading | None = None,
+) -> Runs:
+    """The runs below a folder, or those of one task, model or method."""
+    runs = [_opened(run) for run in readable_runs(find_runs(root), reading)]
+    asked = {"task": task, "model": model, "method": method}
+    return Runs(
+        run
+        for run in runs
+        if all(value is None or getattr(run, name) == value for name, value in asked.items())
+    )
+
+
+def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
+    """Runs as users give them: one or several, opened already or by their folders."""
+    given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | PurePath) else runs
+    return [run if isinstance(run, StoredRun) else open(run) for run in given]
+
+
+def _opened(run: StoredRun) -> Run:
+    return Run(run.folder, run.reading)
+
+
+def _spell(value: Any) -> Any:
+    return f"{value:.3g}" if isinstance(value, float) else value

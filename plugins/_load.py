@@ -1,0 +1,161 @@
+"""Loading an object of a user's own, and telling what it was made from."""
+
+import hashlib
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import EntryPoint
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from c4.errors import ConfigError, failure, shortened
+from c4.errors.system import reason, require_plain_file, user_path
+from c4.errors.text import visible_line
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An object that was found by its name."""
+
+    name: str
+    """What results of it go by; of a path only the file's name is kept."""
+    found: Any
+    source_sha256: str | None = None
+    """A hash of the files that define it; None for what is c4's own."""
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What a manifest keeps of it besides its name: nothing, if it is c4's own."""
+        return {} if self.source_sha256 is None else {"source_sha256": self.source_sha256}
+
+
+def package_of(point: EntryPoint) -> str:
+    """The name of the package that offers an object."""
+    return "a package" if point.dist is None else f"the package {point.dist.name}"
+
+
+def is_file_name(module: str) -> bool:
+    """Whether the part of a name before its colon is a path and no module."""
+    return module.endswith(".py") or "/" in module
+
+
+def canonical_name(name: str) -> str:
+    """What the results of `module:object` go by; a path is shortened to the file's name."""
+    module, _, attribute = name.rpartition(":")
+    return f"{Path(module).name}:{attribute}" if is_file_name(module) else name
+
+
+def aliases(name: str) -> set[str]:
+    """What `--set` may call an object: by the name that was typed, without its folder or alone."""
+    return {name, canonical_name(name), name.rpartition(":")[2]}
+
+
+def load_offered(noun: str, point: EntryPoint) -> Plugin:
+    """The object that an installed package offers. The package's code is run."""
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"cannot load the {noun} {point.name!r} that {package_of(point)} offers as "
+            f"{point.value}: {failure(error)}; repair or uninstall it"
+        ) from error
+    return Plugin(point.name, found, source_hash(found, point.module))
+
+
+def load_named(noun: str, name: str, example: str) -> Plugin:
+    """The object that `module:object` or `file.py:object` names. Its module is run."""
+    module, _, attribute = name.rpartition(":")
+    of_file = is_file_name(module)
+    written = attribute.isidentifier() and (
+        _is_file_like(module) if of_file else all(map(str.isidentifier, module.split(".")))
+    )
+    if not written:
+        raise ConfigError(
+            f"cannot load the {noun} {shortened(name)!r}: write module:object, as in {example}, "
+            "or path/to/file.py:object"
+        )
+    try:
+        loaded = _load_file(module) if of_file else _import(module)
+        found = getattr(loaded, attribute)
+    except ConfigError:
+        raise
+    except (ImportError, AttributeError) as error:
+        where = "repair the file" if of_file else "stand in this folder or be installed"
+        raise ConfigError(
+            f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; "
+            + (where if of_file else f"the module must {where}")
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"cannot load the {noun} {shortened(name)!r}: {failure(error)}; repair its module"
+        ) from error
+    return Plugin(canonical_name(name), found, source_hash(found, loaded.__name__))
+
+
+def source_hash(found: Any, named: str) -> str:
+    """A hash of the files of an object: the module that was named, and the one that defines it.
+
+    What these import in turn is not looked at.
+    """
+    kind = found if isinstance(getattr(found, "__module__", None), str) else type(found)
+    names = dict.fromkeys([named, type(found).__module__, kind.__module__])
+    digest = hashlib.sha256()
+    for name in names:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is not None:
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
+
+
+def _is_file_like(text: str) -> bool:
+    """Whether a text can be the path of a Python file whose name fits into a label."""
+    name = Path(text).name
+    plain = name.removesuffix(".py").replace("-", "_").replace(".", "_").isidentifier()
+    return name.endswith(".py") and plain and "\0" not in text
+
+
+def _import(module: str) -> ModuleType:
+    _look_in(Path.cwd())  # a console script does not look where it is called
+    return import_module(module)
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles what the file says now: a cached compilation may be of the file before an edit."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the signature is Python's
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _load_file(text: str) -> ModuleType:
+    """The module in a file, run once for each content that the file has had."""
+    path = user_path(text)
+    try:
+        require_plain_file(path)
+        path = path.resolve()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{visible_line(text)}: cannot be read ({reason(error)})") from error
+    place = hashlib.sha256(str(path).encode()).hexdigest()
+    name = f"c4_plugin_{place[:8]}_{digest[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = spec_from_loader(name, _SourceLoader(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path}: cannot be loaded as Python")
+    module = module_from_spec(spec)
+    _look_in(path.parent)  # for the modules beside it
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

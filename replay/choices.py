@@ -1,0 +1,64 @@
+"""Choosing gates: the names, settings and calibrations that a user gives become gates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from c4.errors import ConfigError, did_you_mean
+from c4.gates.kinds import OwnGate
+from c4.gates.registry import REGISTRY, gate_parameters, make_gate
+from c4.plugins import aliases
+from c4.replay.calibration import FrozenSetting
+from c4.store.labels import Change, Label, parse_settings
+from c4.tasks import Family
+
+
+@dataclass(frozen=True)
+class GateChoice:
+    """Exit gates that a user named, with settings of the user's own and frozen ones."""
+
+    names: Sequence[str]
+    """As they were typed; see `c4.plugins`."""
+    settings: Sequence[str] = ()
+    """As `--set` gives them: `tau=0.8` for every gate that has a tau, `cvee.tau=0.8` for one."""
+    frozen: Sequence[FrozenSetting] = ()
+    """Calibrated settings, each of which is another gate beside those named."""
+    beside: bool = False
+    """Whether a gate with settings of the user's own stands beside the gate as it is."""
+
+    def gates(self, family: Family) -> dict[str, OwnGate]:
+        """The gates by what their results go by, with the paper's settings for a family."""
+        typed = REGISTRY.by_canonical_name(self.names)
+        changes = gate_settings(self.names, self.settings)
+        chosen = {}
+        for label, name in typed.items():
+            if self.beside or not changes[name]:
+                chosen[label] = make_gate(name, family)
+            if changes[name]:
+                changed = str(changed_label(label, changes[name])) if self.beside else label
+                chosen[changed] = make_gate(name, family, **changes[name])
+        for setting in self.frozen:
+            chosen[setting.label] = setting.make(family, self.names)
+        return chosen
+
+
+def changed_label(name: str, changes: dict[str, str]) -> Label:
+    """What a gate goes by whose parameters a user has changed: `cvee,tau=0.8`."""
+    return Label(name, tuple(Change(None, key, value) for key, value in changes.items()))
+
+
+def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What `--set` says of each of some gates, as it is written."""
+    known = {name: gate_parameters(name) for name in names}
+    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
+    for setting in parse_settings(settings):
+        owned = [name for name in names if setting.part is None or setting.part in aliases(name)]
+        takers = [name for name in owned if setting.name in known[name]]
+        if not takers:
+            have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
+            near = did_you_mean(setting.name, [key for keys in known.values() for key in keys])
+            raise ConfigError(
+                f"--set {setting}: no chosen gate takes that{near and f'; {near}'} ({have})"
+            )
+        for taker in takers:
+            chosen[taker][setting.name] = str(setting.value)
+    return chosen

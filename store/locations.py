@@ -1,0 +1,99 @@
+"""Where runs are kept: a folder of this machine, or an address in an object store.
+
+A location is joined, taken apart and compared like any path. What is there is asked of
+`c4.store.storage` alone, which the type shows: a `PurePath` cannot be opened.
+"""
+
+import re
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from c4.errors import ConfigError
+
+Location: TypeAlias = PurePath
+"""A `Path` or an `ObjectPath`."""
+SCHEMES = ("s3", "gs", "az")
+"""The object stores: Amazon S3 and whatever speaks its language, Google's, and Azure's."""
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+ALMOST = re.compile(rf"(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
+"""How an address begins that has lost a slash."""
+
+
+class ObjectPath(PurePosixPath):
+    """An address in an object store, such as `s3://bucket/runs`."""
+
+    def __str__(self) -> str:
+        scheme, _, rest = super().__str__().partition(":/")
+        return f"{scheme}://{rest}"
+
+    def __fspath__(self) -> str:
+        raise ConfigError(f"{self}: an address in an object store, where a local path is needed")
+
+    @property
+    def bucket(self) -> str:
+        """The address of its bucket."""
+        return str(type(self)(*self.parts[:2]))
+
+    @property
+    def key(self) -> str:
+        """Its name inside the bucket."""
+        return "/".join(self.parts[2:])
+
+
+def parse_location(text: str | PurePath) -> Location:
+    """Where a user keeps runs: a folder, `file://…`, or the address of an object store."""
+    if isinstance(text, PurePath):
+        return _checked(text)
+    address = ADDRESS.fullmatch(text)
+    if address is None:
+        return _checked(Path(text))
+    scheme, rest = address[1].lower(), address[2]
+    if scheme == "file":
+        return _local_path(text)
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{name}://" for name in ("file", *SCHEMES))
+        raise ConfigError(f"{scheme}://…: there is no such storage; known are {known}")
+    return _object_path(scheme, rest)
+
+
+def parse_local_path(text: str | PurePath) -> Path:
+    """Where a user wants a file of this machine: a path or `file://…`."""
+    location = parse_location(text)
+    if isinstance(location, ObjectPath):
+        raise ConfigError(f"{location}: this is written to the local disk; give a path")
+    return Path(location)
+
+
+def resolve_location(location: Location) -> Location:
+    """The same place in the one way that says so, whatever folder a command is given in."""
+    return location if isinstance(location, ObjectPath) else Path(location).resolve()
+
+
+def _checked(path: PurePath) -> PurePath:
+    """Refuse a path that was meant as an address: it would become a folder named `s3:`."""
+    if not isinstance(path, ObjectPath) and ALMOST.match(str(path)):
+        scheme = str(path).partition(":")[0].lower()
+        raise ConfigError(f"{scheme}:…: write an address as text, like {scheme}://bucket/path")
+    return path
+
+
+def _object_path(scheme: str, rest: str) -> ObjectPath:
+    bucket, _, key = rest.partition("/")
+    # Neither is repeated: one may hold a password, the other a signature.
+    if "@" in bucket or "?" in rest:
+        raise ConfigError(
+            f"{scheme}://…: an address holds a bucket and a path, and nothing secret; give "
+            "credentials by the environment, as the store's own tools take them"
+        )
+    names = [name for name in key.split("/") if name]
+    if not bucket or {".", ".."} & {bucket, *names}:
+        raise ConfigError(f"{scheme}://{rest}: write {scheme}://bucket/path")
+    return ObjectPath(f"{scheme}:", bucket, *names)
+
+
+def _local_path(address: str) -> Path:
+    parts = urlsplit(address)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise ConfigError("file://…: such an address has three slashes, like file:///home/me/runs")
+    return Path(unquote(parts.path))

@@ -1,0 +1,214 @@
+"""The package `c4` itself: what a notebook imports, opens, asks and draws."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import polars as pl
+import pytest
+from nbclient import NotebookClient
+
+import c4
+from c4.errors import ConfigError, RunError
+from c4.replay import DECISIONS, load_calibration, summarise_decisions
+
+ROOT = Path(__file__).parents[2]
+FULL = Path("model=tiny/task=mmlu/method=baseline")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A full decode and a run of C4, three examples each; a copy, because signals are kept."""
+    folder = tmp_path_factory.mktemp("front") / "runs"
+    return shutil.copytree(ROOT / "tests" / "data" / "runs" / "v3", folder)
+
+
+@pytest.fixture
+def run(runs):
+    return c4.open(runs / FULL)
+
+
+@pytest.mark.parametrize("name", c4.__all__)
+def test_every_name_that_is_offered_is_there(name):
+    assert getattr(c4, name).__doc__
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        _ = c4.opne
+
+
+def test_a_run_says_what_it_is(run):
+    assert repr(run) == "<Run tiny mmlu baseline, n=3, accuracy 100.0%>"
+    page = run._repr_html_()
+    assert "mmlu by tiny, baseline" in page
+    assert "32 positions, 32 steps, blocks of 8" in page
+
+
+def test_a_folder_above_a_single_run_opens_it_and_one_above_several_names_them(runs, tmp_path):
+    shutil.copytree(runs / FULL, tmp_path / "one" / FULL)
+    assert c4.open(tmp_path / "one").method == "baseline"
+    with pytest.raises(RunError, match=r"holds 2 runs .*c4\.open_all"):
+        c4.open(runs)
+    with pytest.raises(RunError, match="no such folder"):
+        c4.open(tmp_path / "nothing")
+
+
+def test_all_runs_are_opened_and_chosen(runs):
+    found = c4.open_all(runs)
+    assert [run.method for run in found] == ["baseline", "c4"]
+    assert repr(found).startswith("<Runs, 2>\n  <Run tiny mmlu baseline")
+    assert "<td" in found._repr_html_()
+    assert [run.method for run in c4.open_all(runs, method="c4")] == ["c4"]
+
+
+def test_decisions_are_a_frame_with_a_summary(run):
+    decisions = run.replay(c4.CVEE(tau=0.8), c4.Prophet, "sched", strict=c4.CVEE(tau=0.99))
+    assert decisions.schema == DECISIONS
+    gates = decisions["gate"].unique(maintain_order=True).to_list()
+    assert gates == ["cvee,tau=0.8", "prophet", "sched", "strict"]
+    assert decisions.summary.equals(summarise_decisions(decisions))
+    assert "12 rows" in repr(decisions)
+    assert "cvee,tau=0.8" in decisions._repr_html_()
+
+
+def test_a_named_gate_has_the_settings_of_the_task_and_an_object_its_own(run):
+    from c4.gates import make_gate
+    from c4.tasks import Family
+
+    named = run.replay("prophet")
+    assert named["steps"].equals(run.replay(make_gate("prophet", Family.LETTERS))["steps"])
+
+
+def test_two_gates_of_one_name_are_refused(run):
+    with pytest.raises(ConfigError, match="two gates go by cvee"):
+        run.replay(c4.CVEE(), "cvee")
+    with pytest.raises(ConfigError, match="is no gate"):
+        run.replay(object())
+
+
+def test_signals_are_those_that_gates_see(run):
+    signals = run.signals
+    assert signals.height == sum(row.steps for row in run.rows())
+    last = signals.group_by("trajectory", maintain_order=True).last()
+    assert last["answer"].to_list() == [row.answer for row in run.rows()]
+    assert signals["confidence"].is_nan().any() is False
+
+
+def test_a_trajectory_tells_its_course(run):
+    row = next(run.rows())
+    one = run.trajectory(row.trajectory)
+    assert repr(one).startswith(f"<Trajectory {row.trajectory} of mmlu: answer {row.answer!r}, ")
+    assert one.text_at(row.steps) == row.text
+    assert one.steps["step"].to_list() == list(range(1, row.steps + 1))
+    with pytest.raises(ConfigError, match="has steps 1 to 32"):
+        one.text_at(0)
+
+
+def test_what_models_and_users_wrote_is_escaped(run):
+    from c4._html import facts_table, records_table, text_block
+
+    evil = "<script>alert(1)</script>"
+    for page in (
+        facts_table(evil, {evil: evil}),
+        records_table([evil], [[evil]]),
+        text_block(evil, evil),
+    ):
+        assert "<script>" not in page
+
+
+@pytest.mark.parametrize("make", ["replay", "phases"])
+def test_figures_take_decisions_and_phases_as_they_are(run, make):
+    frame = getattr(run, make)("cvee", "prophet")
+    for frames in (frame, pl.DataFrame(frame).filter(pl.col("gate") == "cvee")):
+        drawn = c4.phase_diagram(frames).axes[0].collections
+        points = sum(
+            len(marks.get_offsets()) for marks in drawn if marks.get_label() in ("cvee", "prophet")
+        )
+        assert points == frames.height
+    assert c4.stabilization_figure(frame).axes
+
+
+def test_decisions_and_phases_draw_the_same_points(run):
+    from c4.analysis.decided import as_phases
+
+    gates = ("cvee", "prophet", "sched")
+    keys = ["gate", "trajectory"]
+    columns = [*keys, "fired", "exit", "stabilization", "premature", "early_by", "task", "family"]
+    made = as_phases(run.replay(*gates)).select(columns).sort(keys)
+    assert made.equals(run.phases(*gates).select(columns).sort(keys))
+
+
+def test_the_other_frames_are_drawn_too(run):
+    assert c4.stabilization_figure(run.stabilization).axes
+    assert c4.trace_figure(run.trace(41, "cvee")).axes
+    assert c4.text_figure(run.texts(41, "cvee", "prophet")).axes
+
+
+def test_a_frame_that_cannot_be_drawn_is_refused_by_its_columns(run):
+    with pytest.raises(ConfigError, match="no column fired, gate"):
+        c4.phase_diagram(run.signals)
+    other = run.stabilization.with_columns(cohort=pl.lit("another"))
+    with pytest.raises(ConfigError, match="holds 2 cohorts of mmlu on tiny"):
+        c4.stabilization_figure(pl.concat([run.stabilization, other]))
+
+
+def test_a_figure_shows_itself_in_a_notebook(run):
+    assert c4.phase_diagram(run.replay("cvee"))._repr_png_().startswith(b"\x89PNG")
+
+
+def test_calibration_gives_a_gate_that_keeps_the_promise(run, tmp_path):
+    found = c4.calibrate(run, c4.CVEE, c4.Requirement(tolerance=100), gamma=2, tau=[0.6, 0.7])
+    assert found.table.height == 2 * 16
+    assert found.gate == c4.CVEE(**found.parameters)
+    assert found.statement in repr(found)
+    assert "held out" in found._repr_html_()
+    found.save(tmp_path / "frozen.json")
+    assert load_calibration(tmp_path / "frozen.json").parameters == found.parameters
+    loose = c4.Requirement(tolerance=100)
+    by_name = c4.calibrate([run.folder], "cvee", loose, gamma=2, tau="0.6:0.7:0.1")
+    assert by_name.parameters == found.parameters
+
+
+def test_a_setting_is_no_grid(run):
+    with pytest.raises(ConfigError, match="is one setting already; give its class, CVEE"):
+        c4.calibrate(run, c4.CVEE(tau=0.7))
+    with pytest.raises(ConfigError, match="neither the name nor the class"):
+        c4.calibrate(run, dict)
+
+
+def test_nothing_of_this_loads_torch(run):
+    code = f"""
+import sys, c4
+run = c4.open({str(run.folder)!r})
+decisions = run.replay("cvee"), run.signals, run.trajectory(41)._repr_html_(), run._repr_html_()
+c4.phase_diagram(decisions[0])
+c4.calibrate(run, "cvee", gamma=2)
+print(*{{"torch", "transformers", "matplotlib.pyplot"}} & sys.modules.keys())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_the_notebook_executes(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+    assert sum("image/png" in out.get("data", {}) for out in outputs) == 3
+    shown = json.dumps([out["data"] for out in outputs if "data" in out])
+    assert str(tmp_path) not in shown
+    assert str(ROOT) not in shown
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_are_kept_without_outputs(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
