@@ -10,10 +10,12 @@ import typer
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import ModelOption, TaskOption
 from c4.cli._output import say
+from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.gates.kinds import GATES
+from c4.store.locations import Location, parse_location
 
 if TYPE_CHECKING:
     from c4.view import Shelf
@@ -38,36 +40,48 @@ Examples:
 """
 
 
+RunsArgument = Annotated[
+    Location,
+    typer.Argument(
+        parser=parse_location, metavar="[RUNS]", help="Folder that holds runs, or one run."
+    ),
+]
+PageOption = Annotated[
+    Path | None,
+    typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
+]
+TrajectoryOption = Annotated[
+    list[int] | None,
+    typer.Option(help="With --html: a trajectory by number; may be given several times."),
+]
+CountOption = Annotated[
+    int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
+]
+HostOption = Annotated[
+    str | None,
+    typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
+]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
+]
+QuietOption = Annotated[bool, typer.Option("--no-browser", help="Only print the address.")]
+AddedOption = Annotated[
+    list[str] | None,
+    typer.Option("--gate", help="A gate besides c4's own, as in `c4 replay`; may be repeated."),
+]
+
+
 def view_command(
-    runs: Annotated[
-        Path, typer.Argument(metavar="[RUNS]", help="Folder that holds runs, or one run.")
-    ] = Path("runs"),
-    page: Annotated[
-        Path | None, typer.Option("--html", help="Write one file instead of serving a page.")
-    ] = None,
-    trajectory: Annotated[
-        list[int] | None,
-        typer.Option(help="With --html: a trajectory by number; may be given several times."),
-    ] = None,
-    n: Annotated[
-        int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(help="Listen on this address too; whoever opens the page needs its token."),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
-    ] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Only print the address.")
-    ] = False,
+    runs: RunsArgument = Path("runs"),
+    page: PageOption = None,
+    trajectory: TrajectoryOption = None,
+    n: CountOption = None,
+    host: HostOption = None,
+    port: PortOption = 0,
+    no_browser: QuietOption = False,
     task: TaskOption = None,
     model: ModelOption = None,
-    gate: Annotated[
-        list[str] | None,
-        typer.Option("--gate", help="A gate besides c4's own, as in `c4 replay`; may be repeated."),
-    ] = None,
+    gate: AddedOption = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,

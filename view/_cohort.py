@@ -12,9 +12,9 @@ from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import OwnGate, as_gate, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import Ints
-from c4.replay.decisions import PartExits, summarise_decisions
+from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
 from c4.replay.grids import at_exit
-from c4.replay.pools import RunSubset, choose
+from c4.replay.pools import RunSubset
 from c4.store.runs import Trajectory
 from c4.view.shelf import Book, Kept, Shelf
 
@@ -47,8 +47,8 @@ class Cohort:
         if not as_gate(gate).wants_cells:
             return PartExits({name: gate}, self.signals).all(name)
         found = [
-            PartExits({name: gate}, choose(self.signals, [i])).at(name, 0, recorded.cells)
-            for i, recorded in enumerate(self.book.run)
+            exit_with_cells(as_gate(gate), self.signals.signals, i, cells)
+            for i, (_, cells) in enumerate(self.book.run.cells())
         ]
         return np.array(found, dtype=np.int32)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from c4.errors import ConfigError
 from c4.errors.system import require_writable_file
+from c4.store.locations import Location
 from c4.store.runs import Run
 from c4.tasks import AnswerReading
 from c4.view._bundle import bundle_modules
@@ -132,9 +133,9 @@ class NotebookPage:
         )
 
 
-def show(run: Run | Path | str, *trajectories: int, n: int | None = None) -> NotebookPage:
+def show(run: Run | Location | str, *trajectories: int, n: int | None = None) -> NotebookPage:
     """Some trajectories of a run, or its first 20, as a page inside a notebook."""
-    folder = run.folder if isinstance(run, Run) else Path(run)
+    folder = run.folder if isinstance(run, Run) else run
     reading: AnswerReading | None = run.reading if isinstance(run, Run) else None
     shelf = Shelf(folder, reading=reading)
     most = n or (None if trajectories else 20)

@@ -4,7 +4,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
@@ -21,6 +20,7 @@ from c4.gates.run_signals import (
 )
 from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
+from c4.store.locations import Location, parse_location
 from c4.store.rows import Row
 from c4.store.runs import Run, RunPart, Trajectory, find_runs, readable_runs
 from c4.tasks import AnswerReading, Family
@@ -162,7 +162,7 @@ class Shelf:
 
     def __init__(
         self,
-        root: Path,
+        root: str | Location,
         *,
         tasks: Sequence[str] = (),
         model: str | None = None,
@@ -170,7 +170,7 @@ class Shelf:
         reading: AnswerReading | None = None,
         unsafe_code: bool = False,
     ) -> None:
-        self.root = root
+        self.root = parse_location(root)
         self.tasks = tasks
         self.model = model
         self.offers = gates or Offers()
@@ -197,8 +197,8 @@ class Shelf:
     def _wants(self, run: Run) -> bool:
         return self.model in (None, run.model) and (not self.tasks or run.task in self.tasks)
 
-    def _key(self, folder: Path) -> str:
-        return folder.relative_to(self.root).as_posix()
+    def _key(self, folder: Location) -> str:
+        return "/".join(folder.parts[len(self.root.parts) :]) or "."
 
     def _book(self, key: str, run: Run) -> Book:
         """The book that is open already, unless more was recorded since."""
