@@ -141,8 +141,6 @@ def figures_command(
         with listed_in(library.tasks, [*(method or ()), *(gate or ())]), looking(look):
             size = Width(width) if width else None
             drawings = draw_figures(figure_kinds, library, out, kinds, note, size)
-    if "text" in (names or []) and not as_json:
-        show_texts(drawings)
     tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
     if not drawings:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
@@ -151,12 +149,19 @@ def figures_command(
 def tell(
     drawings: "Sequence[Drawing]", asked: "Sequence[FigureKind]", pool: str, *, as_json: bool
 ) -> None:
-    """Print what was drawn, and what was not and how to make its data."""
+    """Print what was drawn, and what was not and how to make its data.
+
+    Texts are printed as well, unless every figure was asked for.
+    """
+    from c4.figures import FIGURES
+
     drawn = drawn_files(drawings)
     skipped = {kind.name: kind.needs for kind in asked if kind.name not in drawn}
     if as_json:
         say_json({"drawn": drawn, "skipped": skipped})
     else:
+        if len(asked) < len(FIGURES):
+            show_texts(drawings)
         show_files(drawn, skipped, pool)
 
 
