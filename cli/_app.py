@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib.metadata import version
@@ -32,6 +33,8 @@ from c4.errors.system import explain
 
 NOBODY_READS, BAD_INPUT, INTERRUPTED = 1, 2, 130
 """Exit codes besides 0: the reader of the output has gone, an error that was said, Ctrl-C."""
+SIGNALLED = 128
+"""What a shell adds to the number of the signal that ended a command."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What typer raises for a command line that it cannot read; it gives the class no public name."""
 RESUMABLE = ("record", "run", "models", "demo", "push", "pull")
@@ -145,10 +148,16 @@ app.add_typer(_models.app, name="models")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
+    signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])
     except SystemExit as done:
         leave(done)
+
+
+def stop(number: int, _: object) -> NoReturn:
+    """End as a signal demands, after giving back what is held."""
+    raise SystemExit(SIGNALLED + number)
 
 
 def leave(done: SystemExit) -> NoReturn:

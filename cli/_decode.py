@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
     from c4.record.plan import RunConfig
 
-TaskOption = Annotated[str, typer.Option("--task", help="A task that `c4 tasks` lists.")]
+TASK_HELP = (
+    "A task that `c4 tasks` lists, or one of your own: a YAML file, or code that is run, as in "
+    "my_task.py:TASK or module:TASK"
+)
+TaskOption = Annotated[str, typer.Option("--task", help=f"{TASK_HELP}.")]
 TasksOption = Annotated[
-    list[str],
-    typer.Option("--task", help="A task that `c4 tasks` lists; may be given several times."),
+    list[str], typer.Option("--task", help=f"{TASK_HELP}; may be given several times.")
 ]
 MethodOption = Annotated[
     list[str],
@@ -91,6 +94,17 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "prompt": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="A template that replaces the task's wording; {{question}} stands for a field "
+                "of the row, {{prompt}} for the task's own wording.",
+            ),
+        ],
+        None,
+    ),
     "gen_length": (
         Annotated[int | None, typer.Option(min=1, help="Number of positions to generate, L.")],
         None,
@@ -133,6 +147,16 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         True,
     ),
+    "mixed": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--mixed",
+                help="Continue a run that was begun on another GPU model or with other libraries.",
+            ),
+        ],
+        False,
+    ),
     "grade": (Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")], True),
     "unsafe_code": (UnsafeOption, False),
 }
@@ -158,6 +182,7 @@ class DecodeOptions:
             "model": given["model"],
             "revision": given["revision"],
             "source": given["source"],
+            "prompt": given["prompt"],
             "n": given["n"],
             "skip": given["skip"],
             "seed": given["seed"],
@@ -169,6 +194,7 @@ class DecodeOptions:
             "batch": parse_batch(given["batch"]),
             "out": given["out"],
             "fresh": not given["resume"],
+            "mixed": given["mixed"],
             "graded": given["grade"],
             "unsafe_code": given["unsafe_code"],
             "reading": choose_reading(

@@ -7,12 +7,11 @@ name, flushed to the disk and renamed.
 """
 
 import errno
-import fcntl
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from c4.errors import ConfigError, RunError
@@ -21,8 +20,6 @@ from c4.store.locations import Location, ObjectPath
 
 LEFTOVER = re.compile(r"(?P<target>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 """The name of a file that is being written; nobody writes it any more if its process is gone."""
-LOCK = "lock"
-"""The file that is locked while a process writes in a folder."""
 ATTEMPTS = 5
 """How often a file is written anew whose temporary copy somebody took for a leftover."""
 OWNER = "owner"
@@ -297,25 +294,3 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def hold_folder(folder: Location) -> Iterator[None]:
-    """Keep other processes from writing in a folder, until this one ends."""
-    folder = _local(folder)
-    make_folder(folder)
-    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
-    try:
-        _take(lock, folder)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _take(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(
-            f"{folder}: another process is writing here; wait for it, or use --out"
-        ) from None

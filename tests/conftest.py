@@ -142,6 +142,12 @@ def random_llada(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_llada(tmp_path_factory.mktemp("models") / "random-llada")
 
 
+@pytest.fixture
+def short_lease(monkeypatch):
+    """A claim that its maker did not live to sign is free again after a moment."""
+    monkeypatch.setenv("C4_LEASE", "0.2")
+
+
 @pytest.fixture(autouse=True)
 def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reaches for the network; the hub's cache still answers."""
