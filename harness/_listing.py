@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from c4.lm_eval._load import GENERATES, task_manager
+from c4.lm_eval._load import refusal, task_manager
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,8 @@ def list_tasks(pattern: str = "*") -> Iterator[ListedTask]:
     index = task_manager().task_index
     for name in sorted(fnmatch.filter(task_manager().all_subtasks, wanted)):
         config = index[name].cfg or {}
-        if can_be_recorded(config):
+        if "class" not in config and refusal(config) is None:
             yield _listed(name, config)
-
-
-def can_be_recorded(config: dict[str, Any]) -> bool:
-    """Whether a task's file describes one that writes text and runs no programs."""
-    if "class" in config or config.get("output_type", GENERATES) != GENERATES:
-        return False
-    metrics = [str(one.get("metric")) for one in config.get("metric_list") or ()]
-    runs = config.get("unsafe_code") or any("pass_at_k" in name for name in metrics)
-    return not runs and not config.get("doc_to_image") and not config.get("doc_to_audio")
 
 
 def _listed(name: str, config: dict[str, Any]) -> ListedTask:

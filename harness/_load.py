@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 from c4.errors import C4Error, ConfigError, did_you_mean, failure, shortened
 
+RUNS_PROGRAMS = re.compile(r"pass_?at|pass@|code_eval", re.IGNORECASE)
+"""Names of metrics that run programs."""
 INSTALL = "pip install 'c4-dlm[lm-eval]'"
 GENERATES = "generate_until"
 """The kind of tasks that let a model write text; the others score likelihoods."""
@@ -20,16 +23,24 @@ NO_LIKELIHOODS = (
 
 
 @cache
-def task_manager() -> Any:
-    """The harness's index of tasks. Building it takes some seconds, so it is built once."""
+def task_manager(*, with_tasks: bool = True) -> Any:
+    """The harness's index of tasks. Building it takes some seconds, so it is built once.
+
+    Args:
+        with_tasks: False for an empty one, which loads YAML files at once.
+    """
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
         raise ConfigError(
             f"lm-evaluation-harness is needed for this: {INSTALL} ({error})"
         ) from error
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    return TaskManager()
+    import datasets
+
+    datasets.disable_progress_bars()
+    for name in ("lm_eval", "datasets", "huggingface_hub"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return TaskManager(include_defaults=with_tasks)
 
 
 def load_task(name: str) -> Any:
@@ -37,9 +48,10 @@ def load_task(name: str) -> Any:
     is_file = name.endswith((".yaml", ".yml"))
     if is_file and not Path(name).is_file():
         raise ConfigError(f"lm-eval:{shortened(name)}: no such file")
-    manager = _manager_without_tasks() if is_file else task_manager()
+    manager = task_manager(with_tasks=not is_file)
     if not is_file:
         _require_known(name, manager)
+        _refuse(name, refusal(manager.task_index[name].cfg or {}))  # before any data is fetched
     with harness_errors(f"lm-eval:{name}"):
         found = manager.load([name])["tasks"]
     if len(found) != 1:
@@ -49,24 +61,13 @@ def load_task(name: str) -> Any:
     return task
 
 
-@cache
-def _manager_without_tasks() -> Any:
-    try:
-        from lm_eval.tasks import TaskManager
-    except ImportError as error:
-        raise ConfigError(
-            f"lm-evaluation-harness is needed for this: {INSTALL} ({error})"
-        ) from error
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    return TaskManager(include_defaults=False)
-
-
 def _require_known(name: str, manager: Any) -> None:
     if name not in manager.task_index:
         near = did_you_mean(name, manager.all_subtasks)
         raise ConfigError(
             f"lm-eval has no task named {shortened(name)!r}{near and f'; {near}'} "
-            "(c4 tasks --lm-eval lists those that can be recorded)"
+            "(c4 tasks --lm-eval lists those that can be recorded; a task of your own is named by "
+            "its file: lm-eval:path/to/task.yaml)"
         )
 
 
@@ -83,22 +84,34 @@ def harness_errors(what: str) -> Iterator[None]:
 
 def require_recordable(name: str, task: Any) -> None:
     """Refuse a task that cannot be decoded, or that would run what a model wrote."""
-    if task.OUTPUT_TYPE != GENERATES:
-        raise ConfigError(f"lm-eval:{name} {NO_LIKELIHOODS}")
-    if _runs_programs(task):
-        raise ConfigError(
-            f"lm-eval:{name} runs programs that the model wrote, and the harness does not isolate "
-            "them; c4's own code tasks are graded in a sandbox: --task humaneval, --task mbpp"
+    config = {key: getattr(task.config, key, None) for key in READ}
+    metrics = [{"metric": name} for name in vars(task).get("_metric_fn_list", {})]
+    unsafe = config["unsafe_code"] or getattr(task, "UNSAFE_CODE", False)
+    found = {"output_type": task.OUTPUT_TYPE, "metric_list": metrics, "unsafe_code": unsafe}
+    _refuse(name, refusal(config | found))
+
+
+READ = ("doc_to_image", "doc_to_audio", "unsafe_code")
+
+
+def refusal(config: Mapping[str, Any]) -> str | None:
+    """Why a task with this configuration cannot be recorded; None if it can."""
+    if config.get("output_type", GENERATES) != GENERATES:
+        return NO_LIKELIHOODS
+    metrics = [str(one.get("metric")) for one in config.get("metric_list") or ()]
+    if config.get("unsafe_code") or any(RUNS_PROGRAMS.search(name) for name in metrics):
+        return (
+            "runs programs that the model wrote, and the harness does not isolate them; c4's own "
+            "code tasks are graded in a sandbox: --task humaneval, --task mbpp"
         )
-    config = task.config
-    if getattr(config, "doc_to_image", None) or getattr(config, "doc_to_audio", None):
-        raise ConfigError(f"lm-eval:{name} asks about images or sounds, and c4 decodes text")
+    if config.get("doc_to_image") or config.get("doc_to_audio"):
+        return "asks about images or sounds, and c4 decodes text"
+    return None
 
 
-def _runs_programs(task: Any) -> bool:
-    metrics = getattr(task, "_metric_fn_list", {})
-    named = any("pass_at_k" in str(name) or "code_eval" in str(name) for name in metrics)
-    return named or bool(getattr(task, "UNSAFE_CODE", False)) or bool(task.config.unsafe_code)
+def _refuse(name: str, why: str | None) -> None:
+    if why is not None:
+        raise ConfigError(f"lm-eval:{name} {why}")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -62,6 +63,7 @@ class C4LM(LM):  # type: ignore[misc]
         dtype: str = "auto",
         revision: str | None = None,
         chat: bool = True,
+        include: str | None = None,
         **unknown: Any,
     ) -> None:
         """Nothing is loaded before the first request.
@@ -76,6 +78,8 @@ class C4LM(LM):  # type: ignore[misc]
                 asks for.
             chat: put prompts through the model's chat template, if it has one and the harness has
                 not done it (`apply_chat_template`).
+            include: a YAML file of a task of your own, or a folder of such files, so that gates
+                watch what its filter reads; the harness does not tell a model where they are.
         """
         super().__init__()
         known = {name for name in unknown if name in FROM_HARNESS}
@@ -97,11 +101,12 @@ class C4LM(LM):  # type: ignore[misc]
         self._choice = MethodChoice([method], [text for text in settings.split(";") if text])
         self._record = None if record is None else Path(record)
         self._chat = chat
+        self._include = None if include is None else Path(include)
         self._loaded: LoadedModel | None = None
         self._templated: set[str] = set()
         """Prompts that have been through the chat template."""
 
-    def generate_until(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
         """Decode what is asked, task by task, and cut each text where its request says."""
         groups: dict[tuple[str, bool, str], list[int]] = {}
         for place, request in enumerate(requests):
@@ -110,7 +115,7 @@ class C4LM(LM):  # type: ignore[misc]
             size = json.dumps({k: kwargs[k] for k in ("max_gen_toks",) if k in kwargs})
             groups.setdefault((str(request.task_name), raw, size), []).append(place)
         texts: dict[int, str] = {}
-        for (name, raw, _), places in groups.items():
+        for (name, raw, _size), places in groups.items():
             asked = [requests[place] for place in places]
             texts |= dict(zip(places, self._generate(name, asked, raw=raw), strict=True))
         return [texts[place] for place in range(len(requests))]
@@ -120,7 +125,7 @@ class C4LM(LM):  # type: ignore[misc]
         kwargs = asked[0].args[1]
         if kwargs.get("do_sample") and kwargs.get("temperature"):
             log.warning("%s asks for sampling; c4 decodes greedily", name)
-        task = _task_for(name, prompts, kwargs)
+        task = _task_for(_place_of(name, self._include), name, prompts, kwargs)
         with tempfile.TemporaryDirectory() as scratch:
             plan = self._plan(task, set(prompts), Path(scratch))
             rows = self._decode(plan, raw=raw)
@@ -197,26 +202,38 @@ def _until(kwargs: Mapping[str, Any]) -> list[str]:
     return [until] if isinstance(until, str) else [str(stop) for stop in until]
 
 
-def _task_for(name: str, prompts: Sequence[str], kwargs: Mapping[str, Any]) -> Task:
+def _place_of(name: str, include: Path | None) -> str:
+    """The YAML file of a task, if it is among those included; else its name."""
+    if include is None:
+        return name
+    files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
+    says = re.compile(rf"^task:\s*['\"]?{re.escape(name)}['\"]?\s*$", re.MULTILINE)
+    return next((str(f) for f in files if says.search(f.read_text(encoding="utf-8"))), name)
+
+
+def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str, Any]) -> Task:
     """The task that prompts come from: the harness's own if it gives them, else one made of them.
 
     The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
     """
     try:
-        harness = find_harness_task(name)
-        task = make_task(harness)
-        if set(prompts) <= {row["prompt"] for row in harness.rows()}:
-            return adopt_task(task)
+        harness = find_harness_task(place)
+        rows = harness.rows()
+        if set(prompts) <= {row["prompt"] for row in rows}:
+            return adopt_task(make_task(harness, rows))
         extract = harness.extract
     except C4Error as error:
         log.warning("gates watch the whole text of %s: %s", name, error)
         extract = FilterExtractor(name, "", "", (), tuple(_until(kwargs)), 1, None)
-    rows = [{"prompt": prompt, "target": ""} for prompt in dict.fromkeys(prompts)]
+    own = [
+        {"doc_id": number, "prompt": prompt, "target": ""}
+        for number, prompt in enumerate(dict.fromkeys(prompts))
+    ]
     digest = hashlib.sha256(json.dumps(sorted(prompts)).encode()).hexdigest()[:8]
     made = Task(
         name=plain_name(f"{name}+{digest}"),
         family=Family.LONG_REASONING,
-        rows=rows,
+        rows=own,
         read=read_row,
         extract=extract,
         plain=extract,

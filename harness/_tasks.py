@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -34,11 +34,6 @@ class HarnessTask:
     ensemble: Any
     extract: FilterExtractor
 
-    @property
-    def docs(self) -> list[Mapping[str, Any]]:
-        """The documents that the harness evaluates, in its order."""
-        return list(self.task.eval_docs)
-
     def rows(self) -> list[dict[str, Any]]:
         """Every document with its prompt, few-shot examples included, as the harness builds them.
 
@@ -46,7 +41,7 @@ class HarnessTask:
         """
         with harness_errors(self.name):
             self.task.set_fewshot_seed(SEED)
-            return [self._row(number, doc) for number, doc in enumerate(self.docs)]
+            return [self._row(number, doc) for number, doc in enumerate(self.task.eval_docs)]
 
     def _row(self, number: int, doc: Mapping[str, Any]) -> dict[str, Any]:
         prompt = self.task.fewshot_context(
@@ -56,14 +51,15 @@ class HarnessTask:
         )
         if not isinstance(prompt, str):
             raise ConfigError(f"{self.name} gives several prompts for one document")
-        return {"doc_id": number, "prompt": prompt, "target": str(self.task.doc_to_target(doc))}
+        target = str(self.task.doc_to_target(doc))
+        return {"doc_id": number, "prompt": prompt, "target": target, "doc": dict(doc)}
 
     def responses(self, text: str, doc: Mapping[str, Any]) -> Any:
         """What is left of a text after the filters."""
         filtered: Any = [[cut_at(text, self.extract.until)] * self.extract.repeats]
         for make in self.ensemble.filters:
             filtered = make().apply(filtered, [doc])
-        return list(filtered)[0]
+        return next(iter(filtered))
 
     def score(self, text: str, doc: Mapping[str, Any]) -> bool:
         """Whether the task's own metric gives a text the full score."""
@@ -89,18 +85,16 @@ class HarnessJudge:
     """Grades by the harness: filter, then metric."""
 
     harness: HarnessTask
-    docs: Mapping[tuple[str, str], Mapping[str, Any]]
-    """Documents by prompt and target."""
+    rows: Sequence[Mapping[str, Any]]
 
-    def __call__(self, example: Example, answer: str, text: str) -> bool:
+    def __call__(self, example: Example, answer: str, text: str) -> bool:  # noqa: ARG002
         """Whether the harness gives the text the full score."""
-        doc = self.docs.get((example.prompt, example.target))
-        if doc is None:
+        number = int(example.preamble)
+        if number >= len(self.rows) or self.rows[number]["target"] != example.target:
             raise ConfigError(
-                f"{self.harness.name} has no document with this prompt; its data or the harness "
-                "have changed since it was recorded, or --prompt replaced the wording"
+                f"{self.harness.name} has other documents now than when this was recorded"
             )
-        return self.harness.score(text, doc)
+        return self.harness.score(text, self.rows[number]["doc"])
 
 
 def find_harness_task(name: str) -> HarnessTask:
@@ -112,7 +106,7 @@ def find_harness_task(name: str) -> HarnessTask:
     task = load_task(wanted)
     require_recordable(wanted, task)
     with harness_errors(f"lm-eval:{name}"):
-        ensembles = {str(one.name): one for one in task._filters}
+        ensembles = {str(one.name): one for one in vars(task)["_filters"]}
     if filter_name and filter_name not in ensembles:
         raise unknown_name("filter", filter_name, ensembles)
     ensemble = ensembles[filter_name] if filter_name else next(iter(ensembles.values()))
@@ -135,15 +129,12 @@ def plain_name(task: str, filter_name: str = "") -> str:
 
 def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
-    return make_task(find_harness_task(name))
+    harness = find_harness_task(name)
+    return make_task(harness, harness.rows())
 
 
-def make_task(harness: HarnessTask) -> Task:
+def make_task(harness: HarnessTask, rows: Sequence[Mapping[str, Any]]) -> Task:
     """A task of c4 that asks, reads and grades as the harness does."""
-    rows = harness.rows()
-    docs = {
-        (row["prompt"], row["target"]): doc for row, doc in zip(rows, harness.docs, strict=True)
-    }
     return Task(
         name=harness.name,
         family=Family.LONG_REASONING,
@@ -153,7 +144,7 @@ def make_task(harness: HarnessTask) -> Task:
         plain=harness.extract,
         search=SearchMode.CODE,  # the filter reads the whole text, from its start
         shape=shape_of(harness.task.config.generation_kwargs or {}),
-        judge=HarnessJudge(harness, docs),
+        judge=HarnessJudge(harness, rows),
         definition={
             "task": harness.name,
             "filter": repr(harness.extract),
@@ -163,8 +154,11 @@ def make_task(harness: HarnessTask) -> Task:
 
 
 def read_row(row: Mapping[str, Any]) -> Example:
-    """The example of a row that `HarnessTask.rows` made."""
-    return Example(prompt=row["prompt"], target=row["target"])
+    """The example of a row that `HarnessTask.rows` made.
+
+    The number of its document travels as the preamble, which only programs have otherwise.
+    """
+    return Example(prompt=row["prompt"], target=row["target"], preamble=str(row["doc_id"]))
 
 
 def shape_of(kwargs: Mapping[str, Any]) -> Shape:
@@ -179,4 +173,3 @@ def config_hash(task: Any) -> str:
     config = task.dump_config()
     text = json.dumps(config, sort_keys=True, default=lambda value: getattr(value, "__name__", ""))
     return hashlib.sha256(text.encode()).hexdigest()
-

@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
+    "harness": {*BELOW_RECORD, "record"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "harness"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "harness"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -51,7 +52,7 @@ LONGEST_FUNCTION = 60
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
-    *("c4", "c4.exchange", "c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4", "c4.exchange", "c4.lm_eval", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 
