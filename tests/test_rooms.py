@@ -20,6 +20,7 @@ from c4.figures import FIGURES
 ROOT = Path(__file__).parents[1]
 
 BELOW_RECORD = {"errors", "plugins", "tasks", "models", "store", "gates", "decode"}
+SHOWN = {"analysis", "figures", "exchange", "view"}
 MAY_IMPORT = {
     "errors": set(),
     "plugins": {"errors"},
@@ -33,9 +34,11 @@ MAY_IMPORT = {
     "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
+    "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
+    "testing": {*BELOW_RECORD, "record", "replay"},
     "harness": {*BELOW_RECORD, "record"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "harness"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "harness"},
+    "cli": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
+    "front": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -51,7 +54,7 @@ LONGEST_FUNCTION = 60
 """Lines, from its name to its last statement."""
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
-    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
+    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks", "c4.view"),
     *("c4", "c4.exchange", "c4.lm_eval", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
