@@ -14,6 +14,7 @@ from c4.cli import (
     _bench,
     _calibrate,
     _demo,
+    _exchange,
     _figures,
     _grade,
     _models,
@@ -133,6 +134,8 @@ app.command("figures", help=_figures.HELP)(_figures.figures_command)
 app.command("demo", help=_demo.HELP)(_demo.demo_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs", help=_runs.HELP)(_runs.runs_command)
+app.command("import", help=_exchange.IMPORT_HELP)(_exchange.import_command)
+app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")
 

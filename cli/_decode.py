@@ -28,7 +28,12 @@ TasksOption = Annotated[
 ]
 MethodOption = Annotated[
     list[str],
-    typer.Option("--method", help=f"{', '.join(METHODS)}; may be given several times."),
+    typer.Option(
+        "--method",
+        help=f"{', '.join(METHODS)}; a pair rule+gate such as klass+cvee; or rules and gates of "
+        "your own, whose code is run, as in wino+my_gates:Calm or my_rules.py:Greedy. May be "
+        "given several times.",
+    ),
 ]
 SettingsOption = Annotated[
     list[str] | None,

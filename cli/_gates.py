@@ -51,9 +51,11 @@ def choose_runs(
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
+    from c4.exchange.imported import refuse_imported
     from c4.store.runs import find_recordings
     from c4.tasks import get_task
 
+    refuse_imported(root)
     for name in tasks or ():
         get_task(name)  # a misspelling is answered as one
     runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]

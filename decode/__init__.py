@@ -6,7 +6,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
+from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, most_confident
 from c4.decode.forward import Cache, Forward
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ __all__ = [
     "Predictor",
     "Rule",
     "RuleState",
+    "accept",
     "decode",
+    "most_confident",
 ]
 
 

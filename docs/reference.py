@@ -23,7 +23,18 @@ from typer.main import get_command
 from c4.cli._app import app
 
 DOCS = Path(__file__).parent
-ROOMS = ("tasks", "models", "store", "gates", "decode", "record", "replay", "analysis", "figures")
+ROOMS = (
+    "tasks",
+    "models",
+    "store",
+    "gates",
+    "decode",
+    "record",
+    "replay",
+    "analysis",
+    "figures",
+    "exchange",
+)
 FRONT = "front"
 """The folder of the package `c4` itself."""
 NOTE = "<!-- Made by `python docs/reference.py`; edit the code instead. -->"

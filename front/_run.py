@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -17,6 +17,7 @@ from c4.analysis.signals import signal_table
 from c4.errors import RunError
 from c4.gates import OwnGate
 from c4.replay import replay
+from c4.store.locations import Location
 from c4.store.runs import Run as StoredRun
 from c4.store.runs import find_runs, open_run, readable_runs
 from c4.store.summary import RunSummary, summarise
@@ -24,7 +25,7 @@ from c4.tasks import AnswerReading
 
 GateLike = OwnGate | type[OwnGate] | str
 """A gate, its class, or its name."""
-RunLike = StoredRun | str | Path
+RunLike = StoredRun | str | Location
 """A run, or its folder."""
 LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
 
@@ -103,7 +104,7 @@ class Runs(list[Run]):
         return records_table(LISTED, rows)
 
 
-def open(path: str | Path, reading: AnswerReading | None = None) -> Run:  # noqa: A001
+def open(path: str | Location, reading: AnswerReading | None = None) -> Run:  # noqa: A001
     """Open one run: its own folder, or a folder above it that holds no other run.
 
     Args:
@@ -121,7 +122,7 @@ def open(path: str | Path, reading: AnswerReading | None = None) -> Run:  # noqa
 
 
 def open_all(
-    root: str | Path = "runs",
+    root: str | Location = "runs",
     *,
     task: str | None = None,
     model: str | None = None,
@@ -140,7 +141,7 @@ def open_all(
 
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
     """Runs as users give them: one or several, opened already or by their folders."""
-    given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | Path) else runs
+    given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | PurePath) else runs
     return [run if isinstance(run, StoredRun) else open(run) for run in given]
 
 

@@ -48,6 +48,11 @@ def canonical_name(name: str) -> str:
     return f"{Path(module).name}:{attribute}" if is_file_name(module) else name
 
 
+def aliases(name: str) -> set[str]:
+    """What `--set` may call an object: by the name that was typed, without its folder or alone."""
+    return {name, canonical_name(name), name.rpartition(":")[2]}
+
+
 def load_offered(noun: str, point: EntryPoint) -> Plugin:
     """The object that an installed package offers. The package's code is run."""
     try:

@@ -111,7 +111,7 @@ class Bench:
         start = time.perf_counter()
         gate = method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
         decoded = decode(
-            denoiser, prompt, plan.shape, rule=method.rule, gate=gate, forward=method.forward
+            denoiser, prompt, plan.shape, rule=method.commit_rule, gate=gate, forward=method.forward
         )
         wait_for(denoiser.device)
         seconds = time.perf_counter() - start

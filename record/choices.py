@@ -7,21 +7,24 @@ of the method has that name.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from c4.decode.forward import Forward
-from c4.errors import ConfigError, unknown_name
+from c4.errors import ConfigError, did_you_mean
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import GATES, OwnGate
+from c4.gates.kinds import OwnGate, as_gate, require_live
 from c4.gates.live import LiveGate
-from c4.gates.registry import make_gate
+from c4.gates.registry import REGISTRY as GATE_NAMES
+from c4.gates.registry import make_gate, set_parameters
 from c4.models import find_checkpoint
+from c4.plugins import aliases, canonical_name
 from c4.record.methods import (
     METHODS,
-    RULES,
+    RULE_NAMES,
     Method,
     ResolvedMethod,
+    find_methods,
     make_rule,
     rule_settings,
 )
@@ -59,8 +62,6 @@ def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False
 
 def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
     """The plan of a task, and the chosen methods with their settings for its task and model."""
-    for name in choice.methods:
-        check_method(name)
     # Names and settings before anything that takes long.
     shift = find_checkpoint(config.model, config.revision).shift
     methods = resolve_methods(choice, get_task(config.task), config.reading, shift=shift)
@@ -70,29 +71,23 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
     return base, methods
 
 
-def check_method(name: str) -> None:
-    """Refuse the name of a method that does not exist."""
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-
-
 def resolve_methods(
     choice: MethodChoice, task: Task, reading: AnswerReading | None = None, *, shift: bool = False
 ) -> list[ResolvedMethod]:
     """The chosen methods with every parameter: the paper's, the calibration's, the user's."""
     reading = reading or AnswerReading()
-    if choice.label is not None and len(choice.methods) != 1:
-        raise ConfigError(f"--label {choice.label} names one method; {len(choice.methods)} chosen")
+    methods = find_methods(choice.methods)
+    if choice.label is not None and len(methods) != 1:
+        raise ConfigError(f"--label {choice.label} names one method; {len(methods)} chosen")
     settings = parse_settings(choice.settings)
-    _check_taken(choice.methods, settings)
-    frozen = _frozen(choice, reading)
+    _check_taken(methods, settings)
+    frozen = _frozen(choice, methods, reading)
     resolved = []
-    for name in choice.methods:
-        method = METHODS[name]
-        changes = _changes(name, settings)
+    for name, method in methods.items():
+        changes = _changes(name, method, settings)
         if method.gate is not None:
             changes[method.gate] = frozen.get(method.gate, {}) | changes.get(method.gate, {})
-        method_now = _resolve(name, changes, task, shift, reading)
+        method_now = _resolve(name, method, changes, task, shift, reading)
         label = _checked_label(choice.label, method_now.label)
         resolved.append(replace(method_now, label=label))
     return resolved
@@ -100,34 +95,39 @@ def resolve_methods(
 
 def _resolve(
     name: str,
+    method: Method,
     changes: Mapping[str, Mapping[str, Any]],
     task: Task,
     shift: bool,
     reading: AnswerReading,
 ) -> ResolvedMethod:
-    method = METHODS[name]
     paper = rule_settings(method, task, shift=shift)
     rule = make_rule(method.rule, paper | dict(changes.get(method.rule, {})))
     forward = Forward(**typed_parameters(FORWARD, Forward, changes.get(FORWARD, {})))
-    changed = _changed(method.rule, rule, make_rule(method.rule, paper))
-    changed |= _changed(FORWARD, forward, Forward())
-    if method.gate is None:
-        label = _label(name, method, changed)
-        return ResolvedMethod(
-            name=name, label=label, rule_name=method.rule, rule=rule, forward=forward
-        )
-    gate: Any = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
-    changed |= _changed(method.gate, gate, make_gate(method.gate, task.family))
-    return ResolvedMethod(
+    changed = _changed(method.rule, asdict(rule), asdict(make_rule(method.rule, paper)))
+    changed |= _changed(FORWARD, asdict(forward), asdict(Forward()))
+    resolved = ResolvedMethod(
         name=name,
-        label=_label(name, method, changed, reading_changes(reading, AnswerReading())),
-        rule_name=method.rule,
+        label=_label(name, method, changed),
+        rule_name=RULE_NAMES.canonical(method.rule),
         rule=rule,
-        gate_name=method.gate,
-        gate_settings=asdict(gate),
+        rule_source=RULE_NAMES.find(method.rule).identity,
+        forward=forward,
+    )
+    if method.gate is None:
+        return resolved
+    gate = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
+    require_live(as_gate(gate))
+    usual = set_parameters(make_gate(method.gate, task.family))
+    changed |= _changed(method.gate, set_parameters(gate), usual)
+    return replace(
+        resolved,
+        label=_label(name, method, changed, reading_changes(reading, AnswerReading())),
+        gate_name=GATE_NAMES.canonical(method.gate),
+        gate_source=GATE_NAMES.find(method.gate).identity,
+        gate_settings=set_parameters(gate),
         make_gate=LiveGates(gate, reading),
         reading=reading,
-        forward=forward,
     )
 
 
@@ -158,23 +158,29 @@ def parts_of(method: Method) -> list[str]:
 def takers(setting: Change, name: str, method: Method) -> list[str]:
     """The parts of a method that a setting speaks of and that have such a parameter."""
     parts = parts_of(method)
-    owners = [] if setting.part is None else setting.part.split(".")
-    if owners and owners[0] == name and (len(owners) > 1 or name not in parts):
-        owners.pop(0)
-    wanted = [part for part in parts if owners in ([], [part])]
-    return [part for part in wanted if setting.name in parameters_of(part)]
+    whole = setting.part is None or (setting.part == name and name not in parts)
+    spoken_of = [part for part in parts if whole or setting.part in _owners(name, part)]
+    return [part for part in spoken_of if setting.name in parameters_of(part)]
+
+
+def _owners(name: str, part: str) -> set[str]:
+    """What a setting may call a part of a method: `cvee`, or `c4.cvee` to name the method too."""
+    return {owner for short in aliases(part) for owner in (short, f"{name}.{short}")}
 
 
 def parameters_of(part: str) -> list[str]:
     """What can be set in a part."""
-    kind = Forward if part == FORWARD else RULES.get(part) or GATES[part]
-    return [spec.name for spec in fields(kind)]
+    if part == FORWARD:
+        return [spec.name for spec in fields(Forward)]
+    registry = RULE_NAMES if part in RULE_NAMES.names else GATE_NAMES
+    kind: Any = registry.find(part).found
+    return [spec.name for spec in fields(kind)] if is_dataclass(kind) else []
 
 
-def _check_taken(methods: Sequence[str], settings: Sequence[Change]) -> None:
+def _check_taken(methods: Mapping[str, Method], settings: Sequence[Change]) -> None:
     """Every setting must reach some chosen method, and only one part of it."""
     for setting in settings:
-        taken = {name: takers(setting, name, METHODS[name]) for name in methods}
+        taken = {name: takers(setting, name, method) for name, method in methods.items()}
         for name, parts in taken.items():
             if len(parts) > 1:
                 ways = " or ".join(str(replace(setting, part=part)) for part in parts)
@@ -183,42 +189,52 @@ def _check_taken(methods: Sequence[str], settings: Sequence[Change]) -> None:
                     f"{' and '.join(parts)}; write {ways}"
                 )
         if not any(taken.values()):
-            have = ", ".join(_settable(methods))
-            raise ConfigError(f"--set {setting}: no chosen method takes that; there is {have}")
+            raise _not_taken(setting, methods)
 
 
-def _settable(methods: Sequence[str]) -> list[str]:
-    parts = {part for name in methods for part in parts_of(METHODS[name])}
-    return [f"{part}.{name}" for part in sorted(parts) for name in parameters_of(part)]
+def _not_taken(setting: Change, methods: Mapping[str, Method]) -> ConfigError:
+    parts = {part for method in methods.values() for part in parts_of(method)}
+    known = {part: parameters_of(part) for part in sorted(parts)}
+    near = did_you_mean(setting.name, [name for names in known.values() for name in names])
+    have = ", ".join(f"{canonical_name(part)}.{name}" for part in known for name in known[part])
+    return ConfigError(
+        f"--set {setting}: no chosen method takes that; {near and f'{near} '}there is {have}"
+    )
 
 
-def _changes(name: str, settings: Sequence[Change]) -> dict[str, dict[str, Any]]:
+def _changes(name: str, method: Method, settings: Sequence[Change]) -> dict[str, dict[str, Any]]:
     """What the user sets in a method, by part, as it is written."""
     changes: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        for part in takers(setting, name, METHODS[name]):
+        for part in takers(setting, name, method):
             changes.setdefault(part, {})[setting.name] = setting.value
     return changes
 
 
-def _frozen(choice: MethodChoice, reading: AnswerReading) -> dict[str, dict[str, Any]]:
+def _frozen(
+    choice: MethodChoice, methods: Mapping[str, Method], reading: AnswerReading
+) -> dict[str, dict[str, Any]]:
     """The calibrated parameters, under the name of their gate."""
     if choice.calibration is None:
         return {}
     frozen = load_calibration(choice.calibration)
     frozen.check_reading(reading)
-    if not any(METHODS[name].gate == frozen.gate for name in choice.methods):
+    typed = [method.gate for method in methods.values() if method.gate is not None]
+    mine = [gate for gate in dict.fromkeys(typed) if GATE_NAMES.canonical(gate) == frozen.gate]
+    if not mine:
         raise ConfigError(
             f"{choice.calibration} is about {frozen.gate}, and no chosen method has it"
         )
-    return {frozen.gate: dict(frozen.chosen)}
+    for gate in mine:
+        frozen.check_source(gate)
+    return {gate: dict(frozen.chosen) for gate in mine}
 
 
-def _changed(part: str, now: Any, paper: Any) -> dict[tuple[str, str], Any]:
+def _changed(
+    part: str, now: Mapping[str, Any], paper: Mapping[str, Any]
+) -> dict[tuple[str, str], Any]:
     """The parameters that are not the paper's."""
-    return {
-        (part, name): value for name, value in asdict(now).items() if value != getattr(paper, name)
-    }
+    return {(part, name): value for name, value in now.items() if value != paper[name]}
 
 
 def _checked_label(wanted: str | None, derived: str) -> str:
@@ -228,7 +244,7 @@ def _checked_label(wanted: str | None, derived: str) -> str:
     if not wanted.strip(" ."):
         raise ConfigError(f"--label {wanted!r} is no name; results could not be told apart by it")
     name = Label.parse(wanted).method
-    if name in METHODS:
+    if name in METHODS or ":" in name:
         raise ConfigError(
             f"--label {wanted} would pass for the method {name}, and this is {derived}; choose a "
             "label that does not begin with a method's name"
@@ -248,5 +264,5 @@ def _label(
     for (part, parameter), value in changed.items():
         alone = sum(parameter in parameters_of(p) for p in parts) == 1
         shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
-        changes.append(Change(None if alone else part, parameter, shown))
+        changes.append(Change(None if alone else canonical_name(part), parameter, shown))
     return str(Label(name, (*changes, *of_reading)))

@@ -1,22 +1,25 @@
 """Methods: a commit rule and an exit gate under one name, with the paper's settings.
 
-A gate is only named here: gates live in another room, and whoever decodes brings them along.
+A rule or a gate of a user's own takes part under the name that the user gives it.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from c4.decode.commits import Rule
+from c4.decode.commits import CommitRule, Rule
 from c4.decode.forward import Forward
+from c4.decode.guard import GuardedRule
 from c4.decode.rules.cctc import CCTC
 from c4.decode.rules.klass import KLASS
 from c4.decode.rules.schedule import Schedule
 from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
-from c4.errors import NotReplayable
+from c4.errors import C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
+from c4.gates.registry import REGISTRY as GATE_NAMES
+from c4.plugins import Registry
 from c4.store.labels import BASELINE, is_baseline
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
@@ -32,11 +35,17 @@ RULES: dict[str, type[Rule]] = {
     "slowfast": SlowFast,
     "wino": WINO,
 }
+SCHEDULE = "schedule"
+"""Name of the rule that decodes where a user names a gate alone."""
+RULE_NAMES = Registry("rule", "--method", RULES, example="my_rules:Greedy")
+"""Every commit rule that a user can name."""
+METHOD_NAMES = Registry("method", "--method", {}, example="my_rules:Greedy")
+"""Loads what may be a rule or a gate."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A named pair of a commit rule and an exit gate."""
+    """A pair of a commit rule and an exit gate, by the names that a user can give them."""
 
     rule: str
     gate: str | None = None
@@ -98,8 +107,76 @@ def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[st
 
 def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """A rule by name; unknown parameters are refused."""
-    kind = RULES[name]
-    return kind(**typed_parameters(name, kind, params))
+    kind = RULE_NAMES.find(name).found
+    if not (isinstance(kind, type) and issubclass(kind, Rule)):
+        raise ConfigError(f"{name} is no commit rule: derive a class from c4.decode.Rule")
+    typed = typed_parameters(name, kind, params)
+    try:
+        made: Rule = kind(**typed)
+    except C4Error:
+        raise
+    except Exception as error:
+        raise ConfigError(f"cannot make the rule {shortened(name)!r}: {failure(error)}") from error
+    return made
+
+
+def find_methods(names: Iterable[str]) -> dict[str, Method]:
+    """The methods that a user names, by what their results go by.
+
+    A name is one of `METHODS`, a rule, a gate (which then ends the schedule), or `rule+gate`.
+    """
+    found: dict[str, tuple[str, Method]] = {}
+    for name in names:
+        method = find_method(name)
+        usual = (known for known, pair in METHODS.items() if pair == method)
+        short = next(usual, None) or spell_method(method)
+        first, _ = found.setdefault(short, (name, method))
+        if found[short][1] != method:
+            raise ConfigError(
+                f"--method {name}: results of it and of {first} would both go by {short}; rename "
+                "one of the files"
+            )
+    return {short: method for short, (_, method) in found.items()}
+
+
+def find_method(name: str) -> Method:
+    """The rule and the gate that a user names. What is not c4's own is loaded, which runs code."""
+    if name in METHODS:
+        return METHODS[name]
+    for rule, gate in _splits(name):
+        without_gate = METHODS.get(rule)
+        if without_gate is not None and without_gate.gate is None:
+            return replace(without_gate, gate=gate)
+        if RULE_NAMES.knows(rule):
+            return Method(rule, gate)
+    if name in RULE_NAMES.names:
+        return Method(name)
+    if name in GATE_NAMES.names:
+        return Method(SCHEDULE, name)
+    if ":" not in name:
+        also = "or one of your own: rule+gate, module:object, path/to/file.py:object"
+        raise unknown_name("method", name, METHODS, also=also)
+    found = METHOD_NAMES.find(name).found
+    return Method(SCHEDULE, name) if hasattr(found, "fires") else Method(name)
+
+
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """The pairs of a rule and a gate that a name can be read as; a path may have a plus too."""
+    pieces = name.split("+")
+    for i in range(1, len(pieces)):
+        rule, gate = "+".join(pieces[:i]), "+".join(pieces[i:])
+        if GATE_NAMES.knows(gate) and (RULE_NAMES.knows(rule) or rule in METHODS):
+            yield rule, gate
+
+
+def spell_method(method: Method) -> str:
+    """What the results of a pair go by: `wino+my_gates:Calm`; the schedule is not named."""
+    known = {pair.rule: name for name, pair in METHODS.items() if pair.gate is None}
+    rule = known.get(method.rule) or RULE_NAMES.canonical(method.rule)
+    if method.gate is None:
+        return rule
+    gate = GATE_NAMES.canonical(method.gate)
+    return gate if method.rule == SCHEDULE else f"{rule}+{gate}"
 
 
 GateMaker = Callable[[Task, Vocabulary, Shape, Choices], ExitGate]
@@ -111,12 +188,16 @@ class ResolvedMethod:
     """A method with every parameter resolved, ready to decode."""
 
     name: str
-    """One of `METHODS`."""
+    """One of `METHODS`, or what a pair of the user's own goes by."""
     label: str
     """Label of its results: the method's name, and what was changed."""
     rule_name: str
     rule: Rule
+    rule_source: Mapping[str, str] = field(default_factory=dict)
+    """A hash of the rule's source, if it is a user's own."""
     gate_name: str | None = None
+    gate_source: Mapping[str, str] = field(default_factory=dict)
+    """The same of the gate."""
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
     make_gate: GateMaker | None = None
     forward: Forward = field(default_factory=Forward)
@@ -130,6 +211,11 @@ class ResolvedMethod:
         return None if self.make_gate is None else self.make_gate(task, vocabulary, shape, choices)
 
     @property
+    def commit_rule(self) -> CommitRule:
+        """The rule that decodes; a user's own is watched."""
+        return GuardedRule(self.rule) if self.rule_source else self.rule
+
+    @property
     def is_baseline(self) -> bool:
         """Whether this is the full decode that others are compared with, whatever its label."""
         return is_baseline(self.identity)
@@ -139,12 +225,12 @@ class ResolvedMethod:
         """What decides its numbers, as a manifest keeps it."""
         gate = None
         if self.gate_name is not None:
-            gate = {"name": self.gate_name, **plain(self.gate_settings)}
+            gate = {"name": self.gate_name, **plain(self.gate_settings), **self.gate_source}
             gate["reading"] = self.reading.of_signals
         return {
             "method": self.name,
             "label": self.label,
-            "rule": {"name": self.rule_name, **plain(asdict(self.rule))},
+            "rule": {"name": self.rule_name, **plain(asdict(self.rule)), **self.rule_source},
             "gate": gate,
             "forward": asdict(self.forward),
         }

@@ -187,7 +187,7 @@ class Recording:
             predictor,
             prompt,
             self.plan.shape,
-            rule=method.rule,
+            rule=method.commit_rule,
             gate=gate,
             observer=recorder,
             forward=method.forward,

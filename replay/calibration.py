@@ -399,12 +399,20 @@ class FrozenSetting:
                 f"beside the file: --gate {self.gate}"
             )
         name = typed.get(self.gate, self.gate)
+        self.check_source(name)
+        return make_gate(name, family, **self.chosen)
+
+    def check_source(self, name: str) -> None:
+        """Refuse the setting for a gate whose source is not what it was chosen for.
+
+        Args:
+            name: what the user calls the gate.
+        """
         if self.gate_sha256 not in (None, GATE_NAMES.find(name).source_sha256):
             raise ConfigError(
                 f"{self.file} was chosen for {self.gate} before its source was edited; calibrate "
                 "again"
             )
-        return make_gate(name, family, **self.chosen)
 
     def split(self, run: Run, decisions: pl.DataFrame) -> pl.DataFrame:
         """Tell pool and held out apart in its decisions, if it was chosen on the run's examples."""

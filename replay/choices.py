@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from c4.errors import ConfigError, did_you_mean
 from c4.gates.kinds import OwnGate
 from c4.gates.registry import REGISTRY, gate_parameters, make_gate
+from c4.plugins import aliases
 from c4.replay.calibration import FrozenSetting
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
@@ -50,7 +51,7 @@ def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, di
     known = {name: gate_parameters(name) for name in names}
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
     for setting in parse_settings(settings):
-        owned = [name for name in names if setting.part is None or names_part(setting.part, name)]
+        owned = [name for name in names if setting.part is None or setting.part in aliases(name)]
         takers = [name for name in owned if setting.name in known[name]]
         if not takers:
             have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
@@ -61,8 +62,3 @@ def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, di
         for taker in takers:
             chosen[taker][setting.name] = str(setting.value)
     return chosen
-
-
-def names_part(part: str, name: str) -> bool:
-    """Whether `--set PART.…` speaks of a rule or a gate: by its name, or the object's alone."""
-    return part in (name, REGISTRY.canonical(name), name.rpartition(":")[2])

@@ -76,6 +76,15 @@ def documented_lines():
                 yield page.name, line
 
 
+def documented_files():
+    """Every file that a page shows in full: its first line is its name."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        yield from re.findall(
+            r"^```(?:python|yaml|text)\n# (my_\w+\.\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+        )
+
+
 LINES = sorted(set(documented_lines()))
 
 
@@ -94,9 +103,8 @@ def workspace(tmp_path_factory):
             assert result.exit_code == 0, result.output
     frozen = str(folder / "calibration.json")
     assert c4("calibrate", "--gamma", "2", "--runs", runs, "--out", frozen).exit_code == 0
-    gates = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
-    (source,) = re.findall(r"^```python\n# my_gates.py\n(.*?)^```", gates, re.MULTILINE | re.DOTALL)
-    (folder / "my_gates.py").write_text(source)
+    for name, source in documented_files():
+        (folder / name).write_text(source)
     row = {"ID": "1", "Body": "Ann has 3 apples.", "Question": "How many?", "Answer": "3"}
     (folder / "my-rows.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
     return folder

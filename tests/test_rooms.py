@@ -32,8 +32,9 @@ MAY_IMPORT = {
     "replay": {"errors", "plugins", "tasks", "store", "gates"},
     "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures"},
+    "exchange": {"errors", "tasks", "store", "replay", "analysis"},
+    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
+    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -50,7 +51,7 @@ LONGEST_FUNCTION = 60
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
-    *("c4", "c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4", "c4.exchange", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 

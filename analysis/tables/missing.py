@@ -11,7 +11,7 @@ from c4.analysis.library import Library
 from c4.analysis.names import METHOD_LABELS
 from c4.analysis.sweeps import SHOWN_IN
 from c4.analysis.tables.commands import RECORD, method_options, reading_options
-from c4.store.labels import method_name
+from c4.store.labels import is_plain, method_name
 
 
 def missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
@@ -42,8 +42,8 @@ def _timing_notes(untimed: Sequence[str], again: str, reading: str) -> list[str]
     A call takes a method once, so every variant needs one of its own; what a user's label stands
     for is the user's to say. A reading that a label names comes behind the usual one, and counts.
     """
-    known = [label for label in untimed if method_name(label) in METHOD_LABELS]
-    plain = [label for label in known if label in METHOD_LABELS]
+    known = [label for label in untimed if _is_method(method_name(label))]
+    plain = [label for label in known if is_plain(label)]
     calls = [plain, *([label] for label in known if label not in plain)]
     notes = []
     for labels in filter(None, calls):
@@ -51,6 +51,11 @@ def _timing_notes(untimed: Sequence[str], again: str, reading: str) -> list[str]
         notes.append(f"{', '.join(labels)} (c4 bench{reading} {chosen} {again})")
     own = [label for label in untimed if label not in known]
     return notes + [f"{label}: c4 bench as it was run, with --label {label}" for label in own]
+
+
+def _is_method(name: str) -> bool:
+    """Whether a name is a method's, or a pair of a rule and a gate, and no label of a user's."""
+    return name in METHOD_LABELS or "+" in name or ":" in name
 
 
 def sweep_notes(library: Library) -> list[str]:

@@ -234,3 +234,106 @@ def test_a_label_may_say_what_is_the_case():
 def test_the_baseline_is_what_it_does_and_not_what_it_is_called():
     assert [name for name in METHODS if resolve(name).is_baseline] == ["baseline"]
     assert resolve("baseline", label="full decode").is_baseline
+
+
+OWN = """
+from dataclasses import dataclass
+from c4.decode import Choice, Rule, RuleState, most_confident
+from c4.gates import parameter
+
+@dataclass(frozen=True)
+class One(Rule):
+    tau: float = parameter(0.5, high=1.0)
+    def start(self):
+        return OneState()
+
+class OneState(RuleState):
+    def choose(self, step, reading, masked):
+        return Choice(most_confident(self.block.open_positions(masked), reading, 1), 0)
+
+@dataclass(frozen=True)
+class Calm:
+    tau: float = parameter(0.5, high=1.0)
+    def fires(self, s):
+        return s.confidence >= self.tau
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The folder of a file with a rule and a gate."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "rule", "gate"),
+    [
+        ("klass+cvee", "klass+cvee", "klass", "cvee"),
+        ("fast-dllm+cvee", "fast-dllm+cvee", "threshold", "cvee"),
+        ("threshold+cvee", "fast-dllm+cvee", "threshold", "cvee"),
+        ("threshold", "fast-dllm", "threshold", None),
+        ("baseline+prophet", "prophet", "schedule", "prophet"),
+        ("cctc+cvee", "c4", "cctc", "cvee"),
+        ("progress", "progress", "schedule", "progress"),
+        ("own.py:One", "own.py:One", "own.py:One", None),
+        ("./own.py:One", "own.py:One", "own.py:One", None),
+        ("own.py:Calm", "own.py:Calm", "schedule", "own.py:Calm"),
+        ("wino+own.py:Calm", "wino+own.py:Calm", "wino", "own.py:Calm"),
+        ("./own.py:One+own.py:Calm", "own.py:One+own.py:Calm", "own.py:One", "own.py:Calm"),
+    ],
+)
+def test_a_method_is_any_pair_of_a_rule_and_a_gate(own, typed, name, rule, gate):
+    method = resolve(typed)
+    assert (method.name, method.label) == (name, name)
+    assert (method.identity["rule"]["name"], method.gate_name) == (rule, gate)
+    assert ("source_sha256" in method.identity["rule"]) == (":" in rule)
+    assert gate is None or ("source_sha256" in method.identity["gate"]) == (":" in gate)
+
+
+def test_a_plus_in_a_path_is_no_pair(own):
+    (own / "c++").mkdir()
+    (own / "own.py").rename(own / "c++" / "own.py")
+    assert resolve("c++/own.py:One+cvee").label == "own.py:One+cvee"
+    assert resolve("c++/own.py:Calm").label == "own.py:Calm"
+
+
+def test_parts_of_a_user_s_own_are_set_by_their_names(own):
+    pair = "own.py:One+own.py:Calm"
+    for part in ("One", "own.py:One", f"{pair}.One"):
+        assert resolve(pair, f"{part}.tau=0.25").label == f"{pair},own.py:One.tau=0.25"
+    with pytest.raises(ConfigError, match=r"own\.py:One\.tau=0\.25 or own\.py:Calm"):
+        resolve(pair, "tau=0.25")
+
+
+def test_an_edited_rule_is_another_run(own):
+    before = resolve("own.py:One").identity
+    (own / "own.py").write_text(OWN + "# edited\n")
+    assert resolve("own.py:One").identity["rule"] != before["rule"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("klas+cvee", "no method named 'klas+cvee'"),
+        ("cvee+klass", "no method named 'cvee+klass'"),
+        ("own.py:OneState", "own.py:OneState is no commit rule: derive a class from c4.decode"),
+        ("own.py:Calm+cvee", "own.py:Calm is no commit rule"),
+        ("wino+own.py:One", "own.py:One is no gate"),
+        ("oracle", "can be replayed over a recording but not run"),
+    ],
+)
+def test_what_is_no_pair_is_refused_in_words(own, typed, message):
+    with pytest.raises(ConfigError) as refused:
+        resolve(typed)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "near"), [("h=2", "did you mean H?"), ("cvee.tua=1", "did you mean tau?")]
+)
+def test_a_mistyped_parameter_is_answered_with_the_nearest(settings, near):
+    with pytest.raises(ConfigError) as refused:
+        resolve("c4", settings)
+    assert near in str(refused.value)

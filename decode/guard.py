@@ -1,0 +1,93 @@
+"""A commit rule of a user's own, whose mistakes become errors in words instead of wrong decodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
+from c4.errors import C4Error, ConfigError, failure
+from c4.models import Reading
+from c4.store.arrays import BoolArray, IntArray
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GuardedRule:
+    """A user's rule, watched while it works."""
+
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return type(self.rule).__name__
+
+    def start(self) -> RuleState:
+        state = asked(self.name, self.rule.start)
+        if not callable(getattr(state, "choose", None)):
+            raise ConfigError(
+                f"the rule {self.name} fails: start() returns {state!r}, which has no function "
+                "choose(step, reading, masked); return an object of a class derived from "
+                "c4.decode.RuleState"
+            )
+        return GuardedState(self.name, state)
+
+
+class GuardedState(RuleState):
+    """The state of a user's rule, whose every choice is checked."""
+
+    def __init__(self, name: str, state: RuleState) -> None:
+        self.name = name
+        self.state = state
+
+    def enter(self, block: Block) -> None:
+        super().enter(block)
+        asked(self.name, self.state.enter, block)
+
+    def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
+        return asked(self.name, self.state.read, predictor, ids, start)
+
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
+        choice = asked(self.name, self.state.choose, step, reading, masked.copy())
+        wrong = mistake(choice, self.block, masked)
+        if wrong:
+            raise ConfigError(f"the rule {self.name} fails at step {step} of a block: {wrong}")
+        return choice
+
+
+def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """What a user's function returns; what it raises names the rule."""
+    try:
+        return function(*arguments)
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:
+        raise ConfigError(f"the rule {name} fails: {failure(error)}") from error
+
+
+def mistake(choice: Any, block: Block, masked: BoolArray) -> str:
+    """What is wrong with a choice; empty if nothing is."""
+    if not isinstance(choice, Choice):
+        return f"it returns {choice!r} and no c4.decode.Choice"
+    for what, positions, open_now in (
+        ("positions", choice.positions, True),
+        ("revoked", choice.revoked, False),
+    ):
+        places = np.asarray(positions)
+        if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+            return f"{what} is no flat array of whole numbers"
+        inside = (places >= block.start) & (places < block.stop)
+        if not inside.all():
+            at, last = places[~inside][0], block.stop - 1
+            return f"{what} names {at}, outside the block of {block.start} to {last}"
+        if len(set(places.tolist())) < len(places):
+            return f"{what} names a position twice"
+        other = masked[places.astype(np.int64)] != open_now
+        if other.any():
+            state = "committed already" if open_now else "still masked"
+            return f"{what} names {places[other][0]}, which is {state}"
+    if not len(choice.positions):
+        return "it commits nothing, so the decode would never end"
+    return ""

@@ -1,0 +1,20 @@
+"""Exchange: what comes from elsewhere, and what goes there.
+
+`import_prophet` and `import_klass` read the trajectories that other projects publish, and run
+nothing of them; `export_steps` writes the step at which each token was unmasked, as serving
+engines exchange it. Loads no torch.
+"""
+
+from c4.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
+from c4.exchange.steps import export_steps, step_map
+from c4.exchange.tensors import read_tensors
+
+__all__ = [
+    "IMPORTED",
+    "Source",
+    "export_steps",
+    "import_trajectories",
+    "read_tensors",
+    "step_map",
+    "summarise_imported",
+]

@@ -1,0 +1,47 @@
+"""The course of one decode, as far as another project's file tells it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from c4.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """One decode: at which steps its final answer was there, and when tokens were committed."""
+
+    number: int
+    """The question's number."""
+    sample: str = ""
+    """What tells it from other decodes of the question; empty for the first."""
+    is_final: Sequence[bool]
+    """At each step, whether the answer read there is the final one."""
+    budget: int
+    """Steps of the full decode."""
+    commit_step: list[int]
+    """Per position, the step at which it was committed, from 1; 0 if it was given."""
+    answer: str | None
+    target: str | None = None
+    correct: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.steps <= self.budget:
+            raise DataError(f"{self.steps} steps of a budget of {self.budget}")
+
+    @property
+    def steps(self) -> int:
+        """Forward passes that were spent."""
+        return len(self.is_final)
+
+    @property
+    def settled(self) -> int | None:
+        """The first step from which the final answer stays; None if the last step lacks it."""
+        last_other = max((i for i, same in enumerate(self.is_final, 1) if not same), default=0)
+        return None if last_other == self.steps else last_other + 1
+
+    @property
+    def shown(self) -> int | None:
+        """The first step at which the final answer is read; None if it never settles."""
+        if self.settled is None:
+            return None
+        return 1 + list(self.is_final).index(True)

@@ -1,0 +1,172 @@
+"""Trajectories of other projects: when their answers settled, as far as their files tell."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+import polars as pl
+
+from c4.analysis.names import family_of
+from c4.analysis.stabilization import SETTLING, stabilization_summary
+from c4.errors import DataError, NotReplayable
+from c4.exchange import klass, prophet
+from c4.exchange.courses import Course
+from c4.tasks import TASKS, get_task
+
+IMPORTED = pl.Schema(
+    {
+        **SETTLING,
+        "source": pl.String(),  # see `Source`
+        "file": pl.String(),  # relative to the folder that was imported
+        "steps": pl.Int32(),  # forward passes that the decode took
+        "budget": pl.Int32(),  # what progress is measured by
+        "correct": pl.Boolean(),  # as its authors graded it; null where they did not
+        "answer": pl.String(),
+        "target": pl.String(),
+        "commit_step": pl.List(pl.Int32()),  # per position, from 1; 0 if it was given
+    }
+)
+"""One row per trajectory. `stabilization_figure` draws such a frame."""
+
+
+class Source(StrEnum):
+    """Whose trajectories can be read."""
+
+    PROPHET = "prophet"
+    KLASS = "klass"
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How the files of one project are found and read."""
+
+    find: Callable[[Path], list[Path]]
+    read: Callable[[Path, str, int | None], Course]
+    what: str
+    """What its files are called, for a folder that has none."""
+
+
+FORMATS = {
+    Source.PROPHET: _Format(prophet.find_files, prophet.read_course, prophet.FILES),
+    Source.KLASS: _Format(klass.find_files, klass.read_course, klass.FILES),
+}
+NO_GATES = (
+    "no gate can be asked about them: the files hold tokens, but not the confidence, gap and "
+    "entropy of every position, which gates compare"
+)
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """Files that are going to be read."""
+
+    source: Source
+    folder: Path
+    files: Sequence[Path]
+    task: str
+    budget: int | None = None
+    refused: list[str] = field(default_factory=list)
+
+    def read(self) -> Iterator[tuple[Path, Course | None]]:
+        """Every file with its course; None where it was refused, which `refused` then says."""
+        for path in self.files:
+            try:
+                yield path, FORMATS[self.source].read(path, self.task, self.budget)
+            except DataError as error:
+                self.refused.append(str(error))
+                yield path, None
+
+
+def plan_import(
+    source: Source, folder: Path, task: str | None = None, budget: int | None = None
+) -> ImportPlan:
+    """Find the files of one project below a folder.
+
+    Args:
+        task: whose answers they are; by default the task that a folder above the files is named
+            after, or else gsm8k, of which most are.
+        budget: steps of the full decode, where neither file nor folder says it.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder")
+    found = FORMATS[source]
+    files = found.find(folder)
+    if not files:
+        raise DataError(f"{folder} has no files of {source}, which are called {found.what}")
+    name = task or _task_in(folder, files[0])
+    get_task(name)
+    return ImportPlan(source, folder, files, name, budget)
+
+
+def _task_in(folder: Path, file: Path) -> str:
+    words = {part.lower() for part in (*folder.absolute().parts, *file.relative_to(folder).parts)}
+    named = [name for name in TASKS if name in words]
+    return named[0] if named else "gsm8k"
+
+
+def import_trajectories(
+    plan: ImportPlan, note: Callable[[str], None] = lambda _: None
+) -> pl.DataFrame:
+    """Read all files of a plan; one that is damaged or tries to run code refuses them all.
+
+    Args:
+        note: told the name of every file that has been read.
+    """
+    rows = []
+    for path, course in plan.read():
+        note(path.name)
+        if course is not None:
+            rows.append(_row(plan, path, course))
+    if plan.refused:
+        raise DataError("\n".join(plan.refused))
+    frame = pl.DataFrame(rows, schema=IMPORTED)
+    twice = frame.filter(pl.struct("model", "trajectory").is_duplicated())
+    if twice.height:
+        raise DataError(f"{twice['file'][0]} and {twice['file'][1]} are of the same trajectory")
+    return frame.sort("model", "trajectory")
+
+
+def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
+    place = path.parent.relative_to(plan.folder).as_posix()
+    model = plan.source.value if place == "." else f"{plan.source}/{place}"
+    settled, shown = course.settled, course.shown
+    return {
+        "model": model + course.sample,
+        "task": plan.task,
+        "family": family_of(plan.task),
+        "cohort": model + course.sample,
+        "trajectory": course.number,
+        "pool": False,
+        "stabilization": None if settled is None else settled / course.budget,
+        "first_appearance": None if shown is None else shown / course.budget,
+        "source": plan.source.value,
+        "file": path.relative_to(plan.folder).as_posix(),
+        "steps": course.steps,
+        "budget": course.budget,
+        "correct": course.correct,
+        "answer": course.answer,
+        "target": course.target,
+        "commit_step": course.commit_step,
+    }
+
+
+def refuse_imported(path: PurePath) -> None:
+    """Refuse to ask gates about trajectories that were imported, and say why."""
+    if path.suffix != ".parquet" or not Path(path).is_file():
+        return
+    raise NotReplayable(
+        f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; draw when answers settled with: "
+        "c4 import SOURCE FOLDER --figure stabilization.pdf"
+    )
+
+
+def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
+    """Per folder: how many, how many right, and by when half and nine in ten had settled."""
+    grades = imported.group_by("model", maintain_order=True).agg(
+        accuracy=pl.col("correct").mean(),
+        steps=pl.col("steps").mean(),
+        budget=pl.col("budget").max(),
+    )
+    settled = stabilization_summary(imported.select(SETTLING.names()))
+    return settled.join(grades, on="model", how="left", maintain_order="left")

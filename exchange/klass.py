@@ -1,0 +1,103 @@
+"""Trajectories of shkim0116/KLASS: one JSON file per question and sample.
+
+A file is a list of steps. Each has the text committed so far, the tokens committed at the step with
+confidence and KL, and the same for the masked positions of the current block (LLaDA) or of the
+whole text (Dream). Predictions elsewhere are not kept, so an answer is read from what is committed.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from c4.errors import DataError
+from c4.errors.system import reason, require_plain_file
+from c4.exchange.courses import Course
+from c4.tasks import AnswerReading, get_task
+
+FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"
+NAME = re.compile(r"(?:all_steps_)?q(\d+)_s(\d+)\.json")
+BUDGET = re.compile(r"steps_(\d+)")
+RESULTS = "all_results.json"
+LARGEST_FILE = 2**28
+
+
+def find_files(folder: Path) -> list[Path]:
+    """The files of steps below a folder, in order."""
+    return sorted(path for path in folder.rglob("*.json") if NAME.fullmatch(path.name))
+
+
+def read_course(path: Path, task: str, budget: int | None) -> Course:
+    """One decode. The answer at a step is what the task's extractor reads in the committed text."""
+    named = NAME.fullmatch(path.name)
+    if named is None:
+        raise DataError(f"{path}: no file of KLASS's steps")
+    number, sample = int(named[1]), int(named[2])
+    steps = _load(path)
+    try:
+        texts = [str(step["decoded_text"]) for step in steps]
+        commit_step = _commit_steps(steps)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
+    extract = get_task(task).extractor(AnswerReading().style)
+    values = [found.value if (found := extract(text)) else None for text in texts]
+    final = values[-1] if values else None
+    judged = _judged(path, number, sample)
+    try:
+        return Course(
+            number=number,
+            sample=f" s{sample}" if sample else "",
+            is_final=[value is not None and value == final for value in values],
+            budget=budget or _budget_in(path),
+            commit_step=commit_step,
+            answer=final,
+            target=None if judged.get("target") is None else str(judged["target"]),
+            correct=judged.get("correct"),
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _load(path: Path) -> list[dict[str, Any]]:
+    try:
+        require_plain_file(path, LARGEST_FILE)
+        steps = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
+    if not isinstance(steps, list) or not steps:
+        raise DataError(f"{path}: no file of KLASS's steps (it is no list of them)")
+    return steps
+
+
+def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
+    """Per position of the text, the step at which it was committed, from 1."""
+    commits = {
+        int(token["position"]): number
+        for number, step in enumerate(steps, 1)
+        for token in step["decoded_tokens"]
+    }
+    places = range(min(commits, default=0), max(commits, default=-1) + 1)
+    if len(places) > 2 * len(commits):
+        raise ValueError("its committed positions lie too far apart")
+    return [commits.get(place, 0) for place in places]
+
+
+def _budget_in(path: Path) -> int:
+    """The steps of a full decode, which KLASS keeps in the name of a folder."""
+    for part in reversed(path.absolute().parts):
+        if found := BUDGET.fullmatch(part):
+            return int(found[1])
+    raise DataError("no folder above it is called steps_N; say how many steps with --budget N")
+
+
+def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
+    """What the file of results beside the folder of steps says of a decode, if there is one."""
+    results = path.parent.parent / RESULTS
+    try:
+        require_plain_file(results, LARGEST_FILE)
+        listed = json.loads(results.read_bytes())["results"]
+        (question,) = [one for one in listed if one["task_id"] == number]
+        (found,) = [one for one in question["samples"] if one["sample_idx"] == sample]
+        return {"correct": bool(found["is_correct"]), "target": question["ground_truth_answer"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}

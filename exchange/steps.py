@@ -1,0 +1,39 @@
+"""The step map: at which step each token was unmasked."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from c4.store import Row, Run
+from c4.store.storage import put_file
+
+
+def step_map(row: Row) -> dict[str, Any]:
+    """One trajectory as serving engines describe a decode; docs/exchange.md explains the keys."""
+    return {
+        "trajectory": row.trajectory,
+        "prompt_ids": row.prompt_ids,
+        "output_ids": row.final_ids,
+        "step_map": row.commit_step,
+        "steps": row.steps,
+        "tokens_before_end": row.tokens_before_end,
+        "text": row.text,
+    }
+
+
+def export_steps(run: Run, path: Path, note: Callable[[], None] = lambda: None) -> int:
+    """Write the step maps of a run, one JSON object per line; returns how many there are.
+
+    Args:
+        note: told of every trajectory.
+    """
+    lines = list(_lines(run, note))
+    put_file(path, b"".join(lines))
+    return len(lines)
+
+
+def _lines(run: Run, note: Callable[[], None]) -> Iterator[bytes]:
+    for row in run.rows():
+        yield json.dumps(step_map(row)).encode() + b"\n"
+        note()

@@ -1,0 +1,260 @@
+"""Files of `torch.save`, read without running them.
+
+Such a file is a zip archive with a pickle, and a pickle is a program: loading one runs whatever its
+author wrote. Here it is not loaded but read, instruction by instruction, by a machine that knows
+dictionaries, lists, tuples, texts, numbers and tensors, and nothing else. The first instruction
+that asks for more refuses the file.
+"""
+
+import math
+import pickletools
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.errors import DataError, shortened
+from c4.errors.system import reason, require_plain_file
+
+LARGEST_FILE = 2**30
+"""Bytes of a file that is read."""
+LARGEST_PICKLE = 2**26
+"""Bytes of the pickle inside; tensors lie beside it."""
+MOST_TENSOR_BYTES = 2**28
+"""Bytes that all tensors of a file may take."""
+
+REBUILD = "torch._utils _rebuild_tensor_v2"
+HOOKS = "collections OrderedDict"
+"""What an empty dictionary of hooks is made by; every tensor has one."""
+STORAGES = {
+    "torch LongStorage": "<i8",
+    "torch IntStorage": "<i4",
+    "torch ShortStorage": "<i2",
+    "torch CharStorage": "<i1",
+    "torch ByteStorage": "<u1",
+    "torch BoolStorage": "<?",
+    "torch DoubleStorage": "<f8",
+    "torch FloatStorage": "<f4",
+    "torch HalfStorage": "<f2",
+}
+"""The types of storage, by the names under which pickles ask for them."""
+KNOWN = {REBUILD, HOOKS, *STORAGES}
+
+Array = npt.NDArray[Any]
+_MARK = object()
+
+
+class _NotDataError(ValueError):
+    """An instruction that builds something else than data and tensors."""
+
+
+@dataclass(frozen=True)
+class _Name:
+    """Something that a pickle asks for by name. It is never looked up."""
+
+    name: str
+
+
+def read_tensors(path: Path) -> Any:
+    """What `torch.save` wrote, with tensors as NumPy arrays. Nothing of the file is run."""
+    try:
+        require_plain_file(path, LARGEST_FILE)
+        with zipfile.ZipFile(path) as archive:
+            return _Machine(_Archive(archive)).run()
+    except _NotDataError as error:
+        raise DataError(f"{path}: {error}; it was refused, and nothing of it was run") from None
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not a file that torch.save writes ({reason(error)})") from error
+    except (
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
+        raise DataError(f"{path}: damaged, or no file of tensors ({error})") from error
+
+
+class _Archive:
+    """The members of the zip file, none of them larger than it says or than the file itself."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._members = {info.filename: info for info in archive.infolist()}
+        pickles = [name for name in self._members if name.rpartition("/")[2] == "data.pkl"]
+        if len(pickles) != 1:
+            raise ValueError("it has no data.pkl")
+        self._root = pickles[0].removesuffix("data.pkl")
+        self._left = MOST_TENSOR_BYTES
+
+    @property
+    def program(self) -> bytes:
+        """The pickle."""
+        return self._read(f"{self._root}data.pkl", LARGEST_PICKLE)
+
+    @property
+    def is_little_endian(self) -> bool:
+        name = f"{self._root}byteorder"
+        return name not in self._members or self._read(name, 16) == b"little"
+
+    def storage(self, key: str) -> bytes:
+        """The bytes of one storage."""
+        content = self._read(f"{self._root}data/{key}", self._left)
+        self._left -= len(content)
+        return content
+
+    def _read(self, name: str, most: int) -> bytes:
+        info = self._members[name]
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{name} is compressed, which torch.save never does")
+        if info.file_size > most:
+            raise ValueError(f"{name} has {info.file_size:,} bytes, which are too many")
+        return self._archive.read(info)
+
+
+class _Machine:
+    """Runs the instructions of a pickle that build data; `DO` lists all that it knows."""
+
+    def __init__(self, archive: _Archive) -> None:
+        self.archive = archive
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.storages: dict[str, Array] = {}
+
+    def run(self) -> Any:
+        """Run to the end, and give what is left on the stack."""
+        if not self.archive.is_little_endian:
+            raise ValueError("its numbers are big-endian")
+        for opcode, argument, _ in pickletools.genops(self.archive.program):
+            if opcode.name == "STOP":
+                return self.stack.pop()
+            if opcode.name not in DO:
+                raise _NotDataError(
+                    f"it asks for {opcode.name}, which builds neither data nor tensors"
+                )
+            DO[opcode.name](self, argument)
+        raise ValueError("its pickle does not end")
+
+    def pop_to_mark(self) -> list[Any]:
+        items: list[Any] = []
+        while (item := self.stack.pop()) is not _MARK:
+            items.append(item)
+        return items[::-1]
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def remember(self, place: int) -> None:
+        self.memo[place] = self.stack[-1]
+
+    def ask_for(self, name: str) -> None:
+        if name not in KNOWN:
+            raise _NotDataError(
+                f"it asks for {shortened(name.replace(' ', '.'))}, which is no tensor"
+            )
+        self.push(_Name(name))
+
+    def call(self) -> None:
+        arguments, called = self.stack.pop(), self.stack.pop()
+        if not isinstance(called, _Name) or not isinstance(arguments, tuple):
+            raise _NotDataError("it calls what is no tensor")
+        if called.name == HOOKS and not arguments:
+            self.push({})
+        elif called.name == REBUILD:
+            self.push(self.tensor(*arguments[:4]))
+        else:
+            raise _NotDataError("it calls what is no tensor")
+
+    def find_storage(self) -> None:
+        kind, storage, key, _location, count = self.stack.pop()
+        if kind != "storage" or not isinstance(storage, _Name) or storage.name not in STORAGES:
+            raise _NotDataError("it asks for an object outside the file")
+        if not isinstance(key, str):
+            raise ValueError("a storage without a name")
+        if key not in self.storages:
+            content = self.archive.storage(key)
+            self.storages[key] = np.frombuffer(content, dtype=STORAGES[storage.name])
+        if len(self.storages[key]) < int(count):
+            raise ValueError(f"storage {key} is cut off")
+        self.push(self.storages[key])
+
+    def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Array:
+        """A view of a storage, which must lie inside it and be no larger than it."""
+        numbers = [offset, *size, *stride]
+        if not isinstance(storage, np.ndarray) or len(size) != len(stride):
+            raise ValueError("a tensor without a storage")
+        if not all(isinstance(n, int) and n >= 0 for n in numbers):
+            raise ValueError("a tensor with an impossible shape")
+        if math.prod(size) == 0:
+            return np.zeros(size, dtype=storage.dtype) if max(size) < LARGEST_FILE else storage[:0]
+        last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if last >= len(storage) or math.prod(size) > len(storage):
+            raise ValueError("a tensor larger than its storage")
+        width = storage.dtype.itemsize
+        view = np.lib.stride_tricks.as_strided(
+            storage[offset:], size, [step * width for step in stride], writeable=False
+        )
+        return view.copy()
+
+    def extend(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if not isinstance(target, list):
+            raise _NotDataError("it changes what is no list")
+        target.extend(items)
+
+    def update(self, items: list[Any]) -> None:
+        target, keys = self.stack[-1], items[::2]
+        if not isinstance(target, dict) or not all(isinstance(key, str | int) for key in keys):
+            raise _NotDataError("it changes what is no dictionary with plain names")
+        target.update(zip(keys, items[1::2], strict=True))
+
+    def set_one(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.update([key, value])
+
+    def join(self, count: int) -> None:
+        items = tuple(self.stack[len(self.stack) - count :])
+        if len(items) != count or any(item is _MARK for item in items):
+            raise ValueError("its pickle takes more than there is")
+        del self.stack[len(self.stack) - count :]
+        self.push(items)
+
+
+DO: dict[str, Callable[[_Machine, Any], None]] = {
+    "PROTO": lambda m, _: None,
+    "FRAME": lambda m, _: None,
+    "MARK": lambda m, _: m.push(_MARK),
+    "NONE": lambda m, _: m.push(None),
+    "NEWTRUE": lambda m, _: m.push(True),
+    "NEWFALSE": lambda m, _: m.push(False),
+    **dict.fromkeys(
+        ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"),
+        lambda m, value: m.push(value),
+    ),
+    "EMPTY_DICT": lambda m, _: m.push({}),
+    "EMPTY_LIST": lambda m, _: m.push([]),
+    "EMPTY_TUPLE": lambda m, _: m.push(()),
+    "TUPLE": lambda m, _: m.push(tuple(m.pop_to_mark())),
+    "TUPLE1": lambda m, _: m.join(1),
+    "TUPLE2": lambda m, _: m.join(2),
+    "TUPLE3": lambda m, _: m.join(3),
+    "APPEND": lambda m, _: m.extend([m.stack.pop()]),
+    "APPENDS": lambda m, _: m.extend(m.pop_to_mark()),
+    "SETITEM": lambda m, _: m.set_one(),
+    "SETITEMS": lambda m, _: m.update(m.pop_to_mark()),
+    "BINPUT": lambda m, place: m.remember(place),
+    "LONG_BINPUT": lambda m, place: m.remember(place),
+    "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
+    "BINGET": lambda m, place: m.push(m.memo[place]),
+    "LONG_BINGET": lambda m, place: m.push(m.memo[place]),
+    "GLOBAL": lambda m, name: m.ask_for(name),
+    "STACK_GLOBAL": lambda m, _: m.ask_for(" ".join(map(str, (m.stack.pop(-2), m.stack.pop())))),
+    "BINPERSID": lambda m, _: m.find_storage(),
+    "REDUCE": lambda m, _: m.call(),
+}
+"""The instructions that build data and tensors; what is not here is refused."""

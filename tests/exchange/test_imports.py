@@ -1,0 +1,263 @@
+"""Trajectories of other projects: read as they are, and never run."""
+
+import io
+import json
+import pickle
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.errors import DataError
+from c4.exchange import IMPORTED, read_tensors
+from c4.exchange.courses import Course
+from c4.figures import stabilization_figure
+from tests.exchange.foreign import (
+    GIVEN,
+    SETTLES_LATE,
+    Decode,
+    klass_steps,
+    save_evil,
+    save_klass,
+    save_prophet,
+)
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def naive_settled(predictions, commit_step, final, answer, at):
+    """The paper's definition, word for word, over filled predictions."""
+    same = []
+    for step, row in enumerate(predictions, 1):
+        filled = [final[i] if commit_step[i] < step else row[i] for i in range(len(row))]
+        same.append(filled[at : at + len(answer)] == answer)
+    settled = next((u for u in range(1, len(same) + 1) if all(same[u - 1 :])), None)
+    return settled, (same.index(True) + 1 if settled else None)
+
+
+def test_prophets_trajectories_tell_when_answers_settle(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    save_prophet(tmp_path / "hist" / "question_0001_steps_002.pt", GIVEN, blocks=1)
+    result = c4("import", "prophet", "hist", "--out", "a.parquet", "--figure", "s.png", "--json")
+    assert result.exit_code == 0, result.output
+    frame = pl.read_parquet("a.parquet")
+    assert frame.schema == IMPORTED
+    assert frame["trajectory"].to_list() == [1, 3]
+    assert frame["stabilization"].to_list() == [1 / 2, 3 / 4]
+    assert frame["first_appearance"].to_list() == [1 / 2, 1 / 4]
+    assert frame["commit_step"].to_list() == [GIVEN.commit_step, SETTLES_LATE.commit_step]
+    assert frame["correct"].to_list() == [True, True]
+    assert json.loads(result.stdout)["summary"][0]["n"] == 2
+    assert (tmp_path / "s.png").stat().st_size > 5_000
+    assert stabilization_figure(frame).axes
+
+
+SIX = st.lists(st.integers(5, 8), min_size=6, max_size=6)
+decodes = st.integers(2, 4).flatmap(
+    lambda half: st.builds(
+        Decode,
+        predictions=st.lists(
+            st.lists(st.integers(5, 8), min_size=6, max_size=6),
+            min_size=2 * half,
+            max_size=2 * half,
+        ),
+        commit_step=st.lists(st.integers(0, 2 * half), min_size=6, max_size=6),
+        at=st.integers(0, 4),
+    )
+)
+
+
+@given(decode=decodes)
+def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory):
+    from c4.exchange.prophet import read_course
+
+    decode.answer = decode.final[decode.at : decode.at + 2]
+    folder = tmp_path_factory.mktemp("prophet")
+    name = f"question_0000_steps_{len(decode.predictions):03}.pt"
+    course = read_course(save_prophet(folder / name, decode), "gsm8k", None)
+    expected = naive_settled(
+        decode.predictions, decode.commit_step, decode.final, decode.answer, decode.at
+    )
+    assert (course.settled, course.shown) == expected
+
+
+def test_an_answer_that_is_not_in_the_text_never_settles(tmp_path):
+    from c4.exchange.prophet import read_course
+
+    path = tmp_path / "question_0000_steps_004.pt"
+    save_prophet(path, SETTLES_LATE, ans_posidx=2)  # Prophet's way to say that it was not found
+    assert read_course(path, "gsm8k", None).settled is None
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protocol):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
+    evil = save_evil(tmp_path / "hist" / "question_0001_steps_004.pt", "touch harmed", protocol)
+    result = c4("import", "prophet", "hist")
+    assert result.exit_code == 2
+    assert evil.name in result.stderr
+    assert "asks for posix.system" in result.stderr
+    assert "nothing of it was run" in result.stderr
+    assert not (tmp_path / "harmed").exists()
+    assert not (tmp_path / "imported.parquet").exists()
+
+
+def pickled(value):
+    """A value as a file of torch would hold it, whatever it is."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(
+            "archive/data.pkl", value if isinstance(value, bytes) else pickle.dumps(value)
+        )
+    return content.getvalue()
+
+
+PROTO = b"\x80\x02"
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+STORAGE = (
+    b"(X\x07\x00\x00\x00storagectorch\nLongStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQ"
+)
+HOSTILE = {
+    "an object": (pickled(Course), "no tensor"),
+    "a partial function": (pickled(np.float64(1.0)), "no tensor"),
+    "a call of a storage": (
+        pickled(PROTO + b"ctorch\nLongStorage\n)R."),
+        "calls what is no tensor",
+    ),
+    "a hook with arguments": (pickled(PROTO + b"ccollections\nOrderedDict\n(K\x01tR."), "calls"),
+    "a state to set": (pickled(PROTO + b"}}b."), "BUILD"),
+    "an object outside": (pickled(PROTO + b"(X\x01\x00\x00\x00ae(Q."), "damaged"),
+    "no end": (pickled(PROTO + b"}"), "damaged"),
+    "nothing on the stack": (pickled(PROTO + b"u."), "damaged"),
+    "a tensor without storage": (pickled(PROTO + REBUILD + b"(NK\x00))tR."), "damaged"),
+    "a storage that is not there": (pickled(PROTO + STORAGE + b"."), "damaged"),
+    "no zip": (pickle.dumps({}), "not a file that torch.save writes"),
+    "nothing": (b"", "not a file that torch.save writes"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_files_that_are_not_tensors_are_refused(kind, tmp_path):
+    content, words = HOSTILE[kind]
+    (tmp_path / "x.pt").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        read_tensors(tmp_path / "x.pt")
+
+
+def test_a_zip_that_unfolds_is_refused(tmp_path):
+    path = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"N" * 10**7 + b".")
+    with pytest.raises(DataError, match="compressed"):
+        read_tensors(path)
+
+
+TENSORS = [
+    *(torch.arange(12).view(3, 4), torch.arange(12).view(3, 4).T, torch.tensor(5)),
+    *(torch.zeros(0, 2).long(), torch.tensor([True, False]), torch.arange(20).int()[4::3]),
+    *(torch.rand(2, 2).half(), torch.rand(3).double()),
+]
+
+
+@pytest.mark.parametrize("tensor", TENSORS)
+def test_tensors_come_as_they_were_saved(tensor, tmp_path):
+    torch.save({"a": [tensor], "b": (1, 2.5, None, "text", -70_000, 2**40)}, tmp_path / "x.pt")
+    saved = read_tensors(tmp_path / "x.pt")
+    assert saved["b"] == (1, 2.5, None, "text", -70_000, 2**40)
+    assert saved["a"][0].dtype == tensor.numpy().dtype
+    assert np.array_equal(saved["a"][0], tensor.numpy())
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("damaged")
+    path = save_prophet(folder / "question_0000_steps_004.pt", SETTLES_LATE)
+    content = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(bytes(content))
+    with suppress(DataError):
+        read_tensors(path)
+
+
+def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = [
+        "The",
+        "The answer",
+        "The answer 12",
+        "The answer 13",
+        "The answer 12.",
+        "The answer 12.",
+    ]
+    save_klass(tmp_path / "results", texts, [[10], [11, 12], [13], [14], [15], [16]], question=4)
+    result = c4("import", "klass", "results")
+    assert result.exit_code == 0, result.output
+    (row,) = pl.read_parquet("imported.parquet").to_dicts()
+    assert (row["task"], row["trajectory"], row["answer"], row["target"]) == (
+        "gsm8k",
+        4,
+        "12",
+        "12",
+    )
+    assert (row["stabilization"], row["first_appearance"]) == (5 / 8, 3 / 8)
+    assert row["commit_step"] == [1, 2, 2, 3, 4, 5, 6]
+    assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
+
+
+BAD_STEPS = {
+    "no steps": "[]",
+    "no list": "{}",
+    "no JSON": "[",
+    "other keys": "[{}]",
+    "deep": "[" * 100_000,
+    "far apart": json.dumps(klass_steps(["a"], [[0, 10**9]])),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_STEPS)
+def test_other_json_is_refused_by_name(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = save_klass(tmp_path / "results", ["1"], [[0]])
+    path.write_text(BAD_STEPS[kind])
+    result = c4("import", "klass", "results")
+    assert result.exit_code == 2
+    assert path.name in result.stderr
+
+
+def test_klass_without_a_budget_asks_for_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "q0_s1.json").write_text(json.dumps(klass_steps(["12"], [[0]])))
+    result = c4("import", "klass", "x")
+    assert result.exit_code == 2
+    assert "--budget N" in result.stderr
+    assert c4("import", "klass", "x", "--budget", "4").exit_code == 0
+    assert pl.read_parquet("imported.parquet")["model"].to_list() == ["klass s1"]
+
+
+def test_a_folder_without_files_says_what_they_are_called(tmp_path):
+    result = c4("import", "prophet", tmp_path)
+    assert result.exit_code == 2
+    assert "question_0000_steps_256.pt" in result.stderr
+
+
+def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    said = c4("import", "prophet", "hist")
+    assert "no gate can be asked" in said.stdout
+    result = c4("replay", "--runs", "imported.parquet")
+    assert result.exit_code == 2
+    assert "no gate can be asked about them" in result.stderr
