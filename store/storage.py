@@ -113,11 +113,11 @@ def size_of(path: Location) -> int:
     return folders.size_of(Path(path)) or 0
 
 
-def sizes_in(folder: Location) -> dict[Location, int]:
-    """The bytes of every file in a folder."""
+def sizes_in(folder: Location) -> list[tuple[Location, int]]:
+    """Every file in a folder, with its bytes."""
     if isinstance(folder, ObjectPath):
-        return {**objects.list_folder(folder)[0]}
-    return {path: size_of(path) for path in _list_all_files(folder)}
+        return [*objects.list_folder(folder)[0].items()]
+    return [(path, size_of(path)) for path in _list_all_files(folder)]
 
 
 def require_writable(folder: Location) -> None:

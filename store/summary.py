@@ -87,8 +87,8 @@ def summarise(
 
 def _bytes_of(folder: Location) -> int:
     """The bytes of what was recorded."""
-    sizes = [size for kind in RECORDED for size in sizes_in(folder / kind).items()]
-    return sum(size for path, size in sizes if PART.fullmatch(path.name))
+    files = (file for kind in RECORDED for file in sizes_in(folder / kind))
+    return sum(size for path, size in files if PART.fullmatch(path.name))
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:
