@@ -44,8 +44,8 @@ WRONG = COUNTS[3:]
 
 def make_everything(root: Path) -> None:
     """A file of every kind; the last trajectory is left pending."""
-    seal = RunWriter.seal
-    RunWriter.seal = lambda self, part: len(part) > 1 and seal(self, part)  # type: ignore
+    seal = RunWriter.seal_part
+    RunWriter.seal_part = lambda self, part, claim: len(part) > 1 and seal(self, part, claim)  # type: ignore
     with start_recording(recording_plan(root), model()) as recording:
         list(recording)
     choose_setting(root)

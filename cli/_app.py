@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib.metadata import version
@@ -32,9 +33,11 @@ from c4.errors.system import explain
 
 NOBODY_READS, BAD_INPUT, INTERRUPTED = 1, 2, 130
 """Exit codes besides 0: the reader of the output has gone, an error that was said, Ctrl-C."""
+SIGNALLED = 128
+"""What a shell adds to the number of the signal that ended a command."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What typer raises for a command line that it cannot read; it gives the class no public name."""
-RESUMABLE = ("record", "run", "models", "demo")
+RESUMABLE = ("record", "run", "models", "demo", "push", "pull")
 """Commands that keep what they have finished and can continue from there."""
 
 
@@ -136,6 +139,8 @@ app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs", help=_runs.HELP)(_runs.runs_command)
 app.command("import", help=_exchange.IMPORT_HELP)(_exchange.import_command)
 app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
+app.command("push", help=_exchange.PUSH_HELP)(_exchange.push_command)
+app.command("pull", help=_exchange.PULL_HELP)(_exchange.pull_command)
 app.command("tasks")(_tasks.tasks_command)
 app.add_typer(_models.app, name="models")
 
@@ -143,10 +148,16 @@ app.add_typer(_models.app, name="models")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
+    signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])
     except SystemExit as done:
         leave(done)
+
+
+def stop(number: int, _: object) -> NoReturn:
+    """End as a signal demands, after giving back what is held."""
+    raise SystemExit(SIGNALLED + number)
 
 
 def leave(done: SystemExit) -> NoReturn:

@@ -133,6 +133,16 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         True,
     ),
+    "mixed": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--mixed",
+                help="Continue a run that was begun on another GPU model or with other libraries.",
+            ),
+        ],
+        False,
+    ),
     "grade": (Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")], True),
     "unsafe_code": (UnsafeOption, False),
 }
@@ -169,6 +179,7 @@ class DecodeOptions:
             "batch": parse_batch(given["batch"]),
             "out": given["out"],
             "fresh": not given["resume"],
+            "mixed": given["mixed"],
             "graded": given["grade"],
             "unsafe_code": given["unsafe_code"],
             "reading": choose_reading(

@@ -1,5 +1,6 @@
-"""`c4 import` and `c4 export`: trajectories of others, and what others want of ours."""
+"""`c4 import`, `export`, `push` and `pull`: what comes from elsewhere, and what goes there."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -8,9 +9,9 @@ from rich.table import Table
 
 from c4.cli._decode import JsonOption
 from c4.cli._output import say, say_json, show
-from c4.cli._progress import progress
+from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, percent
-from c4.errors.system import require_writable_file
+from c4.errors.system import require_writable_file, require_writable_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,3 +121,74 @@ def export_command(
         say_json({"format": kind, "trajectories": count, "out": str(out)})
     else:
         say(f"step maps of {count} trajectories -> {out}")
+
+
+PUSH_HELP = """Push a run, or all runs below a folder, to the hub as a data set with a card.
+
+The card says what was recorded and with what, lists the columns, and tells how to replay. Runs are
+checked first, and a damaged one is not pushed. Give the same command again after an interruption:
+what the hub has is not sent twice.
+
+Examples:
+
+    c4 push runs/model=tiny/task=math/method=baseline my-name/math-tiny
+
+    c4 push runs my-name/all-my-runs --private
+"""
+PULL_HELP = """Pull runs from a data set on the hub into a folder of runs.
+
+Every file is checked before anything is put in place, and nothing that is pulled is ever run. A
+pull that was interrupted goes on where it was. If a run is there already, only the trajectories
+that it lacks are added.
+
+Examples:
+
+    c4 pull my-name/math-tiny
+
+    c4 pull my-name/math-tiny --out elsewhere --revision main
+"""
+
+
+def push_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or of several.")],
+    repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
+    private: Annotated[
+        bool, typer.Option("--private", help="Make the data set private if it is new.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.exchange.hub import push_runs
+
+    with status(f"pushing {run} to {repo}"):
+        pushed = push_runs(run, repo, private=private)
+    if as_json:
+        say_json(asdict(pushed))
+    else:
+        what = f"{len(pushed.runs)} runs, {pushed.files} files"
+        say(f"{what} -> {repo} (commit {pushed.commit[:12]})")
+
+
+def pull_command(
+    repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
+    out: Annotated[Path, typer.Option(help="Folder of runs to put them in.")] = Path("runs"),
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of the data set.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fetch everything anew, even what is in the cache.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.exchange.hub import plan_pull, pull_runs
+
+    require_writable_folder(out)
+    with status(f"asking for {repo}"):
+        plan = plan_pull(repo, revision)
+    with progress(f"pulling {repo}", total=len(plan.files)) as advance:
+        merged = pull_runs(plan, out, fresh=fresh, note=advance)
+    if as_json:
+        say_json([asdict(one) | {"folder": str(one.folder)} for one in merged])
+        return
+    for one in merged:
+        there = f"{one.known} were there already" if one.known else "none were there"
+        say(f"{one.folder}: {one.added} trajectories added, {there}")

@@ -133,3 +133,34 @@ def _is_there(place: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def process_mark() -> str:
+    """A name of this process by which others on the same machine can tell whether it still runs.
+
+    It has the machine's boot, the process's container and number, and when it was started, so that
+    no later process is taken for it. Empty where the system does not tell these.
+    """
+    return _mark_of(os.getpid()) or ""
+
+
+def is_running(mark: str) -> bool | None:
+    """Whether the process of a mark still runs; None if it cannot be told from here."""
+    here = process_mark().rpartition(":")[0].rpartition(":")[0]
+    place, _, number = mark.rpartition(":")[0].rpartition(":")
+    if not here or place != here or not number.isdecimal():
+        return None
+    return _mark_of(int(number)) == mark
+
+
+def _mark_of(number: int) -> str | None:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        container = os.readlink("/proc/self/ns/pid")
+        # Behind the name, which is in brackets and may hold anything: the state, and at the 20th
+        # place the time of the start.
+        facts = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *fields = facts.rpartition(")")[2].split()
+        return None if state in "ZX" else f"{boot}:{container}:{number}:{fields[18]}"
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,10 +1,11 @@
 """Exchange: what comes from elsewhere, and what goes there.
 
-`import_prophet` and `import_klass` read the trajectories that other projects publish, and run
-nothing of them; `export_steps` writes the step at which each token was unmasked, as serving
-engines exchange it. Loads no torch.
+`import_trajectories` reads the trajectories that other projects publish, and runs nothing of them;
+`export_steps` writes the step at which each token was unmasked, as serving engines exchange it;
+`push_runs` and `pull_runs` bring runs to and from the hub. Loads no torch.
 """
 
+from c4.exchange.hub import plan_pull, pull_runs, push_runs
 from c4.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
 from c4.exchange.steps import export_steps, step_map
 from c4.exchange.tensors import read_tensors
@@ -14,6 +15,9 @@ __all__ = [
     "Source",
     "export_steps",
     "import_trajectories",
+    "plan_pull",
+    "pull_runs",
+    "push_runs",
     "read_tensors",
     "step_map",
     "summarise_imported",

@@ -49,6 +49,8 @@ class RunConfig:
     """Examples decoded together; None for what an earlier session settled, or else what fits."""
     out: Location = Path("runs")
     fresh: bool = False
+    mixed: bool = False
+    """Whether to go on with a run that was begun on another GPU model or with other libraries."""
     graded: bool = True
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)

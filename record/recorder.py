@@ -3,7 +3,7 @@
 import errno
 import logging
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +26,7 @@ from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
+from c4.store.claims import Claim, Sign, read_aside
 from c4.store.locations import Location
 from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
@@ -42,18 +43,40 @@ T = TypeVar("T")
 
 
 @contextmanager
-def start_recording(plan: Plan, model: LoadedModel | None = None) -> Iterator["Recording"]:
-    """Lock the run's folder until the recording ends; load the model unless one is given."""
-    with RunWriter(plan.folder) as writer:
-        model = model or load_planned(plan)
-        if plan.config.fresh or not is_run(plan.folder):
-            # All prompts fit, or no old run is thrown away and no new one begun.
-            encode_prompts(plan, model, plan.sample_set.samples)
-        plan = settle_batch(plan, model)
-        with explained_disk_errors(plan.folder):
-            writer.start(make_manifest(plan, model), model.tokenizer_json, fresh=plan.config.fresh)
-        _warn_of_other_versions(plan.folder)
+def start_recording(
+    plan: Plan, model: LoadedModel | None = None, sign: Sign | None = None
+) -> Iterator["Recording"]:
+    """Join those who record a run, or be the first; load the model unless one is given.
+
+    Args:
+        sign: who records, where that matters to others.
+    """
+    require_same_programs(plan)
+    model = model or load_planned(plan)
+    if plan.config.fresh or not is_run(plan.folder):
+        # All prompts fit, or no old run is thrown away and no new one begun.
+        encode_prompts(plan, model, plan.sample_set.samples)
+    sign = replace(sign or Sign(), wanted=len(plan.sample_set.samples))
+    with explained_disk_errors(plan.folder), RunWriter(plan.folder, sign) as writer:
+        plan = _begin(settle_batch(plan, model), model, writer)
+        require_same_programs(plan)
         yield Recording(plan, model, writer)
+
+
+def _begin(plan: Plan, model: LoadedModel, writer: RunWriter) -> Plan:
+    """Begin the run or go on with it. Returns the plan, with the batch that the run has."""
+    fresh, tokenizer = plan.config.fresh, model.tokenizer_json
+    try:
+        writer.start(make_manifest(plan, model), tokenizer, fresh=fresh)
+    except RunError:
+        settled = plan if fresh else replace(plan, batch=plan.config.batch)
+        settled = settle_batch(settled, model)
+        if settled.batch == plan.batch:
+            raise
+        # Another worker has settled the batch since this one looked.
+        plan = settled
+        writer.start(make_manifest(plan, model), tokenizer)
+    return plan
 
 
 def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
@@ -64,14 +87,30 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
     )
 
 
-def _warn_of_other_versions(folder: Location) -> None:
-    """Warn if an earlier session had other libraries, since the last bits may then differ."""
-    now = programs()["libraries"]
+def require_same_programs(plan: Plan) -> None:
+    """Refuse to mix GPU models or versions of libraries, whose last bits may differ."""
+    if plan.config.mixed or plan.config.fresh or not is_run(plan.folder):
+        return
     # A manifest that was rebuilt may not know them.
-    before = read_manifest(folder).environment.get("libraries", now)
-    for name in sorted(now):
-        if before.get(name) != now[name]:
-            log.warning("the run was begun with %s %s, now %s", name, before.get(name), now[name])
+    before, now = read_manifest(plan.folder).environment, _environment(plan.device)
+    differ = [
+        f"  {name}: {then} there, {here} here"
+        for name, then, here in (
+            ("GPU", before.get("gpu", now["gpu"]), now["gpu"]),
+            *(
+                (name, before.get("libraries", {}).get(name, version), version)
+                for name, version in sorted(now["libraries"].items())
+            ),
+        )
+        if then != here
+    ]
+    if differ:
+        raise RunError(
+            f"{plan.folder} was begun with other devices or libraries, so that the last bits of "
+            "numbers may differ:\n" + "\n".join(differ) + "\n"
+            "give --mixed to go on all the same (every part keeps what made it), or use --out for "
+            "a place of its own"
+        )
 
 
 def _environment(device: str) -> Mapping[str, Any]:
@@ -85,25 +124,62 @@ def _environment(device: str) -> Mapping[str, Any]:
 
 
 class Waiting:
-    """Examples that are still to be decoded, in order; a session takes them from here."""
+    """Examples that are still to be decoded, in order; a session claims them from here."""
 
-    def __init__(self, samples: Iterable[Sample], prompts: Mapping[int, IntArray]) -> None:
-        self._queues: dict[int, deque[Sample]] = defaultdict(deque)
-        for sample in samples:
-            self._queues[padded(len(prompts[sample.index]))].append(sample)
+    def __init__(
+        self, samples: Iterable[Sample], prompts: Mapping[int, IntArray], writer: RunWriter
+    ) -> None:
+        self._writer = writer
+        self._left: dict[str, Sample] = {claim_name(sample.index): sample for sample in samples}
+        self._lengths = {name: padded(len(prompts[s.index])) for name, s in self._left.items()}
+        self._queues: dict[int, dict[str, Sample]] = defaultdict(dict)
+        for name, sample in self._left.items():
+            self._queues[self._lengths[name]][name] = sample
 
     def take(self, prompt: int | None = None) -> Sample | None:
-        """The next example, or the next whose padded prompt has a given length; None if none is."""
-        lengths = self._queues if prompt is None else [prompt]
-        left = [self._queues[length] for length in lengths if self._queues[length]]
-        return min(left, key=lambda queue: queue[0].index).popleft() if left else None
+        """The next example, or the next whose padded prompt has a given length; None if none is.
+
+        It is claimed, and nobody had finished it before.
+        """
+        names = self._left if prompt is None else self._queues[prompt]
+        while (claim := self._writer.claims.take(names)) is not None:
+            sample = self._drop(claim.name)
+            if not self._writer.is_finished(sample.index):
+                return sample
+            self._writer.claims.release(claim.name)
+        return None
+
+    def _drop(self, name: str) -> Sample:
+        del self._queues[self._lengths[name]][name]
+        return self._left.pop(name)
+
+    def look(self) -> int:
+        """How many are left, all of which others decode now. What they have finished goes."""
+        left = {
+            claim_name(i) for i in self._writer.unfinished(s.index for s in self._left.values())
+        }
+        for name in [n for n in self._left if n not in left or n in self._writer.claims.aside]:
+            self._drop(name)
+        return len(self._left)
+
+
+def claim_name(index: int) -> str:
+    """The name under which a trajectory is claimed."""
+    return f"{index:06d}"
+
+
+def set_aside(plan: Plan) -> dict[int, str]:
+    """The examples of a plan that cost too many workers, and why."""
+    wanted = {sample.index for sample in plan.sample_set.samples}
+    return {i: why for i, why in read_aside(plan.folder).items() if i in wanted}
 
 
 class Recording:
-    """One session of a run: a loop that decodes and a worker that grades and writes.
+    """One worker's session of a run: a loop that decodes and a thread that grades and writes.
 
     Iterating decodes what the run lacks and gives every trajectory as soon as it is safe on
-    disk. What an earlier session finished is not decoded again.
+    disk. What an earlier session finished is not decoded again, nor what others decode now; it ends
+    when the run has all that is wanted, but for what is set aside.
     """
 
     def __init__(self, plan: Plan, model: LoadedModel, writer: RunWriter) -> None:
@@ -125,40 +201,53 @@ class Recording:
             yield from self._run()
 
     def _missing(self) -> list[Sample]:
-        done = self.writer.sealed | self.writer.pending.keys()
-        return [self.wanted[i] for i in sorted(self.wanted.keys() - done)]
+        return [self.wanted[i] for i in self.writer.unfinished(sorted(self.wanted))]
 
     def _run(self) -> Iterator[Row]:
-        parts = plan_parts(self.wanted.keys() - self.writer.sealed, self.plan.shape)
+        parts = plan_parts(self.writer.unsealed(self.wanted), self.plan.shape)
         part_of = {index: part for part in parts for index in part}
-        missing = self._missing()
-        lacks = Counter(part_of[sample.index] for sample in missing)
         # The worker writes one trajectory while the next is decoded; a second waits at most, so
         # memory stays bounded and little is lost to a kill.
         with ThreadPoolExecutor(max_workers=1) as worker:
             finishing: deque[Future[Row]] = deque()
-            for decoded in self._decodes(Waiting(missing, self._prompts)):
-                part = part_of[decoded.row.trajectory]
-                lacks[part] -= 1
-                finishing.append(worker.submit(self._finish, decoded, part, last=not lacks[part]))
-                if len(finishing) > 1:
+            for decoded in self._decodes(Waiting(self._missing(), self._prompts, self.writer)):
+                if decoded is not None:
+                    part = part_of[decoded.row.trajectory]
+                    finishing.append(worker.submit(self._finish, decoded, part))
+                while len(finishing) > (decoded is not None):
                     yield finishing.popleft().result()
             while finishing:
                 yield finishing.popleft().result()
-        for part in parts:
-            self._seal(part)
+        self._seal_rest()
         if self.plan.config.graded:
             self._grade_anew()
 
-    def _decodes(self, waiting: "Waiting") -> Iterator[Decode]:
-        """Take example after example, and give each as soon as it is decoded."""
-        while (sample := waiting.take()) is not None:
-            if self.plan.batch == 1:
-                yield self._decode(sample, self.model.denoiser)
-                continue
-            length = padded(len(self._prompts[sample.index]))
-            alike = chain([sample], iter(partial(waiting.take, length), None))
-            yield from self._together(length, (partial(self._decode, s) for s in alike))
+    def _decodes(self, waiting: "Waiting") -> Iterator[Decode | None]:
+        """Take example after example, and give each as soon as it is decoded.
+
+        Gives None before it waits for others, who decode all that is left.
+        """
+        while True:
+            while (sample := waiting.take()) is not None:
+                yield from self._decode_with(sample, waiting)
+            yield None
+            if not (left := waiting.look()):
+                return
+            self.writer.claims.note(problem=f"waits for {left} that others decode")
+            time.sleep(self.writer.claims.pause)
+
+    def _decode_with(self, sample: Sample, waiting: "Waiting") -> Iterator[Decode]:
+        """Decode an example, in a batch together with others of its length."""
+        self.writer.claims.note(problem="")
+        if self.plan.batch == 1:
+            yield self._decode(sample, self.model.denoiser)
+            return
+        length = padded(len(self._prompts[sample.index]))
+        alike = iter([sample])
+        if self.writer.claims.generation(claim_name(sample.index)) == 1:
+            alike = chain(alike, iter(partial(waiting.take, length), None))
+        # Else a worker died of it, and whoever shares its batch would be counted as guilty.
+        yield from self._together(length, (partial(self._decode, s) for s in alike))
 
     def _together(self, prompt: int, jobs: Iterator[Job[T]]) -> Batch[T]:
         """Jobs whose prompts have one padded length, decoded in batches of the plan's size."""
@@ -167,6 +256,14 @@ class Recording:
         return Batch(model, jobs)
 
     def _decode(self, sample: Sample, predictor: Predictor) -> Decode:
+        try:
+            return self._decode_claimed(sample, predictor)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            self.writer.claims.fail(claim_name(sample.index), reason)
+            raise
+
+    def _decode_claimed(self, sample: Sample, predictor: Predictor) -> Decode:
         prompt = self._prompts.pop(sample.index)
         recorder = CellRecorder() if self.plan.cells else None
         start = time.perf_counter()
@@ -206,7 +303,7 @@ class Recording:
         (decoded,) = self._together(padded(len(prompt)), iter([job]))
         return decoded
 
-    def _finish(self, decode: Decode, part: range, *, last: bool) -> Row:
+    def _finish(self, decode: Decode, part: range) -> Row:
         """Save a decode, and seal its part if it was the last one missing."""
         if self.plan.task.family is Family.CODE:
             # A program may take long to run, and the decode is done.
@@ -216,18 +313,32 @@ class Recording:
         else:
             decode = self._graded(decode)
             self.writer.add(decode)
-        if last:
-            self._seal(part)
+        claims = self.writer.claims
+        claims.release(claim_name(decode.row.trajectory))
+        claims.note(done=claims.sign.done + 1)
+        if self.writer.is_ready(part):
+            with self.writer.sealing(wait=False) as claim:
+                if claim is not None:
+                    self._seal(part, claim)
         return decode.row
 
-    def _seal(self, part: range) -> None:
+    def _seal(self, part: range, claim: Claim) -> None:
         """Seal a part if it is complete, grading first what a kill left ungraded."""
         pending = self.writer.pending if self.plan.config.graded else {}
         for index in sorted(pending.keys() & set(part)):
             if self.writer.read_row(pending[index]).never_graded:
                 left = self.writer.read_pending(pending[index])
                 self.writer.replace(self._graded(left))
-        self.writer.seal(part)
+        self.writer.seal_part(part, claim)
+
+    def _seal_rest(self) -> None:
+        """Seal what is still pending, cut anew where others have sealed in another way."""
+        if self.writer.unsealed(self.wanted):
+            with self.writer.sealing() as claim:
+                for part in plan_parts(self.writer.unsealed(self.wanted), self.plan.shape):
+                    if claim is not None:
+                        self._seal(part, claim)
+        self.writer.finish(self.wanted)
 
     def _graded(self, decode: Decode) -> Decode:
         if not self.plan.config.graded:
@@ -287,7 +398,7 @@ class Recording:
         Prompts come from code as well as from data, so no other part of the identity shows it.
         What was sealed without a grade stays so, and who asks for grades is told.
         """
-        sealed, ungraded = self.writer.sealed, 0
+        sealed, ungraded = set(self.wanted) - set(self.writer.unsealed(self.wanted)), 0
         for row in open_run(self.plan.folder, self.plan.config.reading).rows():
             sample = self.wanted.get(row.trajectory)
             if sample is None:

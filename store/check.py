@@ -3,12 +3,14 @@
 import json
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
 from c4.errors import RunError
 from c4.store.cells import signal_columns
+from c4.store.claims import WORK_FOLDERS
 from c4.store.contents import Contents, missing_cells
 from c4.store.grades import read_grades
 from c4.store.locations import Location
@@ -22,10 +24,9 @@ from c4.store.manifest import (
 )
 from c4.store.parts import PART, Part, list_parts, naming, open_part, run_parts
 from c4.store.rows import Row
-from c4.store.runs import require_rows
+from c4.store.runs import require_rows, sole_parts
 from c4.store.storage import (
     LEFTOVER,
-    LOCK,
     file_exists,
     folder_exists,
     list_files,
@@ -35,6 +36,8 @@ from c4.store.storage import (
 from c4.store.timings import TIMING, read_call, timing_folders
 from c4.store.values import check_cell_order, check_cells
 
+OLD_LOCK = "lock"
+"""What earlier versions locked while they recorded; it holds nothing."""
 LISTED = ("cells", "pending", "rows", "grades", "signals")
 """The kinds of parts, in the order in which a check lists them beside a process that records."""
 
@@ -99,17 +102,23 @@ def _check_tokenizer(folder: Location, manifest: Manifest | None) -> Finding:
 
 def _strangers(folder: Location) -> list[Location]:
     """What lies in a run's folder and is none of its files."""
-    own = {folder / MANIFEST, folder / TOKENIZER, folder / LOCK}
+    own = {folder / MANIFEST, folder / TOKENIZER, folder / OLD_LOCK}
     kinds = [folder / name for name in DATA_FOLDERS]
+    at_work = [folder / name for name in WORK_FOLDERS]
     found = []
     for place in (folder, *kinds):
         files = (p for p in list_files(place) if place == folder or not PART.fullmatch(p.name))
         found += [*files, *list_leftovers(place)]
-    found += [f for place in (folder, *kinds) for f in list_folders(place) if f not in kinds]
+        found += [f for f in list_folders(place) if f not in (*kinds, *at_work)]
+    for place in at_work:
+        found += [*list_files(place), *list_leftovers(place), *list_folders(place)]
     return [path for path in found if path not in own]
 
 
 def _stranger(path: Location) -> Finding:
+    if path.parent.name in WORK_FOLDERS:
+        what = f"{path}: of a worker that is at work, or was killed; the next one clears it away"
+        return Finding(path, State.LEFTOVER, what)
     if LEFTOVER.fullmatch(path.name) and not folder_exists(path):
         return Finding(path, State.LEFTOVER, f"{path}: left by a process that was killed")
     return Finding(path, State.FOREIGN, f"{path}: not written by c4, and left alone")
@@ -140,6 +149,7 @@ class _RunCheck:
         self.manifest = manifest
         self._seen: set[Location] = set()
         self._rows: list[Part] = []
+        self._copies: set[Part] = set()
         self._pending: set[int] = set()
         self._unread: list[Part] = []
         """Parts of rows with which something is wrong."""
@@ -169,6 +179,8 @@ class _RunCheck:
         """
         listed = {kind: list_parts(self.folder / kind) for kind in LISTED}
         self._rows = listed["rows"]
+        with suppress(RunError, FileNotFoundError):
+            self._copies = set(self._rows) - set(sole_parts(self._rows, self.manifest))
         self._pending = {part.first for part in listed["pending"]}
         parts = [p for kind in DATA_FOLDERS for p in listed[kind] if p.path not in self._seen]
         self._seen |= {part.path for part in parts}
@@ -176,6 +188,9 @@ class _RunCheck:
 
     def _look_at(self, part: Part) -> Finding | None:
         kind = part.path.parent.name
+        if part in self._copies:
+            what = f"{part.path}: a second copy of its rows; the next recording removes it"
+            return Finding(part.path, State.LEFTOVER, what)
         finding = _finding(part.path, partial(self._checks[kind], part))
         is_sound = finding == Finding(part.path)
         if kind == "rows" and not is_sound:

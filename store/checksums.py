@@ -1,8 +1,9 @@
 """Checksums by which a name vouches for a file of which only a piece is read.
 
 The CRC-32 of a whole follows from those of its pieces, without their bytes. A part's footer holds
-the checksum of every column; with the footer's own they give the checksum in the part's name. So a
-reader of one column needs the footer and that column to know that both are what was written.
+the checksum of all that stands before it, which with the footer's own gives the checksum in the
+part's name; and that of every column. So a reader of one column needs the footer and that column to
+know that both are what was written.
 """
 
 import zlib

@@ -4,6 +4,7 @@ A footer of ours holds the CRC-32 of every column; see `c4.store.checksums`.
 """
 
 import mmap
+import re
 import zlib
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -16,7 +17,13 @@ from c4.store.locations import Location
 from c4.store.storage import read_ranges, read_tail
 
 COLUMNS_KEY = b"c4.columns"
-"""Where a footer keeps the checksums of its columns: eight hexadecimal digits for each."""
+"""Where a footer keeps checksums, eight hexadecimal digits each: that of all that stands before the
+footer, and then those of the columns.
+"""
+SPELLED = re.compile(re.escape(COLUMNS_KEY) + rb"\x18[\x00-\xff]{1,4}?((?:[0-9a-f]{8})+)")
+"""How that stands in a footer. It is looked for before anybody reads the footer as one, because the
+library may end the process at one that is damaged.
+"""
 DIGITS = 8
 MAGIC = b"PAR1"
 END = len(MAGIC) + 4
@@ -29,7 +36,7 @@ Range = tuple[int, int]
 
 def reserve_checksums(table: pa.Table) -> dict[bytes, bytes]:
     """The place in a table's metadata where `write_checksums` puts what it finds."""
-    return {COLUMNS_KEY: b"0" * DIGITS * table.num_columns}
+    return {COLUMNS_KEY: b"0" * DIGITS * (1 + table.num_columns)}
 
 
 def write_checksums(data: bytearray) -> None:
@@ -38,13 +45,16 @@ def write_checksums(data: bytearray) -> None:
     Nothing else changes, neither the length nor any other byte.
     """
     metadata = pq.read_metadata(pa.BufferReader(data))
-    found = b"".join(b"%08x" % zlib.crc32(data[start:stop]) for start, stop in _ranges(metadata))
-    place = metadata.metadata[COLUMNS_KEY]
-    # The schema that Arrow adds repeats the metadata in another spelling, which nobody reads.
-    at = data.index(place, data.index(COLUMNS_KEY, len(data) - END - _footer_length(data)))
-    if len(found) > len(place):
-        raise ValueError("more columns than there is a place for")
-    data[at : at + len(found)] = found
+    body = len(data) - END - _footer_length(data)
+    place = SPELLED.search(data, body)
+    found = b"".join(b"%08x" % zlib.crc32(data[a:b]) for a, b in [(0, body), *_ranges(metadata)])
+    if place is None or len(found) > len(place[1]):
+        raise ValueError("its footer has no place for the checksums of its columns")
+    data[place.start(1) : place.start(1) + len(found)] = found
+
+
+def _numbers(text: bytes) -> list[int]:
+    return [int(text[start : start + DIGITS], 16) for start in range(0, len(text), DIGITS)]
 
 
 def _footer_length(tail: bytes | bytearray) -> int:
@@ -77,17 +87,17 @@ class ColumnFile:
         self._path = path
         self._tail, self._size = read_tail(path, TAIL)
         footer = self._footer()
+        spelled = SPELLED.search(footer)
+        self.vouches = spelled is not None
+        """Whether the footer holds checksums; those that earlier versions wrote hold none."""
+        if spelled is None:
+            return
+        body, *self._checksums = _numbers(spelled[1])
+        if join_crc32([(body, self._size - len(footer)), crc32_piece(footer)]) != checksum:
+            raise ValueError("its footer does not match the checksum in its name")
         stub = pq.ParquetFile(pa.BufferReader(MAGIC + footer))
         self.metadata: pq.FileMetaData = stub.metadata
         self.schema_arrow: pa.Schema = stub.schema_arrow
-        self._checksums = self._read_checksums()
-        if self.vouches:
-            self._check(footer, checksum)
-
-    @property
-    def vouches(self) -> bool:
-        """Whether the footer holds checksums; those that earlier versions wrote hold none."""
-        return self._checksums is not None
 
     def _footer(self) -> bytes:
         length = _footer_length(self._tail) + END
@@ -98,28 +108,9 @@ class ColumnFile:
             self._tail = read_ranges(self._path, [missing])[0] + self._tail
         return self._tail[-length:]
 
-    def _read_checksums(self) -> list[int] | None:
-        text = (self.metadata.metadata or {}).get(COLUMNS_KEY)
-        if text is None:
-            return None
-        starts = range(0, len(_ranges(self.metadata)) * DIGITS, DIGITS)
-        return [int(text[start : start + DIGITS], 16) for start in starts]
-
-    def _check(self, footer: bytes, checksum: int) -> None:
-        """Refuse a footer that does not follow from the checksum of the whole."""
-        pieces, at = [crc32_piece(MAGIC)], len(MAGIC)
-        for found, (start, stop) in sorted(self._columns(), key=lambda column: column[1]):
-            if start == stop:  # a column without rows stands nowhere
-                continue
-            if start != at or stop < start:
-                raise ValueError("its columns do not lie one after the other")
-            pieces.append((found, stop - start))
-            at = stop
-        if at + len(footer) != self._size or join_crc32([*pieces, crc32_piece(footer)]) != checksum:
-            raise ValueError("its footer does not match the checksum in its name")
-
     def _columns(self) -> list[tuple[int, Range]]:
-        return list(zip(self._checksums or (), _ranges(self.metadata), strict=True))
+        """Checksum and place of every column; a table without rows may have fewer."""
+        return list(zip(self._checksums, _ranges(self.metadata), strict=False))
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Some columns, or all, each checked against the footer."""

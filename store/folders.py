@@ -6,18 +6,15 @@ network file systems too.
 """
 
 import errno
-import fcntl
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from c4.errors import RunError
 
-LOCK = "lock"
-"""The file that is locked while a process writes in a folder."""
 ATTEMPTS = 5
 """How often a file is written anew whose temporary copy somebody took for a leftover."""
 OWNER = "owner"
@@ -244,24 +241,3 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def hold_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing in a folder, until this one ends."""
-    make_folder(folder)
-    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
-    try:
-        _take(lock, folder)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _take(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(
-            f"{folder}: another process is writing here; wait for it, or use --out"
-        ) from None

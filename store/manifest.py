@@ -8,6 +8,7 @@ runs/model=tiny/task=math/method=baseline/
     pending/000028-000028.….parquet      finished, not yet sealed into a part
     grades/000000-000027.….parquet       given later, if any
     signals/…                            a cache that may be deleted
+    claims/, workers/, aside/            who works on it now; see `store/claims.py`
 runs/bench/model=tiny/task=math/20260101T120000000000Z.5e1d00c2.parquet
 """
 
@@ -22,7 +23,7 @@ from urllib.parse import quote
 
 from c4.errors import ConfigError, RunError
 from c4.store.locations import Location
-from c4.store.storage import file_exists, list_files, put_file, read_file
+from c4.store.storage import file_exists, list_files, put_file, put_once, read_file
 from c4.tasks import AnswerReading, Shape
 
 SCHEMA_VERSION = 3
@@ -119,10 +120,19 @@ def task_folder(root: Location, model: str, task: str) -> Location:
 
 
 def write_manifest(folder: Location, manifest: Manifest) -> None:
+    """Write a manifest, in the place of whatever is there."""
+    put_file(folder / MANIFEST, _manifest_file(manifest))
+
+
+def create_manifest(folder: Location, manifest: Manifest) -> bool:
+    """Write a manifest unless there is one. Returns whether it did."""
+    return put_once(folder / MANIFEST, _manifest_file(manifest))
+
+
+def _manifest_file(manifest: Manifest) -> bytes:
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
-    text = json.dumps(content, indent=2, sort_keys=True)
-    put_file(folder / MANIFEST, text.encode() + b"\n")
+    return json.dumps(content, indent=2, sort_keys=True).encode() + b"\n"
 
 
 def content_checksum(content: Mapping[str, Any]) -> str:

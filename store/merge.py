@@ -10,6 +10,7 @@ import numpy as np
 
 from c4.errors import RunError
 from c4.store.cells import SIGNALS, Cells
+from c4.store.claims import SEAL
 from c4.store.contents import Contents
 from c4.store.grades import Grades, read_added
 from c4.store.locations import Location, resolve_location
@@ -123,13 +124,14 @@ class Merge:
             # What a kill left half done is for a recording to undo. If it was a merge that was
             # killed, this one brings the rows of the cells that are there already.
             writer.begin(source.manifest, read_tokenizer(source.folder, source.manifest))
-            # Grades first: a row that came before its grade would contradict it after a kill.
-            target = open_run(self.folder)
-            for reading, grades in self._grades_to_bring(target).items():
-                writer.add_grades(grades, reading)
-            have = set(target.indices)
-            for part in source.parts:
-                self._bring(part, have, writer)
+            with writer.claims.hold(SEAL):  # nobody seals what is brought
+                # Grades first: a row that came before its grade would contradict it after a kill.
+                target = open_run(self.folder)
+                for reading, grades in self._grades_to_bring(target).items():
+                    writer.add_grades(grades, reading)
+                have = set(target.indices)
+                for part in source.parts:
+                    self._bring(part, have, writer)
         known = len(have & set(source.indices))
         return Merged(self.folder, len(source.indices) - known, known)
 
@@ -142,6 +144,8 @@ class Merge:
             if part.cells not in (None, part.rows):
                 self._copy(part.cells)
             self._copy(part.rows)
+            if not part.is_pending:
+                writer.note_sealed(self.folder / "rows" / part.rows.path.name)
         elif new:
             for row, cells in _decodes(self.source, part):
                 if row.trajectory in new:

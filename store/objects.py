@@ -207,10 +207,10 @@ def _explained(path: ObjectPath, *, writing: bool = False) -> Iterator[Any]:
         yield obstore
     except FileNotFoundError as error:
         if writing or NO_BUCKET.search(str(error)):
-            raise RunError(f"{path}: {_reason(error)}") from None
+            raise RunError(f"{path}: {_reason(path, error)}") from None
         raise FileNotFoundError(str(path)) from None
     except (obstore.exceptions.BaseError, OSError, ValueError) as error:
-        raise RunError(f"{path}: {_reason(error)}") from None
+        raise RunError(f"{path}: {_reason(path, error)}") from None
 
 
 CODE = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
@@ -219,8 +219,6 @@ NO_TAIL = re.compile("NotPartial|NotSupported|not supported|416 Range")
 NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|specified bucket does not exist")
 KINDS: Mapping[str, str] = {
     NO_BUCKET.pattern: "there is no such bucket; create it, or check the address",
-    r"169\.254\.169\.254|metadata\.google|token endpoint|CredentialProvider": "the environment "
-    "holds no credentials for this store, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "dns error|failed to lookup": "the host of the store is not known; check its address",
     "Connection refused|ConnectionRefused|code: 111": "nothing listens at the address of the store",
     "kind: Timeout|timed out|TimedOut": "the store does not answer; check its address and network",
@@ -232,9 +230,25 @@ LONGEST_REASON = 200
 SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|SIGNATURE|SAS|CREDENTIAL", re.IGNORECASE)
 
 
-def _reason(error: Exception) -> str:
+NO_CREDENTIALS = re.compile(
+    r"169\.254\.169\.254|/latest/(api/token|meta-data)|metadata\.google|metadata/identity|"
+    r"Account must be specified|CredentialProvider|token endpoint"
+)
+"""Where the library looks for credentials, or what it says, when the environment holds none."""
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+"""The environment variables that usually hold them."""
+
+
+def _reason(path: ObjectPath, error: Exception) -> str:
     """What went wrong, without addresses and whatever they may carry."""
     text = str(error)
+    if NO_CREDENTIALS.search(text):
+        usual = CREDENTIALS[path.parts[0].removesuffix(":")]
+        return f"the environment holds no credentials for this store, such as {usual}"
     for pattern, reason in KINDS.items():
         if re.search(pattern, text):
             return reason

@@ -115,12 +115,15 @@ class Part:
 
 def list_parts(folder: Location) -> list[Part]:
     """The parts in a folder, in order. Files under other names are not parts."""
-    matches = ((path, PART.fullmatch(path.name)) for path in list_files(folder))
-    return sorted(
-        Part(int(match[1]), int(match[2]), path, int(match[3], 16))
-        for path, match in matches
-        if match
-    )
+    return sorted(named_part(p) for p in list_files(folder) if PART.fullmatch(p.name))
+
+
+def named_part(path: Location) -> Part:
+    """The part of a name; ValueError where no part has such a name."""
+    match = PART.fullmatch(path.name)
+    if match is None:
+        raise ValueError(f"{path.name} is no part")
+    return Part(int(match[1]), int(match[2]), path, int(match[3], 16))
 
 
 def run_parts(folder: Location, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:

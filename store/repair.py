@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from c4.errors import RunError
 from c4.errors.text import counted
+from c4.store.claims import SEAL, Claims
 from c4.store.locations import Location
 from c4.store.manifest import (
     MANIFEST,
@@ -19,7 +20,7 @@ from c4.store.manifest import (
     write_manifest,
 )
 from c4.store.parts import Part, Stamp, metadata_of, naming, open_part, run_parts
-from c4.store.storage import folder_exists, hold_folder
+from c4.store.storage import folder_exists
 
 SHOWN = 5
 """Files that a message names before it only counts the others."""
@@ -37,7 +38,7 @@ class Repair:
 def repair_run(folder: Location) -> Repair:
     """Rebuild a missing or damaged manifest from the run's parts. No part is touched.
 
-    The folder is locked only to write, so that one that cannot be written can be looked at.
+    The folder is claimed only to write, so that one that cannot be written can be looked at.
     """
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
@@ -46,7 +47,7 @@ def repair_run(folder: Location) -> Repair:
     done = []
     if manifest is None:
         run = _only_run(folder, stamps, damaged)
-        with hold_folder(folder):
+        with Claims(folder) as claims, claims.hold(SEAL):
             manifest = _sound_manifest(folder)  # another process may have begun a run since
             if manifest is None:
                 manifest = _rebuild(folder, run)

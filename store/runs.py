@@ -223,8 +223,7 @@ def _find_parts(folder: Location, manifest: Manifest) -> list[RunPart]:
     # In the reverse of the order in which a writer seals them: what is sealed while this looks is
     # found at least once.
     pending = list_parts(folder / "pending")
-    rows = list_parts(folder / "rows")
-    require_apart(rows)
+    rows = sole_parts(list_parts(folder / "rows"), manifest)
     has_cells = bool(manifest.identity["cells"])
     cells = _by_range(list_parts(folder / "cells")) if has_cells else {}
     found = [
@@ -243,6 +242,28 @@ def _by_range(parts: Sequence[Part]) -> dict[tuple[int, int], list[Part]]:
     for part in parts:
         found.setdefault((part.first, part.last), []).append(part)
     return found
+
+
+def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
+    """The parts of rows without copies of one another.
+
+    A worker that lost its claim while it sealed may have sealed what another sealed too. They are
+    of the same decodes then, and the first by name counts, whole. Other parts that hold the same
+    trajectories are refused.
+    """
+    kept: list[Part] = []
+    for part in rows:
+        if not (kept and _are_copies(kept[-1], part, manifest)):
+            kept.append(part)
+    require_apart(kept)
+    return kept
+
+
+def _are_copies(one: Part, other: Part, manifest: Manifest) -> bool:
+    if one.trajectories != other.trajectories:
+        return False
+    decodes = ([row.decode for row in Contents.of(p, manifest).rows()] for p in (one, other))
+    return next(decodes) == next(decodes)
 
 
 def require_apart(rows: Sequence[Part]) -> None:

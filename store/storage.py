@@ -6,8 +6,7 @@ and each function here says what both of them promise.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from c4.errors.system import require_plain_file, require_writable_file, require_writable_folder
@@ -16,7 +15,6 @@ from c4.store.locations import Location, ObjectPath
 
 LEFTOVER = re.compile(r"(?P<target>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 """The name of a file that is being written; nobody writes it any more if its process is gone."""
-LOCK = folders.LOCK
 OWNER = folders.OWNER
 
 
@@ -172,8 +170,11 @@ def remove_files(paths: Iterable[Location]) -> None:
 def remove_leftovers(folder: Location, ours: Callable[[str], bool]) -> None:
     """Remove what was being written under names of ours when a process was killed.
 
-    A process that is still writing notices and writes its file again.
+    A process that is still writing notices and writes its file again. An object store never shows
+    what is being written.
     """
+    if isinstance(folder, ObjectPath):
+        return
     left = ((path, LEFTOVER.fullmatch(path.name)) for path in list_leftovers(folder))
     remove_files(path for path, match in left if match and ours(match["target"]))
 
@@ -212,13 +213,3 @@ def remove_empty_folder(folder: Location) -> None:
     """Remove a folder if it is there and holds nothing. An object store keeps no such folders."""
     if not isinstance(folder, ObjectPath):
         folders.remove_empty_folder(Path(folder))
-
-
-@contextmanager
-def hold_folder(folder: Location) -> Iterator[None]:
-    """Keep other processes of this machine from writing in a folder, until this one ends."""
-    if isinstance(folder, ObjectPath):
-        yield
-    else:
-        with folders.hold_folder(Path(folder)):
-            yield

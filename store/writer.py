@@ -3,11 +3,17 @@
 Every finished trajectory becomes a small pending file at once. When all trajectories of a part
 are there, the part is written and the pending files go. Each step is one atomic rename and can
 be repeated, so recovery after a kill is: look which files exist.
+
+Any number of workers write a run, on any number of machines. Whoever seals or recovers holds the
+claim `seal`. What was sealed last is noted beside the claims, so that nobody has to list all parts
+to learn what has become of one trajectory; without the note, all are listed.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+import secrets
+from bisect import insort
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -16,6 +22,7 @@ import pyarrow as pa
 
 from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
 from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
 from c4.store.grades import read_added
 from c4.store.locations import Location
@@ -25,18 +32,34 @@ from c4.store.manifest import (
     RECORDED,
     TOKENIZER,
     Manifest,
+    create_manifest,
     is_run,
     name_differences,
     read_manifest,
     text_hash,
-    write_manifest,
     write_tokenizer,
 )
-from c4.store.parts import PART, Part, Stamp, list_parts, open_part, run_parts, whose, write_part
+from c4.store.parts import (
+    PART,
+    Part,
+    Stamp,
+    list_parts,
+    named_part,
+    open_part,
+    run_parts,
+    whose,
+    write_part,
+)
 from c4.store.rows import Row, rows_to_table
-from c4.store.runs import covers, require_apart, require_rows
-from c4.store.schema import GRADES
-from c4.store.storage import file_exists, hold_folder, remove_files, remove_leftovers
+from c4.store.runs import covers, require_rows, sole_parts
+from c4.store.schema import GRADES as GRADE_COLUMNS
+from c4.store.storage import (
+    file_exists,
+    note_file,
+    read_file,
+    remove_files,
+    remove_leftovers,
+)
 from c4.tasks import AnswerReading, Grade, Shape
 
 
@@ -79,29 +102,49 @@ def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: boo
         )
 
 
-class RunWriter:
-    """The one process that may write a run. Use as a context manager."""
+KEPT_SEALS = 1000
+"""Parts that the note of what was sealed last names."""
 
-    def __init__(self, folder: Location) -> None:
+
+class RunWriter:
+    """Writes a run, beside any number of others that do. Use as a context manager.
+
+    Args:
+        sign: who writes, and where.
+    """
+
+    def __init__(self, folder: Location, sign: Sign | None = None) -> None:
         self.folder = folder
-        self._held = ExitStack()
+        self.claims = Claims(folder, sign)
         self._seen: dict[Location, tuple[range, str | None]] = {}
         """Parts of rows that were opened, what they hold, and the cells they name."""
+        self._rows: list[Part] | None = None
+        """The parts of rows, as far as their names are known; None before the first look."""
+        self._last_seal: str | None = None
+        """Up to where the note of what was sealed last is in `_rows`."""
         self.manifest: Manifest | None = None
 
     def __enter__(self) -> "RunWriter":
-        self._held.enter_context(hold_folder(self.folder))
+        self.claims.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._held.close()
+        self.claims.__exit__(*exc)
 
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
-        """Begin the run, or go on with it; clear away what a kill left half done."""
+        """Begin the run, or go on with it; clear away what a kill left half done.
+
+        Where others are at work already, whoever was the first has done the latter.
+        """
         if fresh:
-            self._clear()
-        self.begin(manifest, tokenizer_json)
-        self._recover()
+            self.claims.require_alone()
+        alone = not self.claims.others()
+        with self.claims.hold(SEAL):
+            if fresh:
+                self._clear()
+            self.begin(manifest, tokenizer_json)
+            if alone:
+                self._recover()
 
     def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
         """Begin the run, or go on with it as it is."""
@@ -111,7 +154,8 @@ class RunWriter:
         else:
             self._refuse_orphans()
             write_tokenizer(self.folder, tokenizer_json)
-            write_manifest(self.folder, manifest)
+            if not create_manifest(self.folder, manifest):  # another worker was faster
+                check_identity(self.folder, manifest.identity, partly=False)
         self.go_on(manifest)
 
     def _bring_back_tokenizer(self, tokenizer_json: str) -> None:
@@ -142,6 +186,10 @@ class RunWriter:
             manifest: with the environment of this session.
         """
         self.manifest = manifest
+        if not self.claims.others():
+            self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
         for name in (".", *DATA_FOLDERS):
             remove_leftovers(self.folder / name, is_ours)
 
@@ -162,8 +210,7 @@ class RunWriter:
 
     def _sealed_parts(self) -> list[Part]:
         """The parts of rows; one whose cells are missing is refused, as it is by a reader."""
-        rows = list_parts(self.folder / "rows")
-        require_apart(rows)
+        rows = sole_parts(list_parts(self.folder / "rows"), self._run)
         if self.keeps_cells:
             cells = {part.path.name for part in list_parts(self.folder / "cells")}
             for part in rows:
@@ -217,16 +264,90 @@ class RunWriter:
         cells = contents.batches()[0][1][0] if contents.has_cells else None
         return Decode(contents.rows()[0], cells)
 
-    def seal(self, indices: range) -> bool:
-        """Turn pending trajectories into a part of every kind, if all of them are there."""
+    def is_finished(self, index: int) -> bool:
+        """Whether a trajectory is safe, whoever made it."""
+        return not self.unfinished([index])
+
+    def unfinished(self, indices: Iterable[int]) -> list[int]:
+        """Those of some trajectories that are not safe yet, by the names of files alone."""
+        # In the order in which a trajectory moves: what is sealed meanwhile is seen in the rows.
+        pending = self.pending
+        rows = self._known_rows()
+        return [i for i in indices if i not in pending and not covers(rows, i)]
+
+    def unsealed(self, indices: Iterable[int]) -> list[int]:
+        """Those of some trajectories that are not in their final part yet."""
+        rows = self._known_rows()
+        return [i for i in indices if not covers(rows, i)]
+
+    def _known_rows(self) -> list[Part]:
+        """The parts of rows by their names. Only what was sealed since the last look is new."""
+        noted = self._read_note()
+        tokens = [token for token, _ in noted]
+        if self._rows is not None and self._last_seal in tokens:
+            for _, part in noted[tokens.index(self._last_seal) + 1 :]:
+                if part not in self._rows:
+                    insort(self._rows, part)
+        elif self._rows is None or noted or self._last_seal is not None:
+            self._rows = list_parts(self.folder / "rows")
+        self._last_seal = tokens[-1] if tokens else None
+        return self._rows
+
+    def _read_note(self) -> list[tuple[str, Part]]:
+        """What was sealed last, in order; nothing if nobody noted it."""
+        try:
+            noted = json.loads(read_file(self.folder / CLAIMS / SEALED))
+            return [(str(t), named_part(self.folder / "rows" / str(name))) for t, name in noted]
+        except (FileNotFoundError, ValueError, TypeError):
+            return []
+
+    def note_sealed(self, path: Location) -> None:
+        """Let others know of a part of rows without listing all of them."""
+        noted = [(token, part.path.name) for token, part in self._read_note()[1 - KEPT_SEALS :]]
+        noted.append((secrets.token_hex(6), path.name))
+        note_file(self.folder / CLAIMS / SEALED, json.dumps(noted).encode())
+
+    def is_ready(self, indices: range) -> bool:
+        """Whether all trajectories of a part are pending and nobody is still busy with one."""
         pending = self.pending
         if not all(i in pending for i in indices):
+            return False
+        claimed = self.claims.current().keys()
+        return not any(f"{i:06d}" in claimed for i in indices)
+
+    @contextmanager
+    def sealing(self, *, wait: bool = True) -> Iterator[Claim | None]:
+        """Keep others from sealing meanwhile.
+
+        Args:
+            wait: for whoever seals now; otherwise nothing is given if somebody does.
+        """
+        if not wait and SEAL in self.claims.current():
+            yield None
+            return
+        with self.claims.hold(SEAL) as claim:
+            if claim.generation > 1:  # whoever sealed before was killed
+                self._recover()
+            yield claim
+
+    def seal(self, indices: range) -> bool:
+        """Turn pending trajectories into a part of every kind, if all of them are there."""
+        with self.sealing() as claim:
+            return claim is not None and self.seal_part(indices, claim)
+
+    def seal_part(self, indices: range, claim: Claim) -> bool:
+        """The same for whoever holds the claim to seal."""
+        pending = self.pending
+        if len(self.unsealed(indices)) < len(indices) or not all(i in pending for i in indices):
             return False
         found = [Contents.of(pending[i], self._run) for i in indices]
         stamp = joined_stamp(found)
         # The rows come last: they say that the cells are there too, and which they are.
         cells = self._seal_cells(found, stamp) if self.keeps_cells else None
-        self._seal_rows(found, stamp, cells)
+        if not self.claims.still_holds(claim):
+            return False  # this process stood still for long, and another has gone on
+        # What is noted is sealed, and what is neither noted nor pending is not sealed.
+        self.note_sealed(self._seal_rows(found, stamp, cells))
         self._drop_pending(indices)
         return True
 
@@ -237,26 +358,43 @@ class RunWriter:
         numbers = [number for number, _, _ in shapes]
         return write_part(self.folder / "cells", table, numbers, stamp, metadata, **WRITE_OPTIONS)
 
-    def _seal_rows(self, found: Sequence[Contents], stamp: Stamp, cells: Location | None) -> None:
+    def _seal_rows(
+        self, found: Sequence[Contents], stamp: Stamp, cells: Location | None
+    ) -> Location:
         rows = [row for contents in found for row in contents.rows()]
         numbers = [row.trajectory for row in rows]
         metadata = {} if cells is None else {CELLS_KEY: cells.name.encode()}
         options = {"compression": "zstd", "write_page_checksum": True}
         table = rows_to_table(rows)
-        write_part(self.folder / "rows", table, numbers, stamp, metadata, **options)
+        return write_part(self.folder / "rows", table, numbers, stamp, metadata, **options)
+
+    def finish(self, wanted: Collection[int]) -> bool:
+        """Say that the run has all that is wanted, if it does, and clear away what kills left."""
+        if self.unsealed(wanted):
+            return False
+        rows, cells = (list_parts(self.folder / kind) for kind in ("rows", "cells"))
+        copies = len(rows) - len({part.first for part in rows})
+        if self.pending or copies or (self.keeps_cells and len(rows) != len(cells)):
+            with self.sealing():
+                self._recover()
+        self.claims.finished = True
+        if not self.claims.others():
+            self._remove_leftovers()
+        return True
 
     def add_grades(self, grades: Mapping[int, Grade], reading: AnswerReading) -> None:
         """Keep grades under a reading beside the run, which stays as it is."""
-        added = read_added(self.folder, self._run.digest)
-        stamp = {
-            **asdict(reading),
-            "version": version("c4-dlm"),
-            "number": 1 + max((row["number"] for row in added), default=0),
-        }
-        rows = [{"trajectory": i, **asdict(grade), **stamp} for i, grade in sorted(grades.items())]
-        table = pa.Table.from_pylist(rows, schema=GRADES)
-        numbers, made = sorted(grades), Stamp.of(self._run)
-        write_part(self.folder / "grades", table, numbers, made, compression="zstd")
+        with self.claims.hold(GRADES):  # the numbers of two that grade would be the same
+            added = read_added(self.folder, self._run.digest)
+            stamp = {
+                **asdict(reading),
+                "version": version("c4-dlm"),
+                "number": 1 + max((row["number"] for row in added), default=0),
+            }
+            rows = [{"trajectory": i, **asdict(g), **stamp} for i, g in sorted(grades.items())]
+            table = pa.Table.from_pylist(rows, schema=GRADE_COLUMNS)
+            numbers, made = sorted(grades), Stamp.of(self._run)
+            write_part(self.folder / "grades", table, numbers, made, compression="zstd")
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched.
@@ -273,6 +411,7 @@ class RunWriter:
             Contents.of(part, self._run)  # whole, and the run's own
             require_rows(part, sealed, pending)
         self._drop_copies(sealed)
+        self._remove_own(p for p in list_parts(self.folder / "rows") if p not in sealed)
         self._remove_own(unnamed)
 
     def _drop_copies(self, sealed: Sequence[Part]) -> None:
@@ -293,7 +432,8 @@ class RunWriter:
         """Remove parts of this run; one of another run is refused by name."""
         own = list(parts)
         for part in own:
-            open_part(part, self._run.digest)
+            with suppress(FileNotFoundError):  # a worker that lost its claim has removed it
+                open_part(part, self._run.digest)
         remove_files(part.path for part in own)
 
     def _clear(self) -> None:
@@ -309,6 +449,9 @@ class RunWriter:
             remove_leftovers(self.folder / name, is_ours)
         for name in OWN_FILES:
             remove_files([self.folder / name])
+        self.claims.retry_aside()
+        remove_files([self.folder / CLAIMS / SEALED])
+        self._rows, self._last_seal = None, None
 
     def _refuse_foreign(self, parts: Sequence[Part]) -> None:
         """Refuse to throw away what c4 did not write, or wrote for another run than the rest."""

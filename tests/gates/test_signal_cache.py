@@ -84,7 +84,7 @@ def test_signals_of_pending_trajectories_go_when_their_part_is_sealed(
     config = RunConfig(task="mmlu", model=str(random_llada), source="embedded", n=3, out=tmp_path)
     plain = AnswerReading(ReadingStyle.PLAIN)
     with monkeypatch.context() as unsealed:
-        unsealed.setattr(RunWriter, "seal", lambda self, part: False)
+        unsealed.setattr(RunWriter, "seal_part", lambda self, part, claim: False)
         with start_recording(plan_recording(config)) as recording:
             list(recording)
     run = run_of(tmp_path, "mmlu")

@@ -19,6 +19,7 @@ from c4.record.recorder import Waiting, start_recording
 from c4.record.verify import FULL, compare_batches, verify
 from c4.store.cells import SIGNALS
 from c4.store.runs import open_run
+from c4.store.writer import RunWriter
 
 
 @pytest.fixture
@@ -233,14 +234,15 @@ def test_timing_is_done_one_example_at_a_time(config):
     assert "No such option: --batch" in result.stderr
 
 
-def test_waiting_examples_are_taken_in_order_or_by_padded_length(config):
+def test_waiting_examples_are_taken_in_order_or_by_padded_length(config, tmp_path):
     samples = plan_recording(config).sample_set.samples[:4]
     prompts = {0: [0] * 40, 1: [0] * 70, 2: [0] * 64, 3: [0] * 80}
-    waiting = Waiting(samples, prompts)
-    assert waiting.take(96).index == 1
-    assert waiting.take().index == 0
-    assert waiting.take(128) is None
-    assert [waiting.take().index, waiting.take().index, waiting.take()] == [2, 3, None]
+    with RunWriter(tmp_path) as writer:
+        waiting = Waiting(samples, prompts, writer)
+        assert waiting.take(96).index == 1
+        assert waiting.take().index == 0
+        assert waiting.take(128) is None
+        assert [waiting.take().index, waiting.take().index, waiting.take()] == [2, 3, None]
 
 
 def test_differences_are_counted_by_gate(config, tmp_path):

@@ -94,10 +94,10 @@ def test_a_session_iterated_twice_decodes_once(config):
 
 
 def test_a_full_disk_while_sealing_is_explained_too(config, monkeypatch):
-    def full(self, part):
+    def full(self, part, claim):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(record_module.RunWriter, "seal", full)
+    monkeypatch.setattr(record_module.RunWriter, "seal_part", full)
     with pytest.raises(RunError, match="the disk is full"):
         record_all(config)
 

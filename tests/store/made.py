@@ -114,7 +114,7 @@ def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=Fal
 
 def snapshot(folder):
     """Every file that matters, by name and bytes."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    paths = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 

@@ -23,8 +23,6 @@ def main(out: Path) -> None:
         subprocess.run(["c4", *command, *EXAMPLES, "--out", str(out)], check=True)
     for folder in (*out.rglob("pending"), *out.rglob("signals")):
         shutil.rmtree(folder)
-    for lock in out.rglob("lock"):
-        lock.unlink()
     said_now = shutil.copytree(out, out.with_name("scratch"))
     (out / "said.json").write_text(json.dumps(said(said_now), indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(said_now)

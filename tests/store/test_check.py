@@ -45,7 +45,7 @@ def problems(folder):
 @pytest.mark.parametrize("cells", [True, False])
 def test_a_sound_run_has_every_file_looked_at_and_no_problem(tmp_path, cells):
     folder = make_run(tmp_path, make_manifest(cells))
-    files = {path for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    files = {path for path in folder.rglob("*") if path.is_file()}
     assert set(run_files(folder)) == files
     assert list(check_run(folder)) == [Finding(path) for path in run_files(folder)]
 

@@ -231,6 +231,7 @@ def test_what_is_brought_counts_as_it_did_in_the_source(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.usefixtures("short_lease")
 def test_a_merge_that_is_killed_anywhere_can_be_repeated(tmp_path):
     source, start, whole = (tmp_path / name for name in ("source", "start", "whole"))
     write(source)
@@ -240,7 +241,7 @@ def test_a_merge_that_is_killed_anywhere_can_be_repeated(tmp_path):
     merge(source, shutil.copytree(start, whole))
     event, survived = 0, False
     while not survived:
-        event += 1
+        event += 5
         target = shutil.copytree(start, tmp_path / f"killed-{event}")
         survived = in_a_child_that_dies_at(event, lambda target=target: merge(source, target))
         assert 4 in open_run(target).indices
@@ -268,15 +269,28 @@ def test_a_damaged_source_is_named_and_nothing_is_written(tmp_path, kind):
 
 def test_two_runs_copied_into_one_folder_are_noticed(tmp_path):
     one = write_decodes(tmp_path / "a", [decode(i) for i in range(3)], PARTS[:1])
-    other = write_decodes(
-        tmp_path / "b", [decode(i, wall_seconds=9.0) for i in range(3)], PARTS[:1]
-    )
+    others = [decode(i, text="another") for i in range(3)]
+    other = write_decodes(tmp_path / "b", others, PARTS[:1])
     shutil.copytree(other, one, dirs_exist_ok=True)
     with pytest.raises(RunError, match=r"two runs were copied into one folder.*c4 runs --merge"):
         open_run(one)
     assert not sound(one)
     with pytest.raises(RunError, match="two runs were copied into one folder"):
         write(one)
+
+
+def test_of_two_sealed_copies_one_counts_whole_and_a_recording_removes_the_other(tmp_path):
+    """A worker that stood still while it sealed may seal what another has sealed meanwhile."""
+    one = write_decodes(tmp_path / "a", [decode(i) for i in range(3)], PARTS[:1])
+    others = [decode(i, wall_seconds=9.0) for i in range(3)]
+    other = write_decodes(tmp_path / "b", others, PARTS[:1])
+    shutil.copytree(other, one, dirs_exist_ok=True)
+    assert len({row.wall_seconds for row in open_run(one).rows()}) in (1, 3)
+    assert State.PROBLEM not in {finding.state for finding in check_run(one)}
+    assert [t.row.trajectory for t in open_run(one)] == [0, 1, 2]
+    write(one, range(3), PARTS[:1])
+    assert len(list((one / "rows").iterdir())) == len(list((one / "cells").iterdir())) == 1
+    assert len(open_run(one)) == 3
 
 
 def test_the_command_says_what_it_brought(tmp_path):

@@ -274,11 +274,15 @@ def test_a_full_disk_leaves_no_trace_and_loses_nothing(tmp_path, whole, monkeypa
     assert snapshot(folder) == snapshot(whole)
 
 
-def test_two_recordings_of_one_run_at_a_time_are_refused(whole):
-    with RunWriter(whole), pytest.raises(RunError, match="another process is writing here"):
-        RunWriter(whole).__enter__()
-    with RunWriter(whole):
-        pass
+def test_two_writers_share_a_run_but_none_throws_it_away_under_the_other(whole):
+    with RunWriter(whole) as one, RunWriter(whole) as other:
+        for writer in (one, other):
+            writer.start(MANIFEST, "{}")
+            assert writer.sealed == {0, 1, 2, 3, 4}
+        with pytest.raises(RunError, match=r"worker \w+ is writing here"):
+            other.start(MANIFEST, "{}", fresh=True)
+    assert len(open_run(whole)) == 5
+    assert {path.name for path in whole.iterdir() if path.is_dir()} == {"rows", "cells", "pending"}
 
 
 def test_a_run_made_differently_is_refused_and_what_differs_is_named(whole):

@@ -1,0 +1,192 @@
+"""Runs to and from the hub, by the hub's own client against a server on this machine."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.exchange.hub import KEPT
+from c4.store import find_runs, open_run
+from c4.store.check import State, check_run
+from tests.exchange.standin import served
+
+DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
+FULL = "model=tiny/task=mmlu/method=baseline"
+REPO = "somebody/letters"
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return shutil.copytree(DATA, tmp_path / "runs")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """An empty hub, and a cache of its own."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_TOKEN", "hf_nobody")
+    monkeypatch.chdir(tmp_path)
+    with served() as (hub, address):
+        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+        yield hub
+
+
+def content(folder):
+    """Everything that a run says."""
+    run = open_run(folder)
+    cells = [cells.token.tolist() for _, cells in run.cells()] if run.has_cells else None
+    return run.manifest.identity, [row.to_json() for row in run.rows()], cells
+
+
+def test_a_run_that_is_pushed_and_pulled_is_the_same(hub, runs, tmp_path):
+    pushed = c4("push", runs, REPO, "--json")
+    assert pushed.exit_code == 0, pushed.output
+    assert json.loads(pushed.stdout)["files"] == hub.committed - 1  # and the card
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    found = find_runs(tmp_path / "elsewhere")
+    assert len(found) == 2
+    for folder in found:
+        assert content(folder) == content(runs / folder.relative_to(tmp_path / "elsewhere"))
+        assert {finding.state for finding in check_run(folder)} == {State.SOUND}
+    assert c4("replay", "--runs", "elsewhere", "--gate", "cvee").exit_code == 0
+
+
+def test_a_cache_of_signals_and_others_files_stay_at_home(hub, runs):
+    (runs / FULL / "notes.txt").write_text("mine")
+    assert c4("replay", "--runs", runs, "--gate", "cvee").exit_code == 0
+    assert (runs / FULL / "signals").is_dir()
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    _, files = hub.files(REPO)
+    assert sorted({Path(name).parent.name for name in files}) == [
+        "",
+        "cells",
+        "method=baseline",
+        "rows",
+    ]
+    assert not [name for name in files if "signals" in name or "notes" in name]
+
+
+def test_the_card_tells_what_was_recorded_and_how_to_replay(hub, runs):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    assert c4("push", runs / "model=tiny/task=mmlu/method=c4", REPO).exit_code == 0
+    _, files = hub.files(REPO)
+    card = files["README.md"].decode()
+    head = yaml.safe_load(card.split("---\n")[1])
+    assert [config["config_name"] for config in head["configs"]] == ["rows", "cells"]
+    assert card.count(f"| runs/{FULL} |") == 2  # of an earlier push, and still told
+    assert "| runs/model=tiny/task=mmlu/method=c4 |" in card
+    assert "c4 pull somebody/letters" in card
+    assert "c4 replay --task mmlu" in card
+    for column in ("confidence", "committed_by", "verdict"):
+        assert f"| `{column}` |" in card
+
+
+def test_pulling_again_adds_nothing(hub, runs, tmp_path):
+    assert c4("push", runs, REPO).exit_code == 0
+    assert c4("pull", REPO).exit_code == 0
+    again = c4("pull", REPO, "--json")
+    assert {(one["added"], one["known"]) for one in json.loads(again.stdout)} == {(0, 3)}
+
+
+def test_an_interrupted_pull_leaves_the_folder_alone_and_goes_on(hub, runs, tmp_path, monkeypatch):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    monkeypatch.setattr("huggingface_hub.file_download.http_get", broken_once())
+    broken = c4("pull", REPO, "--out", "elsewhere")
+    assert broken.exit_code == 2
+    assert "what has arrived is kept" in broken.stderr
+    assert find_runs(tmp_path / "elsewhere") == []
+    before = list(hub.downloads)
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+    assert len(hub.downloads) == 4  # no file was fetched twice
+    assert before
+
+
+def broken_once():
+    """The client's own download, which fails at the third file and works from then on."""
+    from huggingface_hub.file_download import http_get
+
+    calls = []
+
+    def get(*args, **options):
+        calls.append(args)
+        if len(calls) == 3:
+            raise ConnectionError("cable pulled")
+        return http_get(*args, **options)
+
+    return get
+
+
+@pytest.mark.parametrize("kind", ["manifest.json", "tokenizer.json", "rows", "cells"])
+def test_what_is_damaged_on_the_hub_is_not_put_in_place(hub, runs, tmp_path, kind):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    _, files = hub.files(REPO)
+    (name,) = [name for name in files if FULL in name and f"/{kind}" in name]
+    data = bytearray(files[name])
+    data[len(data) // 2] ^= 1
+    hub.commit(REPO, {name: bytes(data)})
+    result = c4("pull", REPO, "--out", "elsewhere")
+    assert result.exit_code == 2
+    assert "nothing was put in place" in result.stderr
+    assert find_runs(tmp_path / "elsewhere") == []
+
+
+def test_files_that_are_no_runs_are_not_even_fetched(hub, runs, tmp_path):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    evil = {"runs/../../evil.py": b"boom", "setup.py": b"boom", f"runs/{FULL}/conftest.py": b"boom"}
+    hub.commit(REPO, evil)
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    assert not [name for name in hub.downloads if name.endswith(".py")]
+    assert not list(tmp_path.rglob("*.py"))
+
+
+HOSTILE = ["runs/model=../task=a/method=b/../manifest.json", "runs/model=a/task=b/manifest.json"]
+HOSTILE += ["/runs/model=a/task=b/method=c/manifest.json", "runs/model=a\\b/task=b/method=c/rows/x"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_leads_elsewhere_is_no_runs_file(name):
+    assert not KEPT.fullmatch(name)
+
+
+def test_a_damaged_run_is_not_pushed(hub, runs):
+    (part,) = (runs / FULL / "rows").iterdir()
+    part.write_bytes(part.read_bytes()[:-9])
+    result = c4("push", runs / FULL, REPO)
+    assert result.exit_code == 2
+    assert part.name in result.stderr
+    assert not hub.commits
+
+
+def test_a_data_set_that_is_not_there_or_holds_no_runs_is_said(hub, runs):
+    missing = c4("pull", "somebody/nothing")
+    assert missing.exit_code == 2
+    assert "pulling somebody/nothing" in missing.stderr
+    hub.commits["somebody/other"] = [("1" * 40, {"data.csv": b""})]
+    assert "holds no runs of c4" in c4("pull", "somebody/other").stderr
+    assert "no runs to push" in c4("push", runs.parent / "empty", REPO).stderr
+    assert c4("pull", "not a name").exit_code == 2
+
+
+def test_a_pulled_run_never_chooses_code(hub, runs, tmp_path):
+    """A manifest may name a task in a file; pulling and reading it must not run that file."""
+    (tmp_path / "evil.py").write_text("open('harmed', 'w')")
+    manifest = json.loads((runs / FULL / "manifest.json").read_text())
+    manifest["identity"]["task"] = "evil.py:TASK"
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    hub.commit(REPO, {f"runs/{FULL}/manifest.json": json.dumps(manifest).encode()})
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 2
+    assert not (tmp_path / "harmed").exists()
