@@ -24,7 +24,7 @@ def tasks_command(
                 "name": task.name,
                 "family": task.family,
                 "shape": asdict(task.shape),
-                "hub": asdict(task.hub),
+                "hub": asdict(task.hub) if task.hub else None,
                 "n": task.n,
                 "skip": task.skip,
             }
@@ -34,6 +34,7 @@ def tasks_command(
         return
     table = new_table("task", "family", "L/T/B (paper)", "n", "skip", "hub data set")
     for task in TASKS.values():
-        hub = " ".join(filter(None, [task.hub.dataset, task.hub.config, task.hub.split]))
+        split = [task.hub.dataset, task.hub.config, task.hub.split] if task.hub else []
+        hub = " ".join(filter(None, split))
         table.add_row(task.name, task.family, str(task.shape), str(task.n), str(task.skip), hub)
     show(table)

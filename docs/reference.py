@@ -34,6 +34,7 @@ ROOMS = (
     "analysis",
     "figures",
     "exchange",
+    "view",
 )
 FRONT = "front"
 """The folder of the package `c4` itself."""
