@@ -36,8 +36,9 @@ MAY_IMPORT = {
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
     "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
     "testing": {*BELOW_RECORD, "record", "replay"},
-    "cli": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing"},
-    "front": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing"},
+    "harness": {*BELOW_RECORD, "record"},
+    "cli": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
+    "front": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -54,7 +55,7 @@ LONGEST_FUNCTION = 60
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
     *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks", "c4.view"),
-    *("c4", "c4.exchange", "c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4", "c4.exchange", "c4.lm_eval", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 
