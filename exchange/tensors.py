@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import DataError, shortened
+from c4.errors import DataError, failure, shortened
 from c4.errors.system import reason, require_plain_file
 
 LARGEST_FILE = 2**30
