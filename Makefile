@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ROOMS := analysis cli decode errors exchange figures front gates models plugins record replay store tasks \
-	view
+	testing view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean

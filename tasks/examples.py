@@ -260,8 +260,12 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     try:
         example = task.read(rows[index])
         example = None if example is None else _checked(example)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        what = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:  # a user's own code may raise anything
+        known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
+        what = str(error) if known else failure(error)
+        what = f"no field {error}" if isinstance(error, KeyError) else what
         fields = f"the fields of {task.hub.dataset}" if task.hub else ""
         raise DataError(
             f"{origin}, row {index}: {what}" + (f"; {task.name} expects {fields}" if fields else "")

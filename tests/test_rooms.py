@@ -20,6 +20,7 @@ from c4.figures import FIGURES
 ROOT = Path(__file__).parents[1]
 
 BELOW_RECORD = {"errors", "plugins", "tasks", "models", "store", "gates", "decode"}
+SHOWN = {"analysis", "figures", "exchange", "view"}
 MAY_IMPORT = {
     "errors": set(),
     "plugins": {"errors"},
@@ -34,8 +35,9 @@ MAY_IMPORT = {
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
     "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "view"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange", "view"},
+    "testing": {*BELOW_RECORD, "record", "replay"},
+    "cli": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing"},
+    "front": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
