@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors exchange figures front gates models plugins record replay store tasks \
+ROOMS := analysis cli decode errors exchange figures front gates harness models plugins record replay store tasks \
 	testing view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
