@@ -54,16 +54,16 @@ def find_task(name: str) -> Task:
     """
     if name in TASKS:
         return TASKS[name]
-    if name in _NAMED and not REGISTRY.knows(name):
+    prefix, colon, rest = name.partition(":")
+    points = {point.name: point for point in entry_points(group=TASK_SOURCES)} if colon else {}
+    if name in _NAMED and (prefix in points or not REGISTRY.knows(name)):
         return _NAMED[name]
+    if prefix in points:
+        return adopt_task(points[prefix].load()(rest))
     if name.endswith((".yaml", ".yml")):
         from c4.tasks._yaml import load_yaml_task
 
         return adopt_task(load_yaml_task(name))
-    prefix, colon, rest = name.partition(":")
-    points = {point.name: point for point in entry_points(group=TASK_SOURCES)} if colon else {}
-    if prefix in points:
-        return adopt_task(points[prefix].load()(rest))
     plugin = REGISTRY.find(name)
     if not isinstance(plugin.found, Task):
         raise ConfigError(f"{name} is no task: it must be a c4.tasks.Task, as in TASK = Task(…)")
