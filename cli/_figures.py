@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from c4.cli._complete import listed_names, offer
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import (
     BesideOption,
@@ -89,7 +90,11 @@ CalibrationsOption = Annotated[
 def figures_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Figures to draw. [default: all]"),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Figures to draw. [default: all]",
+            autocompletion=offer(lambda: listed_names(HELP)),
+        ),
     ] = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from c4.cli._complete import listed_names, offer
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import (
     BesideOption,
@@ -49,7 +50,11 @@ Examples:
 def report_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Tables to print. [default: all]"),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Tables to print. [default: all]",
+            autocompletion=offer(lambda: listed_names(HELP)),
+        ),
     ] = None,
     runs: RunsOption = Path("runs"),
     form: Annotated[
