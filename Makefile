@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors exchange figures front gates models plugins record replay store tasks
+ROOMS := analysis cli decode errors exchange figures front gates harness models plugins record replay store tasks \
+	testing view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo docs-figures test lint types unit coverage oldest matrix benchmarks clean
+.PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
@@ -17,6 +18,10 @@ docs-figures: $(VENV)/.installed
 		$(BIN)/c4 record --task $$task --n 20 --out docs-out || exit 1; \
 	done
 	$(BIN)/c4 figures stabilization phase-diagram --runs docs-out --out docs/figures --format png
+
+# The browser that looks at the viewer's page in the tests. Needs root or sudo.
+browser:
+	.ci/browser
 
 test: lint types unit
 

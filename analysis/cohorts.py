@@ -16,7 +16,7 @@ from c4.analysis.names import family_of, in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
 from c4.store.runs import Run
-from c4.tasks import TASKS, get_task
+from c4.tasks import get_task
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
 PLACE = {
@@ -124,7 +124,7 @@ def _main(cohorts: pl.DataFrame) -> list[str]:
     The task's own shape before others, then the one that the model has on most tasks of the
     family (its own, if it brings one), then the one with most methods, examples, and the newest.
     """
-    own = {name: list(_own_shape(name)) for name in TASKS}
+    own = {name: list(_own_shape(name)) for name in cohorts["task"].unique()}
     shape = pl.concat_list(SHAPE)
     ranked = cohorts.with_columns(
         own=shape == pl.col("task").replace_strict(own, return_dtype=pl.List(pl.Int32())),
@@ -147,7 +147,7 @@ def _setup(run: Run) -> dict[str, Any]:
         source = identity["origin"].partition(":")[2].rpartition("@")[0]
     return {
         "model": run.model.replace("--", "/"),
-        "task": run.task,
+        "task": identity.get("task_definition", {}).get("task", run.task),
         "source": source,
         "seed": identity["seed"],
         "gen-length": identity["shape"]["length"],

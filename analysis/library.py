@@ -30,9 +30,9 @@ from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.pools import Pools
 from c4.store.labels import label_under
 from c4.store.locations import Location, resolve_location
-from c4.store.runs import Run, find_runs, readable_runs
+from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
 from c4.store.timings import read_timings
-from c4.tasks import AnswerReading, get_task
+from c4.tasks import AnswerReading, find_task, get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
 """The gates that figures compare by default."""
@@ -68,7 +68,7 @@ class Library:
             note: told what is being read, for people who wait.
         """
         self.root = root
-        self.tasks = [get_task(task).name for task in tasks or ()]
+        self.tasks = [find_task(task).name for task in tasks or ()]
         self.model = model
         self.gate_names = gates
         self.trajectory = trajectory
@@ -83,7 +83,8 @@ class Library:
     @cached_property
     def all_runs(self) -> list[Run]:
         """Every run that is not empty, whatever models and tasks were asked for."""
-        return [run for run in readable_runs(find_runs(self.root), self.reading) if len(run)]
+        runs = of_known_tasks(readable_runs(find_runs(self.root), self.reading))
+        return [run for run in runs if len(run)]
 
     @cached_property
     def runs(self) -> list[Run]:

@@ -26,6 +26,7 @@ from c4.cli import (
     _runs,
     _tasks,
     _verify,
+    _view,
 )
 from c4.cli._output import close_streams, complain, log_handler, open_streams, say
 from c4.errors import C4Error
@@ -134,6 +135,7 @@ app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
 app.command("verify", help=_verify.HELP)(_verify.verify_command)
 app.command("report", help=_report.HELP)(_report.report_command)
 app.command("figures", help=_figures.HELP)(_figures.figures_command)
+app.command("view", help=_view.HELP)(_view.view_command)
 app.command("demo", help=_demo.HELP)(_demo.demo_command)
 app.command("grade", help=_grade.HELP)(_grade.grade_command)
 app.command("runs", help=_runs.HELP)(_runs.runs_command)

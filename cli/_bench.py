@@ -52,20 +52,25 @@ def bench_command(
     passes: Annotated[
         int, typer.Option(min=1, max=1000, help="Number of passes over the examples.")
     ] = 3,
-    skip: Annotated[int, typer.Option(min=0, help="Number of examples to skip first.")] = 40,
+    skip: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Number of examples to skip first. [default: 40; 0 of a file of your own]"
+        ),
+    ] = None,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.choices import choose_methods
+    from c4.record.plan import timing_config
     from c4.store.timings import timings_folder
 
     choice = method_choice(method, settings, config, label)
-    timed = {"n": n + warmups, "skip": skip, "graded": False}
-    chosen = [
-        choose_methods(decode.config(name, config, **timed), choice) for name in dict.fromkeys(task)
-    ]
+    timed = {"n": n + warmups, "graded": False}
+    configs = [decode.config(name, config, **timed) for name in dict.fromkeys(task)]
+    chosen = [choose_methods(timing_config(one, skip), choice) for one in configs]
     for plan, _ in chosen:
         require_writable(timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name))
     from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
     from c4.record.plan import RunConfig
 
-TaskOption = Annotated[str, typer.Option("--task", help="A task that `c4 tasks` lists.")]
+TASK_HELP = (
+    "A task that `c4 tasks` lists, or one of your own: a YAML file, or code that is run, as in "
+    "my_task.py:TASK or module:TASK"
+)
+TaskOption = Annotated[str, typer.Option("--task", help=f"{TASK_HELP}.")]
 TasksOption = Annotated[
-    list[str],
-    typer.Option("--task", help="A task that `c4 tasks` lists; may be given several times."),
+    list[str], typer.Option("--task", help=f"{TASK_HELP}; may be given several times.")
 ]
 MethodOption = Annotated[
     list[str],
@@ -87,6 +90,17 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 help="Where examples come from: embedded, hub, or a .jsonl/.parquet file with the "
                 f"hub's fields. [default: embedded for {EMBEDDED}, otherwise hub]"
+            ),
+        ],
+        None,
+    ),
+    "prompt": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="A template that replaces the task's wording; {{question}} stands for a field "
+                "of the row, {{prompt}} for the task's own wording.",
             ),
         ],
         None,
@@ -168,6 +182,7 @@ class DecodeOptions:
             "model": given["model"],
             "revision": given["revision"],
             "source": given["source"],
+            "prompt": given["prompt"],
             "n": given["n"],
             "skip": given["skip"],
             "seed": given["seed"],

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 RunsOption = Annotated[Location, typer.Option("--runs", **ANY_PLACE, help=RUNS_HELP)]
 TaskOption = Annotated[
     list[str] | None,
-    typer.Option("--task", help="Use only this task; may be given several times."),
+    typer.Option(
+        "--task",
+        help="Use only this task, one of your own named as when it was recorded; may be given "
+        "several times.",
+    ),
 ]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Use only runs of this model.")]
 GateOption = Annotated[
@@ -53,21 +57,20 @@ def choose_runs(
     """The recordings of some tasks below a folder, opened under one reading."""
     from c4.exchange.imported import refuse_imported
     from c4.store.runs import find_recordings
-    from c4.tasks import get_task
+    from c4.tasks import find_task
 
     refuse_imported(root)
-    for name in tasks or ():
-        get_task(name)  # a misspelling is answered as one
+    typed = {find_task(name).name: name for name in tasks or ()}  # a misspelling is answered here
     runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]
-    missing = set(tasks or ()) - {run.task for run in runs}
+    missing = typed.keys() - {run.task for run in runs}
     if missing or not runs:
-        task = min(missing, default="math")
+        task = typed[min(missing)] if missing else "math"
         what = f"no recording of {task}" if missing else "no recordings"
         raise RunError(
             f"{what} below {root}: c4 record --task {task} --out {root}; or name the folder of a "
             f"single run that was made with c4 run --cells --task {task} --method NAME"
         )
-    return [run for run in runs if not tasks or run.task in tasks]
+    return [run for run in runs if not typed or run.task in typed]
 
 
 def choose_gates(

@@ -46,6 +46,10 @@ def grade_command(
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
     ] = False,
+    task: Annotated[
+        str | None,
+        typer.Option(help="The run's task, if it is code of your own: my_task.py:TASK."),
+    ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
     grader: GraderOption = None,
@@ -55,7 +59,10 @@ def grade_command(
     from c4.record.regrade import regrade
     from c4.store.runs import open_run
     from c4.store.summary import summarise
+    from c4.tasks import find_task
 
+    if task is not None:
+        find_task(task)
     read_as = choose_reading(reading, ending, grader)
     choice, recorded = choose_engine(engines), open_run(run, read_as)
     if choice.name is not None:

@@ -68,10 +68,10 @@ def live_gates(
 ) -> "dict[str, OwnGate]":
     """The chosen gates, or all that can run live, with their settings for a task."""
     from c4.gates.kinds import GATES, as_gate, require_live
-    from c4.tasks import get_task
+    from c4.tasks import find_task
 
     names = names or [name for name, kind in GATES.items() if not kind.needs_future]
-    gates = choose_gates(names, settings, get_task(task))
+    gates = choose_gates(names, settings, find_task(task))
     for chosen in gates.values():
         require_live(as_gate(chosen))
     return gates
@@ -85,12 +85,12 @@ def verify_replay(
 ) -> None:
     """Compare live decodes with the replay of a recording, and fail if any differs."""
     from c4.record.plan import plan_recording
-    from c4.tasks import get_task
+    from c4.tasks import find_task
     from c4.tasks.grading import check_can_grade
 
     for task, config in configs.items():
         # The recording is not graded, but every exit is.
-        check_can_grade(get_task(task), config.reading, unsafe_code=config.unsafe_code)
+        check_can_grade(find_task(task), config.reading, unsafe_code=config.unsafe_code)
     plans = {task: plan_recording(config) for task, config in configs.items()}
     model = load(plans)
     checks = {task: list(check_replay(plan, model, gates[task])) for task, plan in plans.items()}

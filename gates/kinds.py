@@ -247,19 +247,20 @@ class SchED(KnownGate):
     clock: Clock = Clock.COMMITTED
 
     def fires(self, s: Signals) -> BoolArray:
-        prefix = "" if self.region is Region.ALL else "tail_"
-        suffix = "" if self.aggregate is Aggregate.MEAN else f"_{self.aggregate}"
-        masked: Ints = getattr(s, f"{prefix}masked")
-        gap: Floats = getattr(s, f"{prefix}masked_gap{suffix}")
-        changed: Floats = getattr(s, f"{prefix}changed")
-        committed = 1 - masked / getattr(s, f"{prefix}length")
+        committed = self._committed(s)
         begun = committed >= self.min_progress
-        still = consecutive(begun & (changed <= self.max_change_ratio))
-        clock = committed if self.clock is Clock.COMMITTED else s.elapsed
-        ready = begun & (gap >= self._threshold(clock)) & (still > self.patience)
-        return ready | (masked == 0)
+        still = consecutive(begun & (self._of_region(s, "changed") <= self.max_change_ratio))
+        ready = begun & (self.gap(s) >= self.demand(s)) & (still > self.patience)
+        return ready | (self._of_region(s, "masked") == 0)
 
-    def _threshold(self, p: Floats) -> Floats:
+    def gap(self, s: Signals) -> Floats:
+        """The gap that is compared with the threshold at each step."""
+        suffix = "" if self.aggregate is Aggregate.MEAN else f"_{self.aggregate}"
+        return self._of_region(s, f"masked_gap{suffix}")
+
+    def demand(self, s: Signals) -> Floats:
+        """The threshold that the gap must reach at each step."""
+        p = self._committed(s) if self.clock is Clock.COMMITTED else s.elapsed
         fall = {
             Curve.LINEAR: 1 - p,
             Curve.COSINE: (1 + np.cos(np.pi * p)) / 2,
@@ -267,6 +268,13 @@ class SchED(KnownGate):
         }[self.curve]
         threshold: Floats = self.low + (self.high - self.low) * fall
         return threshold
+
+    def _committed(self, s: Signals) -> Floats:
+        """The share of the region that is committed."""
+        return 1 - self._of_region(s, "masked") / self._of_region(s, "length")
+
+    def _of_region(self, s: Signals, name: str) -> npt.NDArray[Any]:
+        return getattr(s, name if self.region is Region.ALL else f"tail_{name}")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from c4.store.parts import (
     open_part,
     write_part,
 )
-from c4.store.runs import Run, RunPart
+from c4.store.runs import Run, RunPart, Trajectory
 from c4.store.storage import remove_files, remove_leftovers
 from c4.tasks import ReadingStyle, Task, get_task
 
@@ -62,20 +62,45 @@ class RunSignals:
         return len(self.trajectory)
 
 
-def load_signals(run: Run, tail_frac: float = TAIL_FRAC) -> Iterator[RunSignals]:
-    """The signals of a run under its reading, part by part, from the cache if it is valid."""
-    task = get_task(run.task)
-    reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+def load_signals(
+    run: Run, tail_frac: float = TAIL_FRAC, parts: Sequence[RunPart] | None = None
+) -> Iterator[RunSignals]:
+    """The signals of a run under its reading, part by part, from the cache if it is valid.
+
+    Args:
+        parts: which of the run's parts are meant; all of them if None.
+    """
+    reader = candidate_reader(run, tail_frac)
     kept: dict[range, list[Part]] = {}
     for file in list_parts(run.folder / "signals"):
         kept.setdefault(file.trajectories, []).append(file)
-    for part in run.parts:
+    for part in run.parts if parts is None else parts:
         key = signals_key(part, run, tail_frac)
         cached = _read_cache(run, kept.get(part.trajectories, []), key)
         if cached is None:
             cached = _compute(run, part, reader)
             _try_to_write_cache(run, part, key, cached)
         yield cached
+
+
+def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
+    """What reads candidates off a run's predictions, under its reading."""
+    task = get_task(run.task)
+    return CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+
+
+def cached_signals(run: Run, part: RunPart, tail_frac: float = TAIL_FRAC) -> RunSignals | None:
+    """The signals of a part, if they are cached and valid; None where they would take time."""
+    kept = [f for f in list_parts(run.folder / "signals") if f.trajectories == part.trajectories]
+    return _read_cache(run, kept, signals_key(part, run, tail_frac))
+
+
+def trajectory_signals(run: Run, recorded: Trajectory, reader: CandidateReader) -> RunSignals:
+    """The signals of one trajectory, computed now. Arrays are (1, T)."""
+    cells, choices = recorded.cells[None], [tuple(recorded.row.choices)]
+    reading = read_signals(cells, run.shape, reader, choices)
+    number = np.array([recorded.row.trajectory], dtype=np.int32)
+    return RunSignals(number, reading.signals, reading.candidates)
 
 
 def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:

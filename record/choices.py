@@ -35,7 +35,7 @@ from c4.store.locations import Location
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import AnswerReading, Shape, Task, get_task
+from c4.tasks import AnswerReading, Shape, Task, find_task
 from c4.tasks.task import Choices
 
 FORWARD = "forward"
@@ -64,7 +64,7 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
     """The plan of a task, and the chosen methods with their settings for its task and model."""
     # Names and settings before anything that takes long.
     shift = find_checkpoint(config.model, config.revision).shift
-    methods = resolve_methods(choice, get_task(config.task), config.reading, shift=shift)
+    methods = resolve_methods(choice, find_task(config.task), config.reading, shift=shift)
     base = plan_decode(config)
     for method in methods:
         method.rule.check(base.shape, shift=shift)

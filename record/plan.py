@@ -20,12 +20,17 @@ from c4.store.manifest import read_manifest, run_folder
 from c4.store.storage import require_writable
 from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
-from c4.tasks import AnswerReading, Shape, Task, get_task, load_samples
-from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet
+from c4.tasks import AnswerReading, Shape, Task, find_task, load_samples
+from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
 from c4.tasks.grading import check_can_grade
+from c4.tasks.prompts import with_prompt
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel
+
+
+TIMED_FROM = 40
+"""The first example that is timed, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,9 @@ class RunConfig:
     """What a user asks to decode. None stands for the default of the model or the task."""
 
     task: str
+    """As a user names it: one of c4's own, `module:object`, `file.py:object` or a YAML file."""
+    prompt: str | None = None
+    """A file with another wording for the task."""
     model: str = EMBEDDED
     revision: str | None = None
     source: str | None = None
@@ -88,6 +96,8 @@ class Plan:
         known: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
         if not self.config.elsewhere:
             known |= {"device": self.device.partition(":")[0], "dtype": self.dtype}
+        if self.task.definition:
+            known["task_definition"] = dict(self.task.definition)
         return known | {
             "task": self.task.name,
             "origin": self.sample_set.origin,
@@ -137,10 +147,10 @@ def plan_decode(config: RunConfig) -> Plan:
     """Resolve and check everything that does not need the model's weights."""
     if config.batch is not None and config.batch < 1:
         raise ConfigError(f"--batch is at least 1, not {config.batch}")
-    task = get_task(config.task)
+    task = with_prompt(find_task(config.task), config.prompt)
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
-    source = config.source or (EMBEDDED_SOURCE if config.model == EMBEDDED else HUB_SOURCE)
+    source = config.source or default_source(task, embedded=config.model == EMBEDDED)
     if config.graded:
         check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
@@ -153,6 +163,18 @@ def plan_decode(config: RunConfig) -> Plan:
     device = resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
     return Plan(config, task, checkpoint, shape, samples, device, dtype, config.batch)
+
+
+def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
+    """The examples of the timing protocol: behind the first 40, unless a user's file has no pool.
+
+    Args:
+        skip: as the user gives it.
+    """
+    if skip is None:
+        own_split = config.source in (None, EMBEDDED_SOURCE, HUB_SOURCE)
+        skip = TIMED_FROM if own_split and find_task(config.task).is_own else 0
+    return replace(config, skip=skip)
 
 
 def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
@@ -214,7 +236,9 @@ def resolve_shape(config: RunConfig, task: Task, checkpoint: Checkpoint) -> Shap
 
     If the user gives a length but no budget, there are as many steps as positions.
     """
-    shape = asdict(task.shape) | dict(checkpoint.shape_for(task.family) or {})
+    shape = asdict(task.shape)
+    if not task.fixed_shape:
+        shape |= checkpoint.shape_for(task.family) or {}
     budget = config.length if config.budget is None else config.budget
     asked = {"length": config.length, "budget": budget, "block_length": config.block_length}
     return Shape(**shape | {key: value for key, value in asked.items() if value is not None})

@@ -1,7 +1,7 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -13,10 +13,9 @@ from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step, is_premature,
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Ints, Signals
 from c4.replay.grader import ReplayGrader
-from c4.store.arrays import TokenArray
 from c4.store.cells import Cells
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart
+from c4.store.runs import Run, RunPart, Trajectory
 
 DECISIONS = pl.Schema(
     {
@@ -60,16 +59,22 @@ def replay(
 
 
 class PartExits:
-    """Where gates stop the trajectories of one part."""
+    """Where gates stop the trajectories of one part, and where their answers settle."""
 
     def __init__(self, gates: Mapping[str, OwnGate], signals: RunSignals) -> None:
         self.gates = {name: as_gate(gate) for name, gate in gates.items()}
+        self.read = signals
         self.signals = signals.signals
+        self.settled = stabilization_step(self.signals)
         self._exits = {
             name: exit_step(ask(gate, self.signals))
             for name, gate in self.gates.items()
             if not gate.wants_cells
         }
+
+    def all(self, name: str) -> Ints:
+        """The step at which a gate that reads no cells stops each trajectory. (n,)"""
+        return self._exits[name]
 
     def at(self, name: str, i: int, cells: Cells) -> int:
         """The step at which a gate stops the i-th trajectory; 0 if it never fires."""
@@ -107,31 +112,13 @@ def gate_exits(
     return exits
 
 
-@dataclass(frozen=True)
-class _Trajectory:
-    """What replaying one trajectory needs to know."""
-
-    row: Row
-    filled: TokenArray
-    """The buffer that a final fill at each step would leave. (T, L)"""
-    candidates: Sequence[str]
-
-
 def _replay_part(
     run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, OwnGate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
-    settled = stabilization_step(signals.signals)
     decisions = []
     for i, recorded in enumerate(run.read(part)):
-        trajectory = _Trajectory(
-            recorded.row,
-            filled_predictions(recorded.cells.token, recorded.cells.masked),
-            signals.candidates[i],
-        )
-        for name in gates:
-            exit_at = exits.at(name, i, recorded.cells)
-            outcome = _decide(run, trajectory, signals, i, exit_at, int(settled[i]), grader)
+        for name, outcome in decide(recorded, i, exits, grader).items():
             decisions.append({"gate": name, **outcome})
     frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
         model=pl.lit(run.model),
@@ -142,24 +129,27 @@ def _replay_part(
     return frame.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
 
 
-def _decide(
-    run: Run,
-    trajectory: _Trajectory,
-    signals: RunSignals,
-    i: int,
-    exit_at: int,
-    settled: int,
-    grader: ReplayGrader,
+def decide(
+    recorded: Trajectory, i: int, exits: PartExits, grader: ReplayGrader
+) -> dict[str, dict[str, Any]]:
+    """What every gate decides on one trajectory, which is the i-th of its part."""
+    filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
+    outcomes = {}
+    for name in exits.gates:
+        exit_at = exits.at(name, i, recorded.cells)
+        ids = filled[(exit_at or recorded.row.steps) - 1].tolist()
+        outcomes[name] = _outcome(recorded.row, ids, exits, i, exit_at, grader)
+    return outcomes
+
+
+def _outcome(
+    row: Row, ids: list[int], exits: PartExits, i: int, exit_at: int, grader: ReplayGrader
 ) -> dict[str, Any]:
-    """The outcome of an exit at a step; 0 means no exit."""
-    row = trajectory.row
-    steps = exit_at or row.steps
-    candidate = int(signals.signals.candidate[i, steps - 1])
-    answer, full = (
-        _value(trajectory.candidates, int(signals.signals.answer[i, step - 1]))
-        for step in (steps, row.steps)
-    )
-    ids = trajectory.filled[steps - 1].tolist()
+    """The outcome of an exit at a step, which leaves these tokens; 0 means no exit."""
+    steps, settled = exit_at or row.steps, int(exits.settled[i])
+    values, signals = exits.read.candidates[i], exits.signals
+    candidate = int(signals.candidate[i, steps - 1])
+    answer, full = (_value(values, int(signals.answer[i, step - 1])) for step in (steps, row.steps))
     return {
         "trajectory": row.trajectory,
         "fired": exit_at > 0,
@@ -168,13 +158,13 @@ def _decide(
         "budget": row.budget,
         "stabilization": settled if settled <= row.steps else None,
         "premature": bool(is_premature(exit_at, settled)),
-        "candidate": _value(trajectory.candidates, candidate),
+        "candidate": _value(values, candidate),
         "answer": answer,
         "correct": grader.correct(row, ids),
         "full_answer": full,
         "full_correct": grader.correct(row, row.final_ids),
         "identical": answer == full,
-        "text": run.text(ids),
+        "text": grader.run.text(ids),
     }
 
 

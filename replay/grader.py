@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.tasks import Grade, Verdict, get_task, grade
+from c4.tasks import Family, Grade, Grader, Verdict, get_task, grade
 
 
 class ReplayGrader:
@@ -41,3 +41,25 @@ class ReplayGrader:
         if given.correct is not None:  # the machine may do better next time
             self._known[key] = given
         return given
+
+
+class AskedGrader(ReplayGrader):
+    """Runs a model's program only when asked to; until then, what is not stored is not known.
+
+    What needs no sandbox is graded at once.
+    """
+
+    def __init__(self, run: Run, unsafe_code: bool) -> None:
+        super().__init__(run, unsafe_code)
+        by_form = run.reading.grader is Grader.EXACT
+        self.waits = self.task.family is Family.CODE or not by_form
+        """Whether a grade is an execution, and so is waited for."""
+
+    def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
+        if not self.waits:
+            return super().correct(row, ids)
+        text = self.run.text(ids)
+        if text == self.run.text(row.final_ids):
+            return row.correct
+        known = self._known.get((row.trajectory, text))
+        return known.correct if known else None

@@ -15,8 +15,8 @@ from c4.replay.grader import ReplayGrader
 from c4.replay.grids import at_exit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
-from c4.tasks import Family, Grader, get_task
-from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
+from c4.tasks import Grader, get_task
+from c4.tasks.examples import examples_set_aside
 
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 """The identity that two runs share if their trajectory numbers mean the same problems."""
@@ -58,7 +58,7 @@ class RunSubset:
     def grades_at(self, exits: Ints) -> "GradeArrays":
         """What the answers are worth. (settings, n)"""
         by_form = self.run.reading.grader is Grader.EXACT
-        if get_task(self.run.task).family is Family.CODE or not by_form:
+        if not (by_form and get_task(self.run.task).grades_by_form):
             return self._grade_texts(exits)
         correct = self._at(self._right, exits)
         return GradeArrays(correct, np.ones_like(correct))
@@ -99,8 +99,7 @@ class RunSubset:
 
 def pool_size(identity: Mapping[str, Any]) -> int:
     """Number of examples that are set aside for calibration; 0 for a user's own file."""
-    own_split = identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE)
-    return get_task(identity["task"]).skip if own_split else 0
+    return examples_set_aside(get_task(identity["task"]), identity["source"])
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "shift": bool,
 }
 """What every identity holds."""
+OPTIONAL = frozenset({"task_definition"})
+"""What an identity holds only if a task is a user's own, or its wording was replaced."""
 
 
 class OtherFormatError(RunError):
@@ -116,7 +118,7 @@ def run_folder(root: Location, model: str, task: str, label: str) -> Location:
 
 def task_folder(root: Location, model: str, task: str) -> Location:
     """Where everything of a model and a task lives."""
-    return root / f"model={model}" / f"task={task}"
+    return root / f"model={model}" / f"task={quote(task, safe=' +,')}"
 
 
 def write_manifest(folder: Location, manifest: Manifest) -> None:
@@ -199,6 +201,8 @@ def validate_identity(identity: Mapping[str, Any]) -> None:
     except ConfigError as error:
         raise ValueError(str(error)) from error
     str(identity["forward"]["cache"])
+    if not isinstance(identity.get("task_definition", {}), dict):
+        raise ValueError("its task_definition is no mapping")
     reading = (identity["gate"] or {}).get("reading")
     if reading is not None:
         AnswerReading.parse(**reading)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from c4.errors import RunError
+from c4.errors import ConfigError, RunError
 from c4.store.cells import Cells
 from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
@@ -27,6 +27,7 @@ from c4.store.rows import GRADE, Row
 from c4.store.storage import find_folders, folder_exists
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape
+from c4.tasks.registry import knows_task, learn_task
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +67,17 @@ class Run:
         self.folder = folder
         self.reading = reading or AnswerReading()
         self.manifest: Manifest = read_manifest(folder)
+        self._learn_task()
         self.parts = _find_parts(folder, self.manifest)
         self._bound: set[RunPart] = set()
         """Parts whose rows are known to name their cells."""
+
+    def _learn_task(self) -> None:
+        """Get to know a task that was a YAML file, which the manifest holds in full."""
+        try:
+            learn_task(self.task, self.manifest.identity.get("task_definition", {}))
+        except ConfigError as error:
+            raise RunError(f"{self.folder}: {error}") from error
 
     @cached_property
     def indices(self) -> list[int]:
@@ -328,8 +337,28 @@ def find_recordings(root: str | Location, reading: AnswerReading | None = None) 
     """
     folders = find_runs(root)
     if folders == [parse_location(root)]:
-        return [open_run(root, reading)]
-    return [run for run in readable_runs(folders, reading) if run.is_baseline and run.has_cells]
+        return of_known_tasks([open_run(root, reading)])
+    runs = of_known_tasks(readable_runs(folders, reading))
+    return [run for run in runs if run.is_baseline and run.has_cells]
+
+
+def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
+    """The runs whose answers can be read; of a user's own task only if the user has named it.
+
+    A manifest names such a task and never loads it. Where no run is left, that is the error.
+    """
+    known = [run for run in runs if knows_task(run.task)]
+    notes = [
+        f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
+        f"as in --task {run.manifest.identity.get('task_definition', {}).get('task', 'FILE')}"
+        for run in runs
+        if not knows_task(run.task)
+    ]
+    if notes and not known:
+        raise RunError(notes[0])
+    for note in notes:
+        log.warning("passed over: %s", note)
+    return known
 
 
 def readable_runs(folders: Sequence[Location], reading: AnswerReading | None = None) -> list[Run]:

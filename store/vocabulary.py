@@ -58,6 +58,24 @@ class Vocabulary:
         """How many tokens stand before the first end token."""
         return next((i for i, token in enumerate(ids) if token in self.end_ids), len(ids))
 
+    def is_special(self, token: int) -> bool:
+        """Whether a token writes nothing: it ends a text, or stands for something else."""
+        return token in self._special
+
+    def name(self, token: int) -> str:
+        """The token as the vocabulary spells it; its number where it has no such token."""
+        return self._tokenizer.id_to_token(token) or f"<{token}>"
+
+    def piece(self, token: int) -> bytes:
+        """What a token writes inside a text; a character may need the bytes of several."""
+        if token in self._special:
+            return b""
+        if self._bytes is not None:
+            return self._bytes.get(token, b"")
+        # Behind itself: at the beginning of a text, some tokenizers leave a space out.
+        once, twice = (self._tokenizer.decode([token] * n) for n in (1, 2))
+        return twice[len(once) :].encode()
+
     def text(self, ids: Sequence[int], ending: Ending) -> str:
         """What tokens write, up to the first end token or over it; special tokens write nothing."""
         visible = self._visible(ids, ending)

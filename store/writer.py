@@ -29,6 +29,7 @@ from c4.store.locations import Location
 from c4.store.manifest import (
     DATA_FOLDERS,
     MANIFEST,
+    OPTIONAL,
     RECORDED,
     TOKENIZER,
     Manifest,
@@ -93,7 +94,8 @@ def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: boo
     if not is_run(folder):
         return
     recorded = read_manifest(folder).identity
-    keys = identity if partly else sorted(identity.keys() | recorded.keys())
+    every = identity.keys() | (OPTIONAL if partly else recorded.keys())
+    keys = [*identity, *sorted(every - identity.keys())]
     differ = name_differences(recorded, identity, keys)
     if differ:
         raise RunError(

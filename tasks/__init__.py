@@ -6,9 +6,10 @@ and grading are the same code for all three. Knows nothing of models or tokens: 
 and character spans out.
 """
 
+from c4.tasks.answers import EXTRACTORS, answers
 from c4.tasks.examples import load_samples
 from c4.tasks.grading import Grade, Verdict, grade
-from c4.tasks.registry import TASKS, get_task
+from c4.tasks.registry import TASKS, find_task, get_task
 from c4.tasks.task import (
     AnswerReading,
     Candidate,
@@ -16,6 +17,7 @@ from c4.tasks.task import (
     Example,
     Family,
     Grader,
+    HubSplit,
     ReadingStyle,
     SearchMode,
     Shape,
@@ -23,6 +25,7 @@ from c4.tasks.task import (
 )
 
 __all__ = [
+    "EXTRACTORS",
     "TASKS",
     "AnswerReading",
     "Candidate",
@@ -31,11 +34,14 @@ __all__ = [
     "Family",
     "Grade",
     "Grader",
+    "HubSplit",
     "ReadingStyle",
     "SearchMode",
     "Shape",
     "Task",
     "Verdict",
+    "answers",
+    "find_task",
     "get_task",
     "grade",
     "load_samples",

@@ -7,21 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import DataError, failure, shortened
+from c4.errors import C4Error, DataError, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
-from c4.tasks.problems import EVALUATION, problem
-from c4.tasks.task import Example, Family, Row, Task
+from c4.tasks.problems import EMBEDDED_TASKS, EVALUATION, problem
+from c4.tasks.task import Example, Family, HubSplit, Row, Task
 
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
+TASK_SOURCE = "task"
+"""Rows that a task of a user's own brings along."""
 ORDER = "numpy.random.default_rng(seed).permutation"
 """How a split is shuffled; part of a run's identity, since trajectory numbers count in it."""
 
@@ -68,6 +70,27 @@ class EmbeddedRows:
         return problem(self.task, index).row
 
 
+def default_source(task: Task, *, embedded: bool) -> str:
+    """Where a task's examples come from if nobody says.
+
+    Args:
+        embedded: whether the model is the embedded one, which knows only embedded problems.
+    """
+    if task.rows is not None:
+        return TASK_SOURCE
+    return EMBEDDED_SOURCE if embedded and task.is_own else HUB_SOURCE
+
+
+def examples_set_aside(task: Task, source: str) -> int:
+    """Number of examples that are kept for calibration; a user's own file keeps none.
+
+    Args:
+        source: as a user gives it, or as an identity keeps it.
+    """
+    own_split = source in (EMBEDDED_SOURCE, HUB_SOURCE)
+    return task.skip if own_split or not task.is_own else 0
+
+
 def load_samples(
     task: Task, source: str, *, seed: int = 0, skip: int | None = None, n: int | None = None
 ) -> SampleSet:
@@ -78,10 +101,11 @@ def load_samples(
 
     Args:
         source: `embedded`, `hub`, a .jsonl or .parquet file with the hub's fields, or a local
-            copy of the hub's folder.
+            copy of the hub's folder; `task` for rows that the task brings along.
+        skip: if None, the examples that the task keeps for calibration; none of a user's file.
         n: all that the paper uses, or as many as there are, if None.
     """
-    skip = task.skip if skip is None else skip
+    skip = examples_set_aside(task, source) if skip is None else skip
     rows, origin = _open(task, source)
     order = shuffled(len(rows), seed)
     if source == EMBEDDED_SOURCE:  # all of them are usable, and made when they are needed
@@ -89,7 +113,8 @@ def load_samples(
     else:
         examples = _read_all(task, rows, origin)
         order = [row for row in order if row in examples]
-    wanted = min(task.n, max(0, len(order) - skip)) if n is None else n
+    there = max(0, len(order) - skip)
+    wanted = min(there if task.n is None else task.n, there) if n is None else n
     _check_span(
         f"{task.name} has {len(order)} usable examples in {origin}", len(order), skip, wanted
     )
@@ -129,12 +154,31 @@ def code_digest() -> str:
 
 def _open(task: Task, source: str) -> tuple[Rows, str]:
     if source == EMBEDDED_SOURCE:
-        return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
+        return _open_embedded(task)
+    if source == TASK_SOURCE and task.rows is not None:
+        if not isinstance(task.rows, str | Path):
+            return _own_rows(task)
+        source = str(task.rows)
     if source == HUB_SOURCE:
-        return _open_hub(task, task.hub.dataset)
+        if task.hub is None:
+            raise DataError(f"{task.name} is not on the hub; give --source FILE")
+        return _open_hub(task.hub, task.hub.dataset)
     path = user_path(source)
     if exists(path) and path.is_dir():
-        return _open_hub(task, str(path))
+        return _open_hub(task.hub or HubSplit(dataset=str(path), split="train"), str(path))
+    return _open_file(path, source)
+
+
+def _open_embedded(task: Task) -> tuple[Rows, str]:
+    if task.name not in EMBEDDED_TASKS:
+        raise DataError(
+            f"there are no embedded problems for {task.name}; give --source hub, or a .jsonl or "
+            ".parquet file"
+        )
+    return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
+
+
+def _open_file(path: Path, source: str) -> tuple[Rows, str]:
     if not exists(path):
         raise DataError(
             f"no source {source!r}: give embedded, hub, or a .jsonl or .parquet file that exists"
@@ -150,7 +194,20 @@ def _open(task: Task, source: str) -> tuple[Rows, str]:
     return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
 
 
-def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
+def _own_rows(task: Task) -> tuple[Rows, str]:
+    """The rows that a task brings along, and a hash of them."""
+    try:
+        rows: Any = task.rows() if callable(task.rows) else task.rows
+        text = json.dumps([dict(row) for row in rows], default=str, sort_keys=True)
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"the rows of {task.name} cannot be read: {failure(error)}") from error
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return rows, f"{TASK_SOURCE}:{task.name}@{digest[:12]}"
+
+
+def _open_hub(hub: HubSplit, dataset: str) -> tuple[Rows, str]:
     try:
         import datasets
     except ImportError:
@@ -158,7 +215,6 @@ def _open_hub(task: Task, dataset: str) -> tuple[Rows, str]:
             "reading the hub needs the `datasets` library: pip install 'c4-dlm[hub]'; "
             "or use --source embedded, or --source FILE"
         ) from None
-    hub = task.hub
     datasets.disable_progress_bars()
     datasets.utils.logging.set_verbosity(logging.CRITICAL)  # it logs what it raises, with traces
     try:
@@ -204,10 +260,15 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     try:
         example = task.read(rows[index])
         example = None if example is None else _checked(example)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        what = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:  # a user's own code may raise anything
+        known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
+        what = str(error) if known else failure(error)
+        what = f"no field {error}" if isinstance(error, KeyError) else what
+        fields = f"the fields of {task.hub.dataset}" if task.hub else ""
         raise DataError(
-            f"{origin}, row {index}: {what}; {task.name} expects the fields of {task.hub.dataset}"
+            f"{origin}, row {index}: {what}" + (f"; {task.name} expects {fields}" if fields else "")
         ) from error
     if example is not None and task.family is Family.CODE:
         names = names_of_tests(example.tests, example.preamble, example.target)

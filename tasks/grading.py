@@ -3,8 +3,9 @@
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from c4.errors import ConfigError
+from c4.errors import C4Error, ConfigError, failure
 from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
@@ -93,6 +94,8 @@ def grade(
     found = task.extractor(style)(text, example.choices)
     if found is None:
         return Grade(None, Verdict.NO_ANSWER)
+    if task.judge is not None:
+        return Grade(found.value, _judged(task, example, found.value, text))
     if task.family is not Family.CODE:
         if found.value == task.gold(example, style):
             return Grade(found.value, Verdict.RIGHT)
@@ -108,6 +111,17 @@ def grade(
         unsafe=unsafe_code,
     )
     return Grade(found.value, _verdict(outcome))
+
+
+def _judged(task: Task, example: Example, answer: str, text: str) -> Verdict:
+    """What a task's own judge says; what it raises names the task."""
+    judge: Any = task.judge
+    try:
+        return Verdict.RIGHT if judge(example, answer, text) else Verdict.WRONG
+    except (C4Error, MemoryError):
+        raise
+    except Exception as error:
+        raise ConfigError(f"the judge of {task.name} fails: {failure(error)}") from error
 
 
 def _verdict(outcome: Outcome) -> Verdict:

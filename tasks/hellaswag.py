@@ -21,4 +21,5 @@ TASK = Task(
     search=SearchMode.FIRST5,
     shape=LETTERS_SHAPE,
     n=200,
+    skip=40,
 )

@@ -1,6 +1,14 @@
-"""All tasks by name."""
+"""All tasks by name: c4's own, and those that users bring along."""
 
-from c4.errors import unknown_name
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from importlib.metadata import entry_points
+from typing import Any
+
+from c4.errors import C4Error, ConfigError, failure, unknown_name
+from c4.plugins import Registry
 from c4.tasks import (
     arc_c,
     asdiv,
@@ -16,7 +24,8 @@ from c4.tasks import (
     truthfulqa,
     winogrande,
 )
-from c4.tasks.task import Task
+from c4.tasks._shapes import SHAPES
+from c4.tasks.task import Candidate, Extractor, Task
 
 LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
 LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)
@@ -28,8 +37,102 @@ TASKS: dict[str, Task] = {
 """Every task by its name."""
 
 
+REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK")
+"""Every task that a user can name, besides YAML files and those of other programs."""
+TASK_SOURCES = "c4.task_sources"
+"""Entry-point group of functions that make a task of what follows a prefix: `lm-eval:gsm8k`."""
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.:+-]{0,99}")
+"""What a task of a user's own may be called: the name becomes a folder's."""
+_NAMED: dict[str, Task] = {}
+"""Tasks of users' own that this process has been told of, by what their runs go by."""
+
+
+def find_task(name: str) -> Task:
+    """The task that a user names; unless it is c4's own or a YAML file, code is run.
+
+    From then on, `get_task` knows it by the name that its runs go by.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    prefix, colon, rest = name.partition(":")
+    points = {point.name: point for point in entry_points(group=TASK_SOURCES)} if colon else {}
+    if name in _NAMED and (prefix in points or not REGISTRY.knows(name)):
+        return _NAMED[name]
+    if prefix in points:
+        return adopt_task(points[prefix].load()(rest))
+    if name.endswith((".yaml", ".yml")):
+        from c4.tasks._yaml import load_yaml_task
+
+        return adopt_task(load_yaml_task(name))
+    plugin = REGISTRY.find(name)
+    if not isinstance(plugin.found, Task):
+        raise ConfigError(f"{name} is no task: it must be a c4.tasks.Task, as in TASK = Task(…)")
+    definition = {"task": plugin.name, **plugin.identity}
+    own_shape = plugin.found.shape != SHAPES[plugin.found.family]
+    fixed = plugin.found.fixed_shape or own_shape
+    guarded: dict[str, Any] = {
+        name: guard_extractor(plugin.found.name, getattr(plugin.found, name))
+        for name in ("extract", "plain")
+    }
+    task = replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
+    return adopt_task(task)
+
+
+def guard_extractor(task: str, extract: Extractor) -> Extractor:
+    """An extractor of a user's own, whose mistakes become errors in words."""
+
+    @wraps(extract)
+    def guarded(text: str, choices: Sequence[str] = ()) -> Candidate | None:
+        try:
+            found = extract(text, choices)
+        except (C4Error, MemoryError):
+            raise
+        except Exception as error:
+            raise ConfigError(f"the extractor of {task} fails: {failure(error)}") from error
+        if found is not None and not isinstance(found, Candidate):
+            raise ConfigError(f"the extractor of {task} returns {found!r} and no Candidate")
+        return found
+
+    return guarded
+
+
+def adopt_task(task: Task) -> Task:
+    """Let `get_task` know a task of a user's own; its name must be its own."""
+    if task.name in TASKS:
+        raise ConfigError(f"the task {task.name} would pass for c4's own; give it another name")
+    if not PLAIN_NAME.fullmatch(task.name):
+        raise ConfigError(
+            f"{task.name!r} cannot be a task's name: letters, digits, dots, dashes and underscores"
+        )
+    _NAMED[task.name] = task
+    return task
+
+
+def learn_task(name: str, definition: Mapping[str, Any]) -> None:
+    """Let `get_task` know a task of which a recording says everything, because it was a YAML file.
+
+    Only data is read. A task that the user has named comes first.
+    """
+    if name in TASKS or "fields" not in definition:
+        return
+    known = _NAMED.get(name)
+    if known is None:
+        from c4.tasks._yaml import task_from_fields
+
+        adopt_task(task_from_fields(definition["fields"], f"the task {name}"))
+    elif known.definition.get("fields", definition["fields"]) != definition["fields"]:
+        raise ConfigError(f"its task {name} is defined otherwise than another of that name")
+
+
+def knows_task(name: str) -> bool:
+    """Whether recordings of a task can be read: it is c4's own, a YAML file's, or was named."""
+    return name in TASKS or name in _NAMED
+
+
 def get_task(name: str) -> Task:
     """The task of this name; an unknown name is an error that lists the nearest ones."""
-    if name not in TASKS:
-        raise unknown_name("task", name, TASKS)
-    return TASKS[name]
+    if name in TASKS:
+        return TASKS[name]
+    if name in _NAMED:
+        return _NAMED[name]
+    raise unknown_name("task", name, TASKS, also="one of your own: --task my_task.py:TASK")

@@ -23,4 +23,5 @@ TASK = Task(
     search=SearchMode.LAST,
     shape=LONG_REASONING_SHAPE,
     n=100,
+    skip=40,
 )

@@ -1,8 +1,9 @@
 """What a task is: where rows come from, how one becomes a prompt, and how answers are read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 from c4.errors import ConfigError
@@ -103,6 +104,10 @@ class Extractor(Protocol):
         """
 
 
+Normal = Callable[[str], str]
+"""Brings a gold answer into the normal form of an extractor."""
+
+
 class ReadingStyle(StrEnum):
     """Which of a task's extractors reads the answer."""
 
@@ -178,30 +183,62 @@ class HubSplit:
     config: str | None = None
 
 
+class Judge(Protocol):
+    """Grades an answer, where equal normal forms are not what makes it right."""
+
+    def __call__(self, example: Example, answer: str, text: str) -> bool:
+        """Whether an answer is right.
+
+        Args:
+            answer: what the extractor found, in normal form.
+            text: the whole generation.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """A benchmark: its rows, prompts, extractors, shape and number of examples."""
 
     name: str
+    """What its runs go by."""
     family: Family
-    hub: HubSplit
+    hub: HubSplit | None = None
+    """Its split on the hub, if it is there."""
+    rows: Callable[[], Sequence[Row]] | Sequence[Row] | str | Path | None = None
+    """Rows that a task of a user's own brings along: themselves, what makes them, or a file."""
     read: Callable[[Row], Example | None]
     """Turns a row into an example; None leaves the row out."""
     extract: Extractor
     """The careful reading."""
     plain: Extractor
     """The paper's reading."""
-    normal: Callable[[str], str] = str
+    normal: Normal = str
     """The gold answer's normal form under the careful reading; the same as the extractor's."""
-    plain_normal: Callable[[str], str] = str
+    plain_normal: Normal = str
     """The gold answer's normal form under the paper's reading."""
     search: SearchMode
     shape: Shape
     """The paper's shape. A model may define another one for the family."""
-    n: int
-    """Number of examples that the paper evaluates."""
-    skip: int = 40
+    fixed_shape: bool = False
+    """Whether a model's own shape for the family does not count."""
+    judge: Judge | None = None
+    """Grades answers instead of comparing their normal forms."""
+    n: int | None = None
+    """Number of examples to evaluate; all there are if None."""
+    skip: int = 0
     """Number of examples before those, which are kept for calibration."""
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    """What a manifest keeps of a task that is not c4's own, or whose wording was replaced."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of c4's own tasks, be it in another wording."""
+        return not self.definition.keys() & {"task", "fields"}
+
+    @property
+    def grades_by_form(self) -> bool:
+        """Whether an answer is right exactly if its normal form is the gold answer's."""
+        return self.family is not Family.CODE and self.judge is None
 
     def extractor(self, style: ReadingStyle) -> Extractor:
         """The extractor of a reading style."""

@@ -17,6 +17,17 @@ from c4.models import Reading
 settings.register_profile("c4", deadline=None)
 settings.load_profile("c4")
 
+NO_BROWSER = "no Chromium here, so nobody looked at the viewer's page: make browser"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it loudly where the viewer's page was not looked at."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if any(NO_BROWSER in str(report.longrepr) for report in skipped):
+        terminalreporter.section("NOT TESTED", red=True, bold=True)
+        terminalreporter.line(NO_BROWSER)
+
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 

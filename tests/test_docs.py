@@ -52,6 +52,8 @@ NOT_RUN = {
     "pip install . && c4 record --task math && c4 calibrate --gamma 2 && c4 figures": "installs",
     "pip install 'c4-dlm[math]'": "installs",
     "c4 demo": "tests/cli/test_demo.py runs it",
+    "c4 view": "serves until it is interrupted; tests/view asks it",
+    "pip install 'c4-dlm[view]'": "installs",
     "python benchmarks/bench_authors.py": "tests/replay/test_authors.py runs a part of it",
     "python benchmarks/answer_styles.py --data ../shared/data": "runs programs for minutes",
     "python benchmarks/bench_reading.py": "measures time",
@@ -141,6 +143,20 @@ def test_documented_python_runs(script, workspace, monkeypatch, capsys):
     monkeypatch.chdir(workspace)
     exec(compile(script, "a document", "exec"), {})
     assert capsys.readouterr().out
+
+
+EXTENDING = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+(CHECKS,) = re.findall(r"^```python\n(from c4.testing .*?)^```", EXTENDING, re.M | re.DOTALL)
+
+
+def test_the_documented_plug_ins_keep_their_contracts(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    exec(compile(CHECKS, "extending.md", "exec"), {})
+
+
+@pytest.mark.parametrize(("name", "source"), list(documented_files()))
+def test_a_worked_example_is_short(name, source):
+    assert len([line for line in source.splitlines() if line.strip()]) < 15, name
 
 
 def test_the_worked_script_names_the_run_and_draws(workspace, monkeypatch, capsys):

@@ -20,6 +20,7 @@ from c4.figures import FIGURES
 ROOT = Path(__file__).parents[1]
 
 BELOW_RECORD = {"errors", "plugins", "tasks", "models", "store", "gates", "decode"}
+SHOWN = {"analysis", "figures", "exchange", "view"}
 MAY_IMPORT = {
     "errors": set(),
     "plugins": {"errors"},
@@ -33,8 +34,11 @@ MAY_IMPORT = {
     "analysis": {"errors", "plugins", "tasks", "store", "gates", "replay", "record"},
     "figures": {"errors", "analysis"},
     "exchange": {"errors", "tasks", "store", "replay", "analysis"},
-    "cli": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
-    "front": {*BELOW_RECORD, "record", "replay", "analysis", "figures", "exchange"},
+    "view": {"errors", "tasks", "store", "gates", "replay", "analysis"},
+    "testing": {*BELOW_RECORD, "record", "replay"},
+    "harness": {*BELOW_RECORD, "record"},
+    "cli": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
+    "front": {*BELOW_RECORD, "record", "replay", *SHOWN, "testing", "harness"},
 }
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
@@ -43,15 +47,15 @@ PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 DOORS = {folder: package for package, folder in PACKAGES.items()}
 METHOD_TABLE = {"c4.record.methods", "c4.record.choices"}
 """What analysis may take from record: which methods there are, and nothing that decodes."""
-REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "get_task", "grade"}
-REGISTRY |= {"AnswerReading"}
+REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "find_task", "get_task"}
+REGISTRY |= {"AnswerReading", "grade"}
 """What it may take from tasks: their names, shapes, readings and graders, and no examples."""
 LONGEST_FUNCTION = 60
 """Lines, from its name to its last statement."""
 MEDIAN_FUNCTION = 8
 WITHOUT_TORCH = [
-    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks"),
-    *("c4", "c4.exchange", "c4.record.choices", "c4.models", "c4.cli._app"),
+    *("c4.store", "c4.gates", "c4.replay", "c4.analysis", "c4.figures", "c4.tasks", "c4.view"),
+    *("c4", "c4.exchange", "c4.lm_eval", "c4.record.choices", "c4.models", "c4.cli._app"),
 ]
 """What answers questions about names and files, and so must not load what decodes."""
 

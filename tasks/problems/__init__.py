@@ -5,11 +5,17 @@ others for training, and every evaluation problem holds a combination that train
 """
 
 from importlib import import_module
+from pathlib import Path
 
 from c4.tasks.problems._problem import EVALUATION, Problem, draw, held_out
 from c4.tasks.problems._stories import equation
 
-__all__ = ["EVALUATION", "Problem", "equation", "held_out", "problem"]
+EMBEDDED_TASKS = frozenset(
+    path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_")
+)
+"""Tasks that have a generator here."""
+
+__all__ = ["EMBEDDED_TASKS", "EVALUATION", "Problem", "equation", "held_out", "problem"]
 
 
 def problem(task: str, index: int) -> Problem:

@@ -1,0 +1,244 @@
+"""A model for the harness that decodes with c4: under any method, in batches, and recorded."""
+
+import hashlib
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+
+from c4.errors import C4Error, ConfigError, unknown_name
+from c4.lm_eval._filters import FilterExtractor, cut_at
+from c4.lm_eval._load import NO_LIKELIHOODS
+from c4.lm_eval._tasks import find_harness_task, make_task, plain_name, read_row, shape_of
+from c4.models import LoadedModel
+from c4.record import MethodChoice, Plan, RunConfig, load_planned, plan_methods, start_recording
+from c4.store import Row, open_run
+from c4.tasks import Family, SearchMode, Task
+from c4.tasks.examples import TASK_SOURCE
+from c4.tasks.registry import adopt_task
+
+log = logging.getLogger(__name__)
+
+Request = Any
+"""An `Instance` of the harness: what to ask, and which document it comes from."""
+FROM_HARNESS = ("max_batch_size", "device", "batch_size")
+"""What the harness adds to a model's arguments by itself."""
+
+
+class RawModel(LoadedModel):
+    """A model whose prompts have been through the chat template already."""
+
+    def encode_prompt(self, prompt: str) -> list[int]:
+        """Token ids of a text as it is."""
+        return list(self.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+
+
+@register_model("c4")
+class C4LM(LM):  # type: ignore[misc]
+    """A masked diffusion model that decodes under one of c4's methods.
+
+    For `simple_evaluate(model=C4LM(model="tiny", method="c4"), tasks=[…])`, and by name after
+    `import c4.lm_eval`. Likelihoods are refused: only tasks that write text can be evaluated.
+    """
+
+    def __init__(
+        self,
+        model: str = "tiny",
+        method: str = "baseline",
+        record: str | None = None,
+        *,
+        settings: str = "",
+        batch_size: int | str | None = 1,
+        gen_length: int | None = None,
+        steps: int | None = None,
+        block_length: int | None = None,
+        device: str | None = None,
+        dtype: str = "auto",
+        revision: str | None = None,
+        chat: bool = True,
+        include: str | None = None,
+        **unknown: Any,
+    ) -> None:
+        """Nothing is loaded before the first request.
+
+        Args:
+            model: a name, a folder or a hub id, as for `c4 run --model`.
+            method: as for `c4 run --method`.
+            record: folder of runs to record to, with every step; results are thrown away if None.
+            settings: parameters of the method, as `--set` takes them, separated by semicolons.
+            batch_size: examples decoded together; `auto` for what fits.
+            gen_length: positions to generate; by default the model's own shape, or what the task
+                asks for.
+            chat: put prompts through the model's chat template, if it has one and the harness has
+                not done it (`apply_chat_template`).
+            include: a YAML file of a task of your own, or a folder of such files, so that gates
+                watch what its filter reads; the harness does not tell a model where they are.
+        """
+        super().__init__()
+        known = {name for name in unknown if name in FROM_HARNESS}
+        for name in unknown.keys() - known:
+            raise unknown_name("argument of c4", name, ("model", "method", "record", "settings"))
+        self._config = RunConfig(
+            task="",
+            model=model,
+            revision=revision,
+            source=TASK_SOURCE,
+            skip=0,
+            length=gen_length,
+            budget=steps,
+            block_length=block_length,
+            device=device or "auto",
+            dtype=dtype,
+            batch=None if batch_size == "auto" else int(batch_size or 1),
+        )
+        self._choice = MethodChoice([method], [text for text in settings.split(";") if text])
+        self._record = None if record is None else Path(record)
+        self._chat = chat
+        self._include = None if include is None else Path(include)
+        self._loaded: LoadedModel | None = None
+        self._templated: set[str] = set()
+        """Prompts that have been through the chat template."""
+
+    def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
+        """Decode what is asked, task by task, and cut each text where its request says."""
+        groups: dict[tuple[str, bool, str], list[int]] = {}
+        for place, request in enumerate(requests):
+            prompt, kwargs = request.args
+            raw = prompt in self._templated or not self._chat
+            size = json.dumps({k: kwargs[k] for k in ("max_gen_toks",) if k in kwargs})
+            groups.setdefault((str(request.task_name), raw, size), []).append(place)
+        texts: dict[int, str] = {}
+        for (name, raw, _size), places in groups.items():
+            asked = [requests[place] for place in places]
+            texts |= dict(zip(places, self._generate(name, asked, raw=raw), strict=True))
+        return [texts[place] for place in range(len(requests))]
+
+    def _generate(self, name: str, asked: Sequence[Request], *, raw: bool) -> list[str]:
+        prompts = [request.args[0] for request in asked]
+        kwargs = asked[0].args[1]
+        if kwargs.get("do_sample") and kwargs.get("temperature"):
+            log.warning("%s asks for sampling; c4 decodes greedily", name)
+        task = _task_for(_place_of(name, self._include), name, prompts, kwargs)
+        with tempfile.TemporaryDirectory() as scratch:
+            plan = self._plan(task, set(prompts), Path(scratch))
+            rows = self._decode(plan, raw=raw)
+        by_prompt = {row.prompt: row.text for row in rows}
+        untils = [_until(request.args[1]) for request in asked]
+        return [cut_at(by_prompt[p], until) for p, until in zip(prompts, untils, strict=True)]
+
+    def _plan(self, task: Task, prompts: set[str], scratch: Path) -> Plan:
+        """A plan for the examples that are asked for, and no others of their task."""
+        out = self._record or scratch
+        graded = task.judge is not None and self._record is not None
+        config = replace(self._config, task=task.name, out=out, graded=graded)
+        (plan,) = plan_methods(config, self._choice, cells=self._record is not None)
+        samples = [s for s in plan.sample_set.samples if s.example.prompt in prompts]
+        return replace(plan, sample_set=replace(plan.sample_set, samples=samples))
+
+    def _decode(self, plan: Plan, *, raw: bool) -> list[Row]:
+        if self._loaded is None:
+            self._loaded = load_planned(plan)
+        model = self._loaded
+        if raw:
+            model = RawModel(**{spec.name: getattr(model, spec.name) for spec in fields(model)})
+        with start_recording(plan, model) as recording:
+            for _ in recording:
+                pass
+        return list(open_run(plan.folder).rows())
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """A conversation as the text that the model is asked with."""
+        text = str(
+            self._tokenizer.apply_chat_template(
+                chat_history,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=not add_generation_prompt,
+            )
+        )
+        self._templated.add(text)
+        return text
+
+    @property
+    def _tokenizer(self) -> Any:
+        if self._loaded is None:
+            from c4.models import find_checkpoint, load_model
+
+            checkpoint = find_checkpoint(self._config.model, self._config.revision)
+            self._loaded = load_model(
+                checkpoint, device=self._config.device, dtype=self._config.dtype
+            )
+        return self._loaded.tokenizer
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What the harness keeps prompts apart by."""
+        return self._config.model.replace("/", "__")
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        """The model's template, which the harness reports."""
+        return str(self._tokenizer.chat_template) if chat_template else None
+
+    def loglikelihood(self, requests: Sequence[Request]) -> NoReturn:
+        """Refused, with the reason."""
+        raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
+
+    def loglikelihood_rolling(self, requests: Sequence[Request]) -> NoReturn:
+        """Refused, with the reason."""
+        raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
+
+
+def _until(kwargs: Mapping[str, Any]) -> list[str]:
+    until = kwargs.get("until") or []
+    return [until] if isinstance(until, str) else [str(stop) for stop in until]
+
+
+def _place_of(name: str, include: Path | None) -> str:
+    """The YAML file of a task, if it is among those included; else its name."""
+    if include is None:
+        return name
+    files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
+    says = re.compile(rf"^task:\s*['\"]?{re.escape(name)}['\"]?\s*$", re.MULTILINE)
+    return next((str(f) for f in files if says.search(f.read_text(encoding="utf-8"))), name)
+
+
+def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str, Any]) -> Task:
+    """The task that prompts come from: the harness's own if it gives them, else one made of them.
+
+    The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
+    """
+    try:
+        harness = find_harness_task(place)
+        rows = harness.rows()
+        if set(prompts) <= {row["prompt"] for row in rows}:
+            return adopt_task(make_task(harness, rows))
+        extract = harness.extract
+    except C4Error as error:
+        log.warning("gates watch the whole text of %s: %s", name, error)
+        extract = FilterExtractor(name, "", "", (), tuple(_until(kwargs)), 1, None)
+    own = [
+        {"doc_id": number, "prompt": prompt, "target": ""}
+        for number, prompt in enumerate(dict.fromkeys(prompts))
+    ]
+    digest = hashlib.sha256(json.dumps(sorted(prompts)).encode()).hexdigest()[:8]
+    made = Task(
+        name=plain_name(f"{name}+{digest}"),
+        family=Family.LONG_REASONING,
+        rows=own,
+        read=read_row,
+        extract=extract,
+        plain=extract,
+        search=SearchMode.CODE,
+        shape=shape_of(kwargs),
+        definition={"task": plain_name(name), "prompts": digest, "filter": repr(extract)},
+    )
+    return adopt_task(made)

@@ -1,0 +1,294 @@
+"""Tasks as YAML files with lm-evaluation-harness's field names. They are data: no code is run."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from c4.errors import ConfigError, did_you_mean
+from c4.errors.system import exists, reason, require_plain_file, user_path
+from c4.tasks._extract import last_boxed, last_number
+from c4.tasks._letters import LETTERS
+from c4.tasks._template import Template
+from c4.tasks.answers import EXTRACTORS, answers
+from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Shape, Task
+
+LARGEST_FILE = 2**20
+"""Bytes that such a file may have."""
+TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_tests", "doc_to_preamble")
+OF_THE_ROWS = ("dataset_path", "dataset_name", "dataset_kwargs", "data_files", "split")
+SPLITS = ("split", "test_split", "validation_split")
+IGNORED = (
+    *("metadata", "tag", "task_alias", "training_split", "fewshot_split", "should_decontaminate"),
+    "doc_to_decontamination_query",
+)
+"""Fields of the harness that say nothing about how an example is asked or graded."""
+FIELDS = (
+    *(
+        "task",
+        *OF_THE_ROWS,
+        *SPLITS[1:],
+        *TEMPLATES,
+        "description",
+        "extractor",
+        "search",
+        "family",
+    ),
+    *("shape", "n", "skip", "output_type", "num_fewshot"),
+)
+REFUSED = {
+    "filter_list": "name one of c4's extractors in its place, as in `extractor: number`",
+    "metric_list": "answers are graded by exact match of their normal forms; leave it out",
+    "generation_kwargs": "a decode has a fixed length; write `shape: {length: 128, steps: 128, "
+    "block_length: 32}`",
+    "process_docs": "it names code; write the task as a Python file",
+    "process_results": "it names code; write the task as a Python file, with a judge",
+    "include": "a task stands in one file; copy the fields",
+    "group": "a file defines one task; give --task several times",
+    "fewshot_config": "the prompt is all there is; write the examples into doc_to_text",
+    "repeats": "an example is decoded once; leave it out",
+}
+"""Fields of the harness that c4 has something else for, and what."""
+SHAPE_KEYS = {
+    "length": "length",
+    "steps": "budget",
+    "budget": "budget",
+    "block_length": "block_length",
+}
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+    """Reads plain data, and says why a tag of the harness is refused."""
+
+
+def _refuse_function(_: Any, node: Any) -> None:
+    raise ConfigError(
+        f"line {node.start_mark.line + 1}: !function names code to be run, and a YAML file is "
+        "data; write the task as a Python file and give --task my_task.py:TASK"
+    )
+
+
+_Loader.add_constructor("!function", _refuse_function)
+
+
+def load_yaml_task(file: str) -> Task:
+    """The task that a YAML file describes."""
+    path = user_path(file)
+    try:
+        require_plain_file(path, LARGEST_FILE)
+        fields = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a SafeLoader
+    except ConfigError as error:
+        raise ConfigError(f"{path}, {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as a task ({reason(error)})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(fields, dict):
+        raise ConfigError(f"{path}: a task is a list of fields such as `doc_to_text: …`")
+    return task_from_fields({"task": path.stem, **fields}, str(path), path.parent)
+
+
+def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path | None = None) -> Task:
+    """A task by its fields.
+
+    Args:
+        where: what errors call the file.
+        folder: where its data stands; None where only recordings of it are read.
+    """
+    try:
+        _check_fields(fields)
+        kept = {name: value for name, value in fields.items() if name not in IGNORED}
+        json.dumps(kept)
+        shared = answers(str(fields.get("extractor")))
+        shared |= _overrides(fields)
+        rows = _YamlRows(fields, where, shared["family"])
+        local = None if folder is None else _local_file(fields, folder)
+        return Task(
+            name=str(fields["task"]),
+            hub=None if _is_local(fields) else _hub(fields),
+            rows=local,
+            read=rows.read,
+            fixed_shape="shape" in fields,
+            n=_count(fields, "n", 1),
+            skip=_count(fields, "skip", 0) or 0,
+            definition={"fields": kept},
+            **shared,
+        )
+    except (ConfigError, TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from error
+
+
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    for name in fields:
+        if name in REFUSED:
+            raise ConfigError(f"{name}: {REFUSED[name]}; or use --task lm-eval:NAME")
+        if name not in FIELDS and name not in IGNORED:
+            near = did_you_mean(str(name), FIELDS) or f"there are {', '.join(FIELDS)}"
+            raise ConfigError(f"no field {name!r}; {near}")
+    for name in ("doc_to_text", "doc_to_target", "extractor"):
+        if fields.get(name) is None:
+            what = f" (one of {', '.join(EXTRACTORS)})" if name == "extractor" else ""
+            raise ConfigError(f"it lacks {name}{what}")
+    if fields.get("output_type", "generate_until") != "generate_until":
+        raise ConfigError(
+            f"output_type {fields['output_type']} scores likelihoods, and a diffusion model has "
+            "none to compare; only generate_until can be decoded"
+        )
+    if fields.get("num_fewshot") not in (None, 0):
+        raise ConfigError("num_fewshot: write the examples into doc_to_text, or use lm-eval:NAME")
+
+
+def _overrides(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says otherwise than its extractor's kind."""
+    found: dict[str, Any] = {}
+    if "family" in fields:
+        found["family"] = _member(Family, "family", fields["family"])
+    if "search" in fields:
+        found["search"] = _member(SearchMode, "search", fields["search"])
+    if "shape" in fields:
+        found["shape"] = _shape(fields["shape"])
+    return found
+
+
+def _member(kind: Any, name: str, value: Any) -> Any:
+    if value not in list(kind):
+        raise ConfigError(f"{name} is one of {', '.join(kind)}, not {value!r}")
+    return kind(value)
+
+
+def _shape(given: Any) -> Shape:
+    if not isinstance(given, dict) or not set(given) <= set(SHAPE_KEYS):
+        raise ConfigError("shape has the keys length, steps and block_length")
+    sizes = {SHAPE_KEYS[key]: value for key, value in given.items()}
+    sizes.setdefault("budget", sizes.get("length"))
+    if set(sizes) != {"length", "budget", "block_length"} or not all(
+        type(size) is int for size in sizes.values()
+    ):
+        raise ConfigError("shape needs whole numbers for length, steps and block_length")
+    return Shape(**sizes)
+
+
+def _count(fields: Mapping[str, Any], name: str, least: int) -> int | None:
+    value = fields.get(name)
+    if value is not None and (type(value) is not int or value < least):
+        raise ConfigError(f"{name} is a whole number from {least} on, not {value!r}")
+    return value
+
+
+def _data_files(fields: Mapping[str, Any]) -> str | None:
+    """The local file that holds the rows, as it is written; None where they are on the hub."""
+    kwargs = fields.get("dataset_kwargs") or {}
+    files = fields.get("data_files") or (
+        kwargs.get("data_files") if isinstance(kwargs, dict) else None
+    )
+    if isinstance(files, dict):
+        files = files.get(_split(fields)) or next(iter(files.values()), None)
+    if isinstance(files, list) and len(files) == 1:
+        files = files[0]
+    path = fields.get("dataset_path")
+    if files is None and isinstance(path, str) and path.endswith((".jsonl", ".parquet")):
+        files = path
+    if files is not None and not isinstance(files, str):
+        raise ConfigError(f"data_files names one file, not {files!r}")
+    return files
+
+
+def _is_local(fields: Mapping[str, Any]) -> bool:
+    return _data_files(fields) is not None
+
+
+def _local_file(fields: Mapping[str, Any], folder: Path) -> Path | None:
+    """The file with the rows, beside the task's own file or where the command is called."""
+    name = _data_files(fields)
+    if name is None:
+        return None
+    beside = folder / user_path(name)
+    return beside if exists(beside) else user_path(name)
+
+
+def _split(fields: Mapping[str, Any]) -> str | None:
+    return next((str(fields[name]) for name in SPLITS if fields.get(name)), None)
+
+
+def _hub(fields: Mapping[str, Any]) -> HubSplit:
+    split = _split(fields)
+    if not isinstance(fields.get("dataset_path"), str) or split is None:
+        raise ConfigError(
+            "where are its rows? Give dataset_path and split for the hub, or data_files for a "
+            ".jsonl or .parquet file"
+        )
+    config = fields.get("dataset_name")
+    return HubSplit(dataset=fields["dataset_path"], split=split, config=config and str(config))
+
+
+class _YamlRows:
+    """Turns rows into examples as a file's templates say."""
+
+    def __init__(self, fields: Mapping[str, Any], where: str, family: Family) -> None:
+        self.extractor = str(fields["extractor"])
+        self.description = str(fields.get("description") or "")
+        self.templates = {name: fields[name] for name in TEMPLATES if fields.get(name) is not None}
+        self.compiled = {
+            name: Template(value, f"{where}, {name}")
+            for name, value in self.templates.items()
+            if isinstance(value, str)
+        }
+        if family is Family.CODE and "doc_to_tests" not in self.templates:
+            raise ConfigError("it lacks doc_to_tests, the program that an answer must pass")
+
+    def read(self, row: Row) -> Example | None:
+        choices = self._choices(row)
+        return Example(
+            prompt=self.description + str(self._value("doc_to_text", row)),
+            target=self._target(row, choices),
+            preamble=str(self._value("doc_to_preamble", row) or ""),
+            tests=str(self._value("doc_to_tests", row) or ""),
+            choices=choices,
+        )
+
+    def _value(self, name: str, row: Row) -> Any:
+        """A template's text, a field's value, or what the file says for every row."""
+        given = self.templates.get(name)
+        if isinstance(given, str):
+            return row[given] if given in row else self.compiled[name].render(row)
+        return given
+
+    def _choices(self, row: Row) -> tuple[str, ...]:
+        found = self._value("doc_to_choice", row)
+        if isinstance(found, str):  # a template writes a list as text
+            found = yaml.safe_load(found)
+        if found is None:
+            return ()
+        if not isinstance(found, list | tuple) or not 0 < len(found) <= len(LETTERS):
+            raise ValueError(f"doc_to_choice gives {found!r}, not a list of at most {len(LETTERS)}")
+        return tuple(str(choice).strip() for choice in found)
+
+    def _target(self, row: Row, choices: tuple[str, ...]) -> str:
+        target = self._value("doc_to_target", row)
+        text = str(target).strip()
+        if self.extractor == "letter":
+            return _letter(text, choices)
+        if self.extractor == "number" and (number := last_number(text)):
+            return number.value
+        if self.extractor == "boxed" and r"\boxed" in text and (box := last_boxed(text)):
+            return box.value
+        return text
+
+
+def _letter(target: str, choices: tuple[str, ...]) -> str:
+    """The letter of the right choice, which a file may give by its letter, number or text."""
+    if target in choices and not (len(target) == 1 and target in LETTERS):
+        return LETTERS[choices.index(target)]
+    if (
+        target.isdigit()
+        and (not choices or int(target) < len(choices))
+        and int(target) < len(LETTERS)
+    ):
+        return LETTERS[int(target)]
+    if len(target) == 1 and target.upper() in LETTERS[: len(choices) or None]:
+        return target.upper()
+    raise ValueError(
+        f"doc_to_target gives {target!r}: not a letter, nor the number or text of a choice"
+    )

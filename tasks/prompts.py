@@ -1,0 +1,50 @@
+"""Another wording for a task: a template over its rows, which is part of a run's identity."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from c4.errors import ConfigError
+from c4.errors.system import reason, require_plain_file, user_path
+from c4.tasks.task import Example, Row, Task
+
+LARGEST_PROMPT = 2**20
+"""Bytes that a template may have."""
+
+
+def with_prompt(task: Task, file: str | None) -> Task:
+    """A task whose prompts a template writes; the task itself if there is none.
+
+    The template knows the row's fields, the example's `choices` in the order of their letters, and
+    the task's own wording as `prompt`.
+    """
+    if file is None:
+        return task
+    from c4.tasks._template import Template
+
+    path = user_path(file)
+    text = _read(path)
+    template = Template(text, str(path))
+
+    def read(row: Row) -> Example | None:
+        example = task.read(row)
+        if example is None:
+            return None
+        own = {"prompt": example.prompt, "choices": list(example.choices)}
+        fields = {**own, **row, **({"choices": own["choices"]} if example.choices else {})}
+        return replace(example, prompt=template.render(fields))
+
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    wording = {"prompt": path.name, "prompt_sha256": digest}
+    return replace(task, read=read, definition={**task.definition, **wording})
+
+
+def _read(path: Path) -> str:
+    try:
+        require_plain_file(path, LARGEST_PROMPT)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read as a prompt ({reason(error)})") from error
+    if not text.strip():
+        raise ConfigError(f"{path}: this prompt is empty")
+    return text.removesuffix("\n")

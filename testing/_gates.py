@@ -1,0 +1,112 @@
+"""The contract of an exit gate."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from c4.errors import C4Error, ConfigError, failure
+from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step
+from c4.gates.live import LiveGate
+from c4.gates.registry import make_gate
+from c4.gates.signals import Signals
+from c4.replay.decisions import exit_with_cells
+from c4.store.cells import CellRecorder
+from c4.testing._contract import BrokenPlugin, require
+from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories, signals_of
+
+
+def check_gate(gate: OwnGate | type[OwnGate] | str) -> None:
+    """Check a gate: a name as commands take it, a class with defaults, or an object.
+
+    It must be made without arguments, answer every step with true or false, answer alike when asked
+    again, leave the signals as they are, decide a stack as it decides each trajectory alone, and
+    decide inside a decode, where later steps are unknown, as over a recording.
+
+    Raises:
+        BrokenPlugin: says what is broken.
+    """
+    name = gate if isinstance(gate, str) else getattr(gate, "__name__", type(gate).__name__)
+    try:
+        made = _made(gate)
+    except C4Error as error:
+        raise BrokenPlugin(f"{name} breaks the contract of a gate:\n- {error}") from error
+    require("gate", name, _findings(as_gate(made)))
+
+
+def _made(gate: Any) -> OwnGate:
+    if isinstance(gate, str):
+        return make_gate(gate)
+    try:
+        made: Any = gate() if isinstance(gate, type) else gate
+    except Exception as error:
+        raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
+    if not callable(getattr(made, "fires", None)):
+        raise ConfigError("it has no function fires(signals)")
+    found: OwnGate = made
+    return found
+
+
+def _findings(gate: Gate) -> Iterator[str]:
+    trajectories = list(made_trajectories())
+    for one in trajectories:
+        yield from _alone(gate, one)
+    if not gate.wants_cells:
+        numeric = [one for one in trajectories if one.task is trajectories[0].task]
+        yield from _stacked(gate, numeric)
+
+
+def _alone(gate: Gate, one: MadeTrajectory) -> Iterator[str]:
+    signals = one.signals
+    before = {spec.name: getattr(signals, spec.name).copy() for spec in fields(Signals)}
+    answer = _answer(gate, one, signals)
+    raw = np.asarray(answer)
+    if raw.shape != signals.step.shape:
+        yield f"fires must answer each of {len(signals.step)} steps, not an array of {raw.shape}"
+        return
+    if raw.dtype.kind not in "b":
+        yield f"fires must return booleans, not {raw.dtype}; write a comparison such as s.run >= 3"
+    again = np.asarray(_answer(gate, one, signals))
+    if not np.array_equal(raw, again):
+        yield "asked twice about the same steps, it answers differently; keep no state in it"
+    for name, column in before.items():
+        if not np.array_equal(column, getattr(signals, name), equal_nan=column.dtype.kind == "f"):
+            yield f"it changes the signal {name}, which other gates read too"
+    if not gate.needs_future:
+        yield from _live(gate, one, exit_step(raw.astype(np.bool_)))
+
+
+def _answer(gate: Gate, one: MadeTrajectory, signals: Signals) -> Any:
+    """What the gate itself returns; what it raises becomes words by asking it as c4 does."""
+    ask(gate, signals, one.cells)
+    question: Any = gate.fires
+    with np.errstate(all="ignore"):
+        return question(signals, one.cells) if gate.wants_cells else question(signals)
+
+
+def _live(gate: Gate, one: MadeTrajectory, replayed: Any) -> Iterator[str]:
+    """Whether a decode that is asked step by step stops where the recording says."""
+    live = LiveGate(gate, SHAPE, one.reader, ("no", "yes"))
+    stops = next((view.step for view in one.views if live.fires(view)), 0)
+    if stops != int(replayed):
+        yield (
+            f"inside a decode it stops at step {stops}, over the recording at {int(replayed)} "
+            "(0 is never): it looks at later steps; if it must, set needs_future = True"
+        )
+    if gate.wants_cells:
+        recorder = CellRecorder()
+        for view in one.views:
+            recorder.observe(view)
+        if exit_with_cells(gate, signals_of([one]), 0, recorder.cells()) != int(replayed):
+            yield "with cells it decides otherwise when it is asked again"
+
+
+def _stacked(gate: Gate, several: Sequence[MadeTrajectory]) -> Iterator[str]:
+    together = ask(gate, signals_of(list(several)))
+    for i, one in enumerate(several):
+        if not np.array_equal(together[i], ask(gate, one.signals)):
+            yield (
+                "it decides a stack of trajectories otherwise than each alone: signals are "
+                "(…, steps), so reduce and shift along the last axis only"
+            )

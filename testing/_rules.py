@@ -1,0 +1,125 @@
+"""The contract of a commit rule."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from c4.decode.commits import Rule
+from c4.decode.guard import GuardedRule
+from c4.errors import C4Error, ConfigError, failure
+from c4.record.methods import make_rule, plain
+from c4.store.arrays import BoolArray, IntArray
+from c4.tasks import Shape
+from c4.testing._contract import BrokenPlugin, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from c4.models import Reading
+
+SHAPES = (
+    Shape(length=8, budget=8, block_length=4),
+    Shape(length=12, budget=6, block_length=4),
+    Shape(length=6, budget=6, block_length=6),
+)
+PROMPT = np.array([1, 2, 3])
+VOCABULARY, MASK = 11, 10
+PASSES_PER_POSITION = 20
+"""Forward passes for every position after which a decode is taken to be endless."""
+
+
+def check_rule(rule: Rule | type[Rule] | str) -> None:
+    """Check a commit rule: a name as commands take it, a class with defaults, or an object.
+
+    It must be derived from `c4.decode.Rule`, have parameters that a manifest can keep, fill every
+    block from left to right, choose only what it may, come to an end, and decode alike when the
+    same rule is put to work again.
+
+    Raises:
+        BrokenPlugin: says what is broken.
+    """
+    name = rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
+    try:
+        made = _made(rule)
+    except C4Error as error:
+        raise BrokenPlugin(f"{name} breaks the contract of a rule:\n- {error}") from error
+    require("rule", name, _findings(made))
+
+
+def _made(rule: Any) -> Rule:
+    if isinstance(rule, str):
+        return make_rule(rule, {})
+    try:
+        made: Any = rule() if isinstance(rule, type) else rule
+    except Exception as error:
+        raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
+    if not isinstance(made, Rule):
+        raise ConfigError("it is not derived from c4.decode.Rule")
+    found: Rule = made
+    return found
+
+
+def _findings(rule: Rule) -> Iterator[str]:
+    if not is_dataclass(type(rule)) or "__dataclass_fields__" not in vars(type(rule)):
+        yield "its class is no dataclass of its own; write @dataclass(frozen=True) above it"
+    try:
+        json.dumps(plain(asdict(rule)))
+    except (TypeError, ValueError) as error:
+        yield f"a manifest cannot keep its parameters ({error}); use numbers, words and truths"
+    for shape in SHAPES:
+        yield from _decodes(rule, shape)
+
+
+def _decodes(rule: Rule, shape: Shape) -> Iterator[str]:
+    from c4.decode.loop import decode
+
+    watched = GuardedRule(rule)
+    first, second = (decode(_Model(shape), PROMPT, shape, rule=watched) for _ in range(2))
+    if (first.ids == MASK).any():
+        yield f"it leaves positions masked at {shape}"
+    if first.steps != second.steps or not np.array_equal(first.ids, second.ids):
+        yield (
+            "put to work again it decodes otherwise: start() must return a new state each time, "
+            "and the rule itself must not change"
+        )
+
+
+class _Model:
+    """A model without weights: its logits depend on nothing but what it is shown."""
+
+    mask_id = MASK
+    shift = False
+
+    def __init__(self, shape: Shape) -> None:
+        self.passes = 0
+        self.most = PASSES_PER_POSITION * shape.length
+
+    def logits(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,  # noqa: ARG002 - a model's signature
+        attention: BoolArray | None = None,  # noqa: ARG002
+    ) -> "Tensor":
+        import torch
+
+        self.passes += 1
+        if self.passes > self.most:
+            raise ConfigError(
+                f"it spends {self.most} passes and is not done: what it takes back, it must at "
+                "some time leave committed"
+            )
+        made = torch.Generator().manual_seed(int(ids.sum()) * 1009 + self.passes)
+        return torch.randn(len(ids) - start, VOCABULARY, generator=made) * 3
+
+    def read(self, ids: IntArray, start: int) -> "Reading":
+        return self.interpret(self.logits(ids, start))
+
+    def interpret(self, logits: "Tensor") -> "Reading":
+        from c4.models import read_logits
+
+        return read_logits(logits, self.mask_id)

@@ -1,0 +1,210 @@
+"""lm-evaluation-harness, both ways."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.errors import ConfigError
+from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
+from c4.lm_eval._load import refusal
+from c4.lm_eval._model import C4LM
+from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task
+from c4.store import find_runs, open_run
+from tests.harness.own_tasks import KINDS, save_tasks
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """The four tasks, in a folder of their own."""
+    return save_tasks(tmp_path_factory.mktemp("tasks"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tasks, tmp_path_factory):
+    """All four recorded by c4."""
+    out = tmp_path_factory.mktemp("lm-eval") / "runs"
+    for path in tasks.values():
+        result = c4("record", "--task", f"lm-eval:{path}", "--out", out)
+        assert result.exit_code == 0, result.output
+    return out
+
+
+def evaluate(tasks, **options):
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    paths = [str(path) for path in tasks.values()]
+    options["task_manager"] = TaskManager(include_defaults=False)
+    return simple_evaluate(tasks=paths, log_samples=True, bootstrap_iters=0, **options)
+
+
+@pytest.fixture(scope="module")
+def evaluated(tasks, recorded):
+    """The same four in the harness, with c4 as its model and its runs beside the recorded ones."""
+    folder = next(iter(tasks.values())).parent
+    model = C4LM(model="tiny", record=str(recorded), include=str(folder))
+    return evaluate(tasks, model=model)["samples"]
+
+
+def first_filter(samples):
+    first = samples[0]["filter"]
+    return {s["doc_id"]: s for s in samples if s["filter"] == first}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_grade_is_the_harness_s(name, recorded, evaluated):
+    (folder,) = [run for run in find_runs(recorded) if open_run(run).task == f"lm-eval:{name}"]
+    rows = {row.source_row: row for row in open_run(folder).rows()}
+    judged = first_filter(evaluated[name])
+    assert rows.keys() == judged.keys()
+    metric = "acc" if name == "own_whole" else "exact_match"
+    for number, row in rows.items():
+        assert row.correct == (judged[number][metric] >= 1), row.text
+    if name in ("own_number", "own_letter"):
+        assert any(row.correct for row in rows.values())  # agreement on nothing would say nothing
+
+
+def test_the_model_decodes_what_was_recorded_and_nothing_twice(recorded, evaluated):
+    """Its runs are those that `c4 record` made: no other folder, no more trajectories."""
+    runs = [open_run(folder) for folder in find_runs(recorded)]
+    assert sorted(run.task for run in runs) == sorted(f"lm-eval:{name}" for name in KINDS)
+    assert {len(run) for run in runs} == {3}
+    for run in runs:
+        texts = {row.source_row: row.text for row in run.rows()}
+        for sample in evaluated[run.task.removeprefix("lm-eval:")]:
+            assert texts[sample["doc_id"]].startswith(sample["resps"][0][0])
+
+
+def test_prompts_are_the_harness_s_with_its_few_shot_examples(recorded, evaluated):
+    (folder,) = [run for run in find_runs(recorded) if "own_shots" in str(run)]
+    asked = {s["doc_id"]: s["arguments"][0][0] for s in evaluated["own_shots"]}
+    for row in open_run(folder).rows():
+        assert row.prompt == asked[row.source_row]
+        assert row.prompt.count("A: Let's think step by step.") == 2
+
+
+def test_gates_watch_the_filter_and_calibrate_on_it(tasks, recorded):
+    path = tasks["own_number"]
+    result = c4("replay", "--runs", recorded, "--task", f"lm-eval:{path}", "--json")
+    assert result.exit_code == 0, result.output
+    assert {row["n"] for row in json.loads(result.stdout)} == {3}
+
+
+def test_a_method_decodes_and_stops_inside_the_harness(tasks):
+    only = {"own_number": tasks["own_number"]}
+    model = C4LM(model="tiny", method="cvee", include=str(tasks["own_number"]), batch_size=2)
+    samples = evaluate(only, model=model, limit=2)["samples"]["own_number"]
+    assert len(samples) == 2
+    arguments = f"model=tiny,method=cvee,include={tasks['own_number']}"
+    by_name = evaluate(only, model="c4", model_args=arguments, limit=2)
+    again = by_name["samples"]["own_number"]
+    assert [s["doc_id"] for s in samples] == [s["doc_id"] for s in again]
+
+
+def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
+    only = {"own_letter": tasks["own_letter"]}
+    model = C4LM(model="tiny", include=str(tasks["own_letter"]))
+    plain, templated = (
+        evaluate(only, model=model, limit=2, apply_chat_template=chat)["samples"]["own_letter"]
+        for chat in (False, True)
+    )
+    assert [s["resps"] for s in plain] == [s["resps"] for s in templated]
+
+
+def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
+    path = tasks["own_shots"]
+    assert find_harness_task(f"{path}:any-number").extract.filter_name == "any-number"
+    with pytest.raises(ConfigError, match=r"no filter named 'any'.*any-number"):
+        find_harness_task(f"{path}:any")
+
+
+def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(tasks, caplog):
+    assert find_lm_eval_task(str(tasks["own_whole"])).extract("so 12 Q: next").value == "so 12 "
+    assert "gates watch the whole text" in caplog.text
+
+
+PROGRAMS = [{"unsafe_code": True}, {"metric_list": [{"metric": "pass_at_k"}]}]
+PROGRAMS += [{"metric_list": [{"metric": "code_eval"}]}, {"metric_list": [{"metric": "pass@1"}]}]
+
+
+@pytest.mark.parametrize("config", PROGRAMS)
+def test_tasks_that_run_programs_are_refused(config):
+    assert "runs programs that the model wrote" in refusal(config)
+
+
+@pytest.mark.parametrize("kind", ["loglikelihood", "multiple_choice", "loglikelihood_rolling"])
+def test_tasks_that_score_likelihoods_are_refused_with_the_reason(tasks, tmp_path, kind):
+    text = tasks["own_letter"].read_text().replace("generate_until", kind)
+    path = tmp_path / "scored.yaml"
+    path.write_text(text.replace("generation_kwargs", "#") + 'doc_to_choice: ["A", "B"]\n')
+    result = c4("record", "--task", f"lm-eval:{path}", "--out", tmp_path / "runs")
+    assert result.exit_code == 2
+    assert "scores likelihoods" in result.stderr
+
+
+def test_likelihoods_asked_of_the_model_are_refused():
+    from lm_eval.api.instance import Instance
+
+    request = Instance("loglikelihood", {}, ("a", "b"), 0, metadata=("piqa", 0, 1))
+    with pytest.raises(ConfigError, match="piqa scores likelihoods"):
+        C4LM().loglikelihood([request])
+
+
+def test_a_mistyped_argument_of_the_model_is_answered():
+    with pytest.raises(ConfigError, match="did you mean method"):
+        C4LM(metod="c4")
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    result = c4("record", "--task", f"lm-eval:{tmp_path}/nothing.yaml")
+    assert result.exit_code == 2
+    assert "no such file" in result.stderr
+
+
+def test_importing_the_room_loads_neither_torch_nor_the_harness():
+    code = "import sys, c4.lm_eval; print(*{'torch', 'lm_eval'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+PATTERNS = [r"(-?[$0-9.,]{2,})|(-?[0-9]+)", r"#### (\-?[0-9\.\,]+)", r"[0-9]+", r"(\w)\s*(\d)?"]
+texts = st.text(alphabet="12 a$.,#-\n", max_size=40)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("select", [0, -1])
+@given(text=texts)
+def test_what_is_located_is_what_the_filter_returns(pattern, select, text):
+    from lm_eval.filters.extraction import RegexFilter
+
+    regex = Regex(pattern, select, "[invalid]")
+    (returned,) = RegexFilter(pattern, select).apply([[text]], [{}])[0]
+    span = regex.locate(text)
+    assert (text[slice(*span)] if span else "[invalid]") == returned
+
+
+@given(text=texts, until=st.lists(st.text(alphabet="1a\n", max_size=2), max_size=3))
+def test_a_text_is_cut_at_the_first_stop(text, until):
+    cut = cut_at(text, until)
+    assert text.startswith(cut)
+    stops = [stop for stop in until if stop]
+    assert not any(stop in cut for stop in stops)
+    assert cut == text or any(text[len(cut) :].startswith(stop) for stop in stops)
+
+
+def test_an_extractor_says_all_that_its_answers_depend_on():
+    regex = Regex("a", 0, "")
+    made = [FilterExtractor("t", "f", "1", ("x",), (stop,), 1, regex) for stop in ("a", "b")]
+    assert repr(made[0]) != repr(made[1])

@@ -1,0 +1,245 @@
+"""Tasks of users' own: Python files, YAML files, and other wordings of c4's tasks."""
+
+import json
+
+import pytest
+
+from c4.errors import C4Error, ConfigError, DataError
+from c4.tasks import (
+    TASKS,
+    Example,
+    Shape,
+    Task,
+    Verdict,
+    answers,
+    find_task,
+    get_task,
+    grade,
+    registry,
+)
+from c4.tasks.examples import default_source, load_samples
+from c4.tasks.prompts import with_prompt
+from c4.tasks.registry import learn_task
+
+ROWS = [
+    {"question": f"What is {i}+{i}?", "answer": 2 * i, "options": ["no", "yes"], "right": 1}
+    for i in range(1, 5)
+]
+SUMS = {"doc_to_text": "Q: {{question}}", "doc_to_target": "answer", "extractor": "number"}
+LETTERS = {
+    "doc_to_text": "{{question}} {{options|join(' or ')}}?",
+    "doc_to_choice": "{{options}}",
+    "doc_to_target": "{{right}}",
+    "extractor": "letter",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder of a user's own with some rows; what one test names is forgotten by the next."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("c4.tasks.registry._NAMED", {})
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    return tmp_path
+
+
+def write(folder, fields, name="my_task.yaml"):
+    """A YAML file; JSON is YAML too."""
+    (folder / name).write_text(json.dumps({"data_files": "rows.jsonl", **fields}))
+    return name
+
+
+def samples(task, **options):
+    return load_samples(task, default_source(task, embedded=True), **options).samples
+
+
+def test_a_yaml_file_is_a_task(folder):
+    task = find_task(write(folder, SUMS))
+    assert task.name == "my_task"
+    assert {(s.example.prompt, s.example.target) for s in samples(task)} == {
+        (f"Q: {row['question']}", str(row["answer"])) for row in ROWS
+    }
+    assert get_task("my_task") is task
+    assert grade(task, samples(task)[0].example, "I think it is 99").verdict is Verdict.WRONG
+
+
+def test_choices_make_letters(folder):
+    (sample, *_) = samples(find_task(write(folder, LETTERS)))
+    assert (sample.example.target, sample.example.choices) == ("B", ("no", "yes"))
+
+
+@pytest.mark.parametrize("target", [1, "B", "b", "yes", "{{options[1]}}"])
+def test_a_choice_is_given_by_its_number_letter_or_text(folder, target):
+    task = find_task(write(folder, {**LETTERS, "doc_to_target": target}))
+    assert samples(task)[0].example.target == "B"
+
+
+def test_rows_stand_beside_the_file_in_the_harness_s_own_way_too(folder):
+    (folder / "deep").mkdir()
+    (folder / "rows.jsonl").rename(folder / "deep" / "mine.jsonl")
+    fields = {**SUMS, "dataset_path": "json", "test_split": "train", "data_files": None}
+    fields["dataset_kwargs"] = {"data_files": {"train": "mine.jsonl"}}
+    assert len(samples(find_task(write(folder, fields, "deep/sums.yaml")))) == len(ROWS)
+
+
+def test_a_hub_data_set_is_named_as_in_the_harness(folder):
+    fields = {**SUMS, "data_files": None, "dataset_path": "openai/gsm8k", "dataset_name": "main"}
+    task = find_task(write(folder, {**fields, "test_split": "test"}))
+    assert (task.hub.dataset, task.hub.config, task.hub.split) == ("openai/gsm8k", "main", "test")
+    assert default_source(task, embedded=True) == "hub"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"doc_to_txt": "x"}, "no field 'doc_to_txt'; did you mean doc_to_text"),
+        ({"extractor": "numbr"}, "no extractor named 'numbr'; did you mean number?"),
+        ({"extractor": "my_module:find"}, "no extractor named 'my_module:find'"),
+        ({"doc_to_text": "{{question"}, "doc_to_text: not a Jinja template"),
+        ({"doc_to_text": None}, "doc_to_text"),
+        ({"search": "middle"}, "search is one of last, first5, code, not 'middle'"),
+        ({"shape": {"length": 10}}, "shape needs whole numbers for length, steps and block_length"),
+        ({"shape": {"length": 10, "block_length": 3}}, "10 is not a multiple of block length 3"),
+        ({"output_type": "multiple_choice"}, "scores likelihoods"),
+        ({"num_fewshot": 5}, "num_fewshot: write the examples into doc_to_text"),
+        ({"filter_list": []}, "filter_list: name one of c4's extractors"),
+        ({"generation_kwargs": {}}, "a decode has a fixed length"),
+        ({"n": 0}, "n is a whole number from 1 on, not 0"),
+        ({"task": "gsm8k"}, "the task gsm8k would pass for c4's own"),
+        ({"task": "../gsm8k"}, "cannot be a task's name"),
+        ({"extractor": "function"}, "it lacks doc_to_tests"),
+        ({"data_files": None}, "where are its rows?"),
+        ({"data_files": ["a", "b"]}, "data_files names one file"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(folder, fields, message):
+    with pytest.raises(C4Error) as refused:
+        samples(find_task(write(folder, {**SUMS, **fields})))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("doc_to_text: !function utils.f", "line 1: !function names code to be run"),
+        ("doc_to_text: !!python/object/apply:os.system [ls]", "not valid YAML"),
+        ("a: [", "not valid YAML"),
+        ("- a", "a task is a list of fields"),
+        ("\x00", "not valid YAML"),
+    ],
+)
+def test_a_yaml_file_runs_no_code(folder, text, message):
+    (folder / "bad.yaml").write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        find_task("bad.yaml")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{question.__class__.__mro__}}",
+        "{{''.__class__}}{{cycler.__init__.__globals__}}",
+        "{{'a' * 10**9}}",
+        "{{9**999999}}",
+        "{{range(10**9)|list}}",
+        "{{no_such_field}}",
+    ],
+)
+def test_a_template_is_kept_in_its_sandbox(folder, template):
+    with pytest.raises(C4Error, match="doc_to_text"):
+        samples(find_task(write(folder, {**SUMS, "doc_to_text": template})))
+
+
+def test_a_shape_in_the_file_is_fixed(folder):
+    shape = {"length": 32, "steps": 16, "block_length": 8}
+    task = find_task(write(folder, {**SUMS, "shape": shape}))
+    assert (task.shape, task.fixed_shape) == (Shape(length=32, budget=16, block_length=8), True)
+    assert not find_task(write(folder, SUMS)).fixed_shape
+
+
+PYTHON = """
+from c4.tasks import Example, Task, answers
+ROWS = [{"q": "one", "a": "1"}, {"q": "two", "a": "2"}]
+def read(row):
+    return Example(row["q"], row["a"])
+TASK = Task(name="tiny_sums", read=read, rows=ROWS, **answers("number"))
+NOT = 3
+"""
+
+
+def test_a_python_file_is_a_task_with_rows_of_its_own(folder):
+    (folder / "my_task.py").write_text(PYTHON)
+    task = find_task("my_task.py:TASK")
+    loaded = load_samples(task, default_source(task, embedded=True))
+    assert sorted(s.example.prompt for s in loaded.samples) == ["one", "two"]
+    assert loaded.origin.startswith("task:tiny_sums@")
+    before = task.definition
+    (folder / "my_task.py").write_text(PYTHON + "# edited")
+    assert find_task("my_task.py:TASK").definition != before
+    with pytest.raises(ConfigError, match="is no task"):
+        find_task("my_task.py:NOT")
+
+
+def test_a_judge_grades_what_forms_cannot_tell():
+    def near(example, answer, text):
+        return abs(float(answer) - float(example.target)) < 0.5
+
+    task = Task(name="near", read=lambda row: None, judge=near, **answers("number"))
+    example = Example("?", "3")
+    assert grade(task, example, "it is 3.2").verdict is Verdict.RIGHT
+    assert grade(task, example, "it is 4").verdict is Verdict.WRONG
+    assert not task.grades_by_form
+    with pytest.raises(ConfigError, match="the judge of near fails: ValueError"):
+        grade(task, Example("?", "three"), "it is 3")
+
+
+def test_a_prompt_replaces_the_wording_of_any_task(folder):
+    (folder / "p.txt").write_text(
+        "{{question}} Choose from {{choices|join(', ')}}. Was: {{prompt}}\n"
+    )
+    plain = TASKS["mmlu"]
+    task = with_prompt(plain, "p.txt")
+    before, after = (load_samples(t, "embedded", n=1).samples[0].example for t in (plain, task))
+    first = before.prompt.partition("\n")[0]
+    wording = f"{first} Choose from {', '.join(before.choices)}. Was: {before.prompt}"
+    assert after.prompt == wording
+    assert (after.target, after.choices) == (before.target, before.choices)
+    assert task.definition.keys() == {"prompt", "prompt_sha256"}
+    assert task.is_own
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "this prompt is empty"), ("{{quest}}", "did you mean question?"), ("{% if", "Jinja")],
+)
+def test_a_prompt_that_cannot_be_meant_is_refused(folder, text, message):
+    (folder / "p.txt").write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load_samples(with_prompt(TASKS["mmlu"], "p.txt"), "embedded", n=1)
+    assert message in str(refused.value)
+
+
+def test_own_files_set_no_examples_aside(folder):
+    row = {"question": "What is 1+1?", "answer": "#### 2"}
+    (folder / "gsm.jsonl").write_text(json.dumps(row))
+    assert [s.index for s in load_samples(TASKS["gsm8k"], "gsm.jsonl").samples] == [0]
+    assert load_samples(TASKS["gsm8k"], "embedded", n=1).samples[0].index == 40
+
+
+def test_there_are_no_embedded_problems_of_a_user_s_task(folder):
+    with pytest.raises(DataError, match="there are no embedded problems for my_task"):
+        load_samples(find_task(write(folder, SUMS)), "embedded")
+
+
+def test_a_recording_tells_what_its_yaml_file_said(folder):
+    definition = dict(find_task(write(folder, SUMS)).definition)
+    json.dumps(definition)
+    registry._NAMED.clear()
+    with pytest.raises(ConfigError, match="no task named 'my_task'"):
+        get_task("my_task")
+    learn_task("my_task", definition)
+    assert get_task("my_task").extract is TASKS["gsm8k"].extract
+    learn_task("other", {"task": "os:path", "source_sha256": "0"})  # code is never loaded
+    with pytest.raises(ConfigError, match="no task named 'other'"):
+        get_task("other")

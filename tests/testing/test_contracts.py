@@ -1,0 +1,172 @@
+"""The checks for users' plug-ins: c4's own pass them, and what is broken is said."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from c4.decode import Choice, Rule, RuleState, most_confident
+from c4.gates import GATES
+from c4.record.methods import RULES
+from c4.store.origins import Origin
+from c4.tasks import TASKS, Candidate, Example, Task, answers
+from c4.testing import BrokenPlugin, check_gate, check_rule, check_task
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_every_gate_keeps_the_contract(name):
+    check_gate(name)
+    check_gate(GATES[name])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_keeps_the_contract(name):
+    check_rule(name)
+    check_rule(RULES[name])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_keeps_the_contract(name):
+    check_task(name)
+
+
+def gate(fires, **more):
+    return type("Mine", (), {"fires": fires, **more})
+
+
+BROKEN_GATES = {
+    "has no function fires": type("Mine", (), {}),
+    "it cannot be made without arguments": type("Mine", (), {"__init__": lambda self, tau: None}),
+    "must answer each of 16 steps": gate(lambda self, s: True),
+    "must return booleans, not int": gate(lambda self, s: s.run),
+    "it looks at later steps": gate(lambda self, s: s.candidate == s.candidate[..., -1:]),
+    "decides a stack of trajectories otherwise": gate(lambda self, s: np.cumsum(s.run, 0) > 12),
+    "there is no signal 'confidense'": gate(lambda self, s: s.confidense > 0.5),
+    "the gate Mine fails: ZeroDivisionError": gate(lambda self, s: 1 / 0),
+}
+
+
+@pytest.mark.parametrize("message", BROKEN_GATES)
+def test_a_broken_gate_is_told_what_is_broken(message):
+    with pytest.raises(BrokenPlugin, match="Mine breaks the contract of a gate") as refused:
+        check_gate(BROKEN_GATES[message])
+    assert message in str(refused.value)
+
+
+def test_a_gate_that_remembers_or_writes_is_found_out():
+    asked = []
+
+    def remembers(self, s):
+        asked.append(1)
+        return np.full(s.step.shape, len(asked) % 4 == 0)
+
+    def writes(self, s):
+        s.confidence[...] = 1.0
+        return s.confidence > 0.5
+
+    with pytest.raises(BrokenPlugin, match="keep no state in it"):
+        check_gate(gate(remembers))
+    with pytest.raises(BrokenPlugin, match="it changes the signal confidence"):
+        check_gate(gate(writes))
+
+
+def test_gates_that_want_cells_or_the_future_are_checked_as_such():
+    check_gate(gate(lambda self, s, cells: cells.confidence.min(axis=1) > 0.3, wants_cells=True))
+    check_gate(gate(lambda self, s: s.candidate == s.candidate[..., -1:], needs_future=True))
+
+
+def rule(choose):
+    """A rule whose states choose so."""
+
+    class State(RuleState):
+        def choose(self, step, reading, masked):
+            return choose(self, step, reading, masked)
+
+    @dataclass(frozen=True)
+    class Mine(Rule):
+        def start(self):
+            return State()
+
+    return Mine
+
+
+def best(state, reading, masked):
+    return most_confident(state.block.open_positions(masked), reading, 1)
+
+
+def swap(state, step, reading, masked):
+    """Take back what the last step committed, for ever."""
+    done = np.setdiff1d(np.arange(state.block.start, state.block.stop), np.flatnonzero(masked))
+    return Choice(best(state, reading, masked), Origin.ACCEPTED, done)
+
+
+def test_a_sound_rule_passes():
+    check_rule(rule(lambda state, step, reading, masked: Choice(best(state, reading, masked), 0)))
+
+
+@pytest.mark.parametrize(
+    ("choose", "message"),
+    [
+        (lambda *given: Choice(np.array([], dtype=np.int64), 0), "it commits nothing"),
+        (lambda *given: Choice(np.array([99]), 0), "outside the block"),
+        (lambda *given: None, "no c4.decode.Choice"),
+        (swap, "passes and is not done"),
+    ],
+)
+def test_a_broken_rule_is_told_what_is_broken(choose, message):
+    with pytest.raises(BrokenPlugin, match="Mine breaks the contract of a rule") as refused:
+        check_rule(rule(choose))
+    assert message in str(refused.value)
+
+
+def test_a_rule_that_keeps_its_state_is_found_out():
+    class State(RuleState):
+        seen = 0
+
+        def choose(self, step, reading, masked):
+            self.seen += 1
+            places = self.block.open_positions(masked)
+            return Choice(places[: 1 + self.seen % 3], 0)
+
+    @dataclass(frozen=True)
+    class Mine(Rule):
+        state = State()
+
+        def start(self):
+            return self.state
+
+    with pytest.raises(BrokenPlugin, match="put to work again it decodes otherwise"):
+        check_rule(Mine)
+
+
+ROWS = [{"q": "1+1?", "a": "2"}, {"q": "2+2?", "a": "4"}]
+
+
+def task(**fields):
+    kind = answers("number")
+    given = {"name": "mine", "rows": ROWS, "read": lambda row: Example(row["q"], row["a"])}
+    return Task(**{**kind, **given, **fields})
+
+
+def test_a_sound_task_passes():
+    check_task(task())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"read": lambda row: Example("", row["a"])}, "the prompt of example 0 is empty"),
+        ({"read": lambda row: Example(row["nothing"], "1")}, "no field 'nothing'"),
+        ({"read": lambda row: Example(row["q"], 3)}, "3 is not a text"),
+        ({"extract": lambda text, choices=(): text[0]}, "fails on ''"),
+        ({"extract": lambda text, choices=(): "x"}, "must return a c4.tasks.Candidate or None"),
+        ({"extract": lambda text, choices=(): Candidate("7", 0, 99)}, "no text at a place within"),
+        ({"extract": lambda text, choices=(): None}, "the gold answer of example 0"),
+        ({"rows": lambda: 1 / 0}, "the rows of mine cannot be read: ZeroDivisionError"),
+        ({"rows": []}, "mine has 0 usable examples"),
+    ],
+)
+def test_a_broken_task_is_told_what_is_broken(fields, message):
+    with pytest.raises(BrokenPlugin, match="mine breaks the contract of a task") as refused:
+        check_task(task(**fields))
+    assert message in str(refused.value)

@@ -1,0 +1,131 @@
+"""The page in one file, and the command that writes it."""
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+from decodes import write_run
+from typer.testing import CliRunner
+from viewing import recordings, shelf  # noqa: F401 - fixtures
+
+from c4.cli import _view
+from c4.cli._app import app
+from c4.store.runs import open_run
+from c4.tasks import Shape
+from c4.view import Shelf, show
+from c4.view._bundle import bundle_modules
+from c4.view._static import read_static, static_names
+from c4.view.export import choose_trajectories, make_page
+
+FOREIGN = re.compile(r"https?://(?!www\.w3\.org/2000/svg)")
+
+
+def c4(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_the_script_is_whole_and_its_hash_is_allowed(shelf):
+    page = make_page(shelf, choose_trajectories(shelf, [40], None))
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    for source in (script, style):
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert f"sha256-{digest}" in page
+    assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
+    assert not FOREIGN.search(page)
+    for name in static_names():
+        if name.endswith(".js"):
+            assert f'c4Modules["{name}"] = ' in script
+
+
+def test_the_page_never_parses_text_as_markup():
+    source = bundle_modules() + read_static("index.html")[0]
+    for way in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "DOMParser",
+    ):
+        assert way not in source
+
+
+def test_no_text_leaves_its_place(tmp_path):
+    evil = "</script><script>alert(1)</script>"
+    write_run(tmp_path, "gsm8k", [1], prompt=evil, model="m<b>")
+    page = make_page(Shelf(tmp_path), [("model=m<b>/task=gsm8k/method=baseline", 1)])
+    assert evil not in page
+    assert page.count("</script>") == 2  # the data's and the script's own
+
+
+def test_a_trajectory_of_72_by_72_stays_small(tmp_path):
+    shape = Shape(length=72, budget=72, block_length=9)
+    write_run(tmp_path, "gsm8k", [1], shape=shape)
+    target = tmp_path / "one.html"
+    result = c4("view", tmp_path, "--html", target, "--trajectory", 1)
+    assert result.exit_code == 0, result.output
+    assert target.stat().st_size <= 400_000
+
+
+def test_the_command_writes_what_was_asked_for(recordings, tmp_path):
+    target = tmp_path / "some.html"
+    result = c4("view", recordings, "--html", target, "--task", "mmlu", "--n", 2)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{target}: 2 trajectories")
+    data = (
+        target.read_text(encoding="utf-8").partition('id="c4-data">')[2].partition("</script>")[0]
+    )
+    assert [row["t"] for row in json.loads(data)["rows"]] == [40, 41]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--trajectory", 3], "give --html FILE too"),
+        (["--html", "x.html", "--trajectory", 999], "has trajectory 999"),
+        (["--html", "nowhere/x.html"], "nowhere"),
+        (["--html", "x.html", "--task", "svamp"], "nothing below"),
+        (["--html", "x.html", "--gate", "no-such"], "no gate named"),
+        (["--task", "gsm9k"], "did you mean gsm8k"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(recordings, tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    result = c4("view", recordings, *words)
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_its_extra_serving_says_what_to_install(recordings, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "c4.view.server", None)
+    result = c4("view", recordings, "--no-browser")
+    assert result.exit_code == 2
+    assert "pip install 'c4-dlm[view]'" in result.stderr
+
+
+def test_a_busy_port_is_said(recordings):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = c4("view", recordings, "--port", taken.getsockname()[1], "--no-browser")
+    assert result.exit_code == 2
+    assert "give another --port" in result.stderr
+
+
+def test_a_remote_shell_is_told_of_the_tunnel(monkeypatch):
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.2 50000 10.0.0.9 22")
+    monkeypatch.setenv("USER", "ann")
+    assert _view.tunnel_advice(8044).endswith("ssh -L 8044:127.0.0.1:8044 ann@10.0.0.9")
+
+
+def test_a_notebook_shows_the_page_behind_glass(recordings):
+    folder = recordings / "model=made" / "task=mmlu" / "method=baseline"
+    for given in (folder, open_run(folder)):
+        shown = show(given, 41)._repr_html_()
+        assert shown.startswith('<iframe srcdoc="')
+        assert 'sandbox="allow-scripts"' in shown
+    assert show(folder, n=2).page.count("#4") >= 2

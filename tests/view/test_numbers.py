@@ -1,0 +1,126 @@
+"""What the page is sent is what was recorded, and what Python's gates say."""
+
+import json
+import struct
+
+import numpy as np
+import polars as pl
+import pytest
+from viewing import recordings, shelf  # noqa: F401 - fixtures
+
+from c4.gates.kinds import GATES
+from c4.replay.decisions import replay, summarise_decisions
+from c4.view._cohort import cohort_message, cohort_of
+from c4.view._trajectory import answer_message, trajectory_message
+from c4.view._wire import TYPES, pack
+
+TASKS = ("mmlu", "gsm8k", "humaneval")
+DTYPES = {name: np.dtype(f"<{code}") for code, name in TYPES.items()}
+
+
+def unpack(message):
+    """What `source.js` does."""
+    (size,) = struct.unpack_from("<I", message)
+    header = json.loads(message[4 : 4 + size])
+    arrays = {
+        name: np.frombuffer(
+            message, DTYPES[place["type"]], int(np.prod(place["shape"])), 4 + size + place["offset"]
+        ).reshape(place["shape"])
+        for name, place in header["arrays"].items()
+    }
+    return header, arrays
+
+
+def book_of(shelf, task, method="baseline"):
+    return shelf.book(f"model=made/task={task}/method={method}")
+
+
+def test_arrays_arrive_as_they_were_sent_and_can_be_mapped():
+    arrays = {
+        "a": np.arange(5, dtype=np.uint8),
+        "b": np.array([[1.5, np.nan]], dtype=">f8"),
+        "c": np.arange(6, dtype=np.int32).reshape(2, 3).T,
+    }
+    header, found = unpack(pack({"words": "</script>"}, arrays))
+    assert header["words"] == "</script>"
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+        assert header["arrays"][name]["offset"] % 8 == 0
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_cells_arrive_bit_by_bit(shelf, task):
+    book = book_of(shelf, task)
+    for recorded in book.run:
+        header, arrays = unpack(trajectory_message(book, recorded.row.trajectory, shelf.offers, {}))
+        for name in ("token", "confidence", "gap", "entropy"):
+            np.testing.assert_array_equal(arrays[name].T, getattr(recorded.cells, name))
+        np.testing.assert_array_equal(arrays["masked"].T == 1, recorded.cells.masked)
+        assert header["row"]["prompt"] == recorded.row.prompt
+        known = {token["id"] for token in header["vocabulary"]}
+        assert known >= set(recorded.cells.token.ravel().tolist())
+
+
+@pytest.mark.parametrize("task", ["mmlu", "gsm8k"])
+@pytest.mark.parametrize("settings", [{}, {"cvee": {"tau": "0.35", "p_min": "1"}}])
+def test_exits_and_grades_are_those_of_a_replay(shelf, task, settings):
+    book = book_of(shelf, task)
+    gates = shelf.offers.make(task, settings)
+    frame = pl.concat(replay(book.run, gates))
+    fired = frame.group_by("gate").agg(pl.col("fired").any()).filter("fired")["gate"]
+    assert {"cvee", "oracle", "progress"} <= set(fired)  # else this compares nothing
+    for index in book.indices:
+        told = answer_message(book, index, shelf.offers, settings)["gates"]
+        expected = frame.filter(pl.col("trajectory") == index)
+        assert [one["name"] for one in told] == list(GATES)
+        for one, row in zip(told, expected.iter_rows(named=True), strict=True):
+            shared = ("fired", "steps", "premature", "answer", "correct", "identical")
+            assert [one[name] for name in shared] == [row[name] for name in shared]
+    said = cohort_message(cohort_of(shelf, book), gates, with_points=False)["summaries"]
+    for row in summarise_decisions(frame).to_dicts():
+        assert said[row["gate"]] == pytest.approx(row, abs=1e-12)
+
+
+def test_programs_are_not_run_until_somebody_asks(shelf, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a program was run")
+
+    monkeypatch.setattr("c4.replay.grader.grade", refuse)
+    book = book_of(shelf, "humaneval")
+    gates = shelf.offers.make("humaneval", {})
+    cohort = cohort_message(cohort_of(shelf, book), gates, with_points=True)
+    told = answer_message(book, 40, shelf.offers, {})["gates"]
+    assert any(one["waits"] for one in told)
+    # A text that is the full decode's has its grade.
+    same = [one for one in told if one["correct"] is not None]
+    assert {one["correct"] for one in same} == {False}
+    assert cohort["summaries"]["progress"]["not_gradable"] > 0
+
+
+def test_a_program_that_was_run_on_demand_counts_from_then_on(shelf, monkeypatch):
+    from c4.tasks import Grade, Verdict
+    from c4.view._programs import run_at
+
+    book = book_of(shelf, "humaneval")
+    gate = shelf.offers.make("humaneval", {"progress": {"fraction": "0.25"}})["progress"]
+    cohort = cohort_of(shelf, book)
+    before = cohort.summary("progress", gate)["not_gradable"]
+    monkeypatch.setattr("c4.replay.grader.grade", lambda *_, **__: Grade("x", Verdict.RIGHT))
+    assert run_at(shelf, book, 41, 6) == {"step": 6, "correct": True, "verdict": "right"}
+    assert cohort.summary("progress", gate)["not_gradable"] == before - 1
+
+
+def test_sliders_stay_within_what_gates_declare(shelf):
+    for gate in shelf.offers.describe(shelf.families):
+        for spec in gate["parameters"]:
+            for family in shelf.families:
+                value = gate["defaults"][family][spec["name"]]
+                assert (
+                    value in spec["choices"]
+                    if "choices" in spec
+                    else (spec["low"] <= value <= spec["high"])
+                )
+    with pytest.raises(Exception, match=r"GATE\.NAME=VALUE"):
+        shelf.offers.read_settings(["nonsense.tau=1"])
+    with pytest.raises(Exception, match="takes tau from 0 to 1"):
+        shelf.offers.make("gsm8k", {"cvee": {"tau": "7"}})

@@ -1,0 +1,174 @@
+"""The server: who may ask, and what the list answers."""
+
+import http.client
+import json
+from urllib.parse import urlencode
+
+import pytest
+from decodes import write_run
+from viewing import recordings, serving, shelf, viewer  # noqa: F401 - fixtures
+
+from c4.errors import RunError
+from c4.view import Shelf
+from c4.view._listing import EXITS, SORTS, Query, list_message, marks_message
+
+
+def ask(viewer, path, *, method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port)
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, headers=sent)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def test_every_answer_says_what_the_page_may_do(viewer):
+    for path in ("/", "/static/app.js", "/api/shelf", "/nowhere", "/api/list?sort=luck"):
+        answer, _ = ask(viewer, path)
+        policy = answer.getheader("content-security-policy")
+        assert "default-src 'none'; script-src 'self'" in policy, path
+        assert answer.getheader("x-content-type-options") == "nosniff"
+    assert ask(viewer, "/nowhere")[0].status == 404
+    assert ask(viewer, "/static/..%2f..%2fpyproject.toml")[0].status == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": ""},
+        {"Host": "10.0.0.1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate"},
+    ],
+)
+def test_foreign_pages_and_names_are_refused(viewer, headers):
+    answer, body = ask(viewer, "/api/shelf", **headers)
+    assert answer.status == 403
+    assert "error" in json.loads(body)
+
+
+@pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "[::1]:8044"])
+def test_a_tunnel_may_have_another_port(viewer, host):
+    assert ask(viewer, "/api/shelf", Host=host)[0].status == 200
+
+
+def test_a_link_from_elsewhere_opens_the_page_but_asks_nothing(viewer):
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert ask(viewer, "/", **link)[0].status == 200
+    assert ask(viewer, "/api/shelf", **link)[0].status == 403
+
+
+def test_beyond_loopback_nothing_is_told_without_the_token(shelf):
+    with serving(shelf, host="0.0.0.0") as viewer:
+        for path in ("/", "/api/shelf", "/static/app.js", "/?token=guess", "/api/shelf?token="):
+            assert ask(viewer, path)[0].status == 403, path
+        assert ask(viewer, "/api/shelf", Cookie="c4-view=guess")[0].status == 403
+        answer, _ = ask(viewer, f"/?token={viewer.token}")
+        assert (answer.status, answer.getheader("location")) == (303, "/")
+        kept = answer.getheader("set-cookie")
+        assert "HttpOnly" in kept
+        assert "SameSite=strict" in kept
+        cookie = kept.partition(";")[0]
+        assert ask(viewer, "/api/shelf", Cookie=cookie)[0].status == 200
+        # Some other site's name for this machine.
+        assert ask(viewer, "/api/shelf", Cookie=cookie, Host="evil.example")[0].status == 403
+        assert viewer.token in viewer.address
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"path": "trajectory", "run": "nowhere", "t": 1}, "no run 'nowhere'"),
+        ({"path": "trajectory", "run": "../..", "t": 1}, "no run '../..'"),
+        ({"path": "trajectory", "run": "model=made/task=mmlu/method=baseline", "t": 99}, "no traj"),
+        ({"path": "trajectory", "run": "model=made/task=mmlu/method=baseline", "t": "x"}, "whole"),
+        ({"path": "list", "sort": "luck"}, "no order named 'luck'"),
+        ({"path": "list", "set": "cvee.tau=7", "exits": "fired"}, "tau from 0 to 1"),
+        ({"path": "list", "set": "cvee.tau=oops", "exits": "fired"}, "tau"),
+        ({"path": "list", "set": "os:system.x=1", "exits": "fired"}, "GATE.NAME=VALUE"),
+    ],
+)
+def test_what_makes_no_sense_is_answered_in_words(viewer, question, words):
+    path = question.pop("path")
+    answer, body = ask(viewer, f"/api/{path}?{urlencode(question)}")
+    assert answer.status == 400
+    assert words in json.loads(body)["error"]
+
+
+def test_programs_are_run_by_a_post_alone(viewer):
+    question = urlencode({"run": "model=made/task=humaneval/method=baseline", "t": 40, "step": 1})
+    assert ask(viewer, f"/api/grade?{question}")[0].status == 405
+    refused, _ = ask(viewer, f"/api/grade?{question}", method="POST", Origin="http://evil.example")
+    assert refused.status == 403
+
+
+def keys(found):
+    return [(row["run"], row["t"]) for row in found["rows"]]
+
+
+def test_the_list_comes_in_windows(shelf):
+    whole = keys(list_message(shelf, Query(), 0, 500))
+    assert len(whole) == 24
+    pieces = [keys(list_message(shelf, Query(), start, 5)) for start in range(0, 30, 5)]
+    assert [key for piece in pieces for key in piece] == whole
+
+
+@pytest.mark.parametrize("gate", ["cvee", "prophet", "oracle"])
+def test_filters_ask_the_gates(shelf, gate):
+    every = list_message(shelf, Query(), 0, 500)
+    marks = marks_message(shelf, keys(every), {})
+    facts = dict(zip(keys(every), marks, strict=True))
+    kinds = {kind: set() for kind in EXITS}
+    for key, mark in facts.items():
+        at = mark["exits"].get(gate)
+        settled = mark["stabilization"] or 10**6
+        if at is None or at == 0:
+            kinds["never"].add(key)
+            continue
+        kinds["fired"].add(key)
+        kinds["premature" if at < settled else "sound"].add(key)
+    for kind, expected in kinds.items():
+        found = list_message(shelf, Query(exits=kind, gate=gate), 0, 500)
+        assert set(keys(found)) == expected, kind
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("descending", [False, True])
+def test_every_order_holds_every_trajectory_once(shelf, sort, descending):
+    found = list_message(shelf, Query(sort=sort, descending=descending), 0, 500)
+    assert sorted(keys(found)) == sorted(keys(list_message(shelf, Query(), 0, 500)))
+    if sort in ("stabilization", "exit"):
+        marks = marks_message(shelf, keys(found), {})
+        values = [
+            m["stabilization"] if sort == "stabilization" else m["exits"].get("cvee") for m in marks
+        ]
+        known = [value for value in values if value]
+        assert known == sorted(known, reverse=descending)
+        assert not any(values[len(known) :])  # those without one come last
+
+
+def test_words_are_found_wherever_they_stand(shelf):
+    assert {t for _, t in keys(list_message(shelf, Query(search="PROBLEM 43"), 0, 500))} == {43}
+    assert list_message(shelf, Query(search="<script>"), 0, 500)["total"] == 0
+    right = list_message(shelf, Query(verdict="right", tasks=["mmlu"]), 0, 500)
+    assert right["rows"]
+    assert all(row["correct"] for row in right["rows"])
+
+
+def test_what_is_recorded_meanwhile_appears(tmp_path):
+    write_run(tmp_path, "mmlu", [1])
+    shelf = Shelf(tmp_path)
+    assert list_message(shelf, Query(), 0, 9)["total"] == 1
+    write_run(tmp_path, "gsm8k", [1, 2])
+    shelf.refresh()
+    assert list_message(shelf, Query(), 0, 9)["total"] == 3
+
+
+def test_an_empty_folder_is_told_what_to_do(tmp_path):
+    with pytest.raises(RunError, match="c4 record --task math"):
+        Shelf(tmp_path)

@@ -1,0 +1,170 @@
+"""All trajectories of a run at once: where gates stop them, and what that is worth."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from c4.analysis.stabilization import settled_by, settled_step
+from c4.gates.candidates import filled_predictions
+from c4.gates.kinds import OwnGate, as_gate, is_premature, stabilization_step
+from c4.gates.run_signals import RunSignals
+from c4.gates.signals import Ints
+from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
+from c4.replay.grids import at_exit
+from c4.replay.pools import RunSubset
+from c4.store.runs import Trajectory
+from c4.view.shelf import Book, Kept, Shelf
+
+UNKNOWN, WRONG, RIGHT = -1, 0, 1
+"""What is known of a text: a program that nobody ran yet may be either."""
+KEPT_EXITS = 64
+"""Settings whose exits are remembered: a gate that reads cells takes a pass over all of them."""
+
+
+class Cohort:
+    """The trajectories of one run, ready to be asked about any gate."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.signals: RunSignals = book.all_signals()
+        self.settled: Ints = stabilization_step(self.signals.signals)
+        self._subset = RunSubset(book.run, self.signals)
+        self._exits = Kept(KEPT_EXITS)
+
+    @property
+    def steps(self) -> Ints:
+        """How many steps each trajectory has. (n,)"""
+        return self.signals.signals.steps
+
+    def exits(self, name: str, gate: OwnGate) -> Ints:
+        """The step at which a gate stops each trajectory; 0 where it never fires. (n,)"""
+        return self._exits.get(repr(gate), lambda: self._find_exits(name, gate))
+
+    def _find_exits(self, name: str, gate: OwnGate) -> Ints:
+        if not as_gate(gate).wants_cells:
+            return PartExits({name: gate}, self.signals).all(name)
+        found = [
+            exit_with_cells(as_gate(gate), self.signals.signals, i, cells)
+            for i, (_, cells) in enumerate(self.book.run.cells())
+        ]
+        return np.array(found, dtype=np.int32)
+
+    def premature(self, exits: Ints) -> npt.NDArray[np.bool_]:
+        return is_premature(exits, self.settled)
+
+    def entropy_at(self, exits: Ints) -> npt.NDArray[np.float64]:
+        """The answer's entropy at the exit; NaN where there is no exit or no answer. (n,)"""
+        values = at_exit(self.signals.signals.entropy, exits[None], self.steps)[0]
+        return np.where(exits > 0, values, np.nan)
+
+    def summary(self, name: str, gate: OwnGate) -> dict[str, Any]:
+        """What a gate is worth on the run, as `c4 replay` says it."""
+        exits = self.exits(name, gate)
+        ends = np.zeros_like(exits)
+        frame = pl.DataFrame(
+            {
+                "correct": self._correct(exits),
+                "full_correct": self._correct(ends),
+                "steps": self._subset.steps_at(exits[None])[0],
+                "full_steps": self.steps,
+                "fired": exits > 0,
+                "premature": self.premature(exits),
+                "identical": self._subset.same_at(exits[None])[0],
+            },
+            schema_overrides={"correct": pl.Boolean(), "full_correct": pl.Boolean()},
+        )
+        run = self.book.run
+        frame = frame.with_columns(
+            model=pl.lit(run.model),
+            task=pl.lit(run.task),
+            method=pl.lit(run.method),
+            gate=pl.lit(name),
+            split=pl.lit(None),
+            budget=pl.lit(run.shape.budget),
+        )
+        (found,) = summarise_decisions(frame).to_dicts()
+        return found
+
+    def _correct(self, exits: Ints) -> list[bool | None]:
+        """Whether the text at each exit is right; None where nobody knows yet."""
+        if not self.book.grader.waits:
+            return self._subset.grades_at(exits[None]).correct[0].tolist()
+        known = at_exit(self._known, exits[None], self.steps)[0]
+        return [None if value == UNKNOWN else value == RIGHT for value in known.tolist()]
+
+    @cached_property
+    def _known(self) -> npt.NDArray[np.int8]:
+        """What is known of the text at every step. (n, T)
+
+        Texts are programs here, so only those are known that were graded before.
+        """
+        known = np.full(self.signals.signals.step.shape, UNKNOWN, dtype=np.int8)
+        for i, recorded in enumerate(self.book.run):
+            known[i, : recorded.row.steps] = [
+                UNKNOWN if worth is None else RIGHT if worth else WRONG
+                for worth in self._worth(recorded)
+            ]
+        return known
+
+    def _worth(self, recorded: Trajectory) -> list[bool | None]:
+        filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
+        worth: list[bool | None] = []
+        for t, ids in enumerate(filled):
+            if t and (ids == filled[t - 1]).all():
+                worth.append(worth[-1])
+            else:
+                worth.append(self.book.grader.correct(recorded.row, ids.tolist()))
+        return worth
+
+    def learn(self, index: int) -> None:
+        """Look again at a trajectory of which a program has been run since."""
+        if "_known" not in vars(self):
+            return
+        recorded = self.book.trajectory(index)
+        i = self.signals.trajectory.tolist().index(index)
+        self._known[i, : recorded.row.steps] = [
+            UNKNOWN if worth is None else RIGHT if worth else WRONG
+            for worth in self._worth(recorded)
+        ]
+
+    def points(self, name: str, gate: OwnGate) -> dict[str, Any]:
+        """Where a gate stops each trajectory, and whether that was premature."""
+        exits = self.exits(name, gate)
+        return {
+            "exit": exits.tolist(),
+            "premature": self.premature(exits).tolist(),
+        }
+
+    def settling(self) -> dict[str, Any]:
+        """When answers settle: a step each, null where never, and by when most of them have."""
+        settled = settled_step(self.signals.signals)
+        progress = settled / self.book.run.shape.budget
+        return {
+            "trajectory": self.signals.trajectory.tolist(),
+            "steps": self.steps.tolist(),
+            "stabilization": settled.to_list(),
+            "s50": settled_by(progress, 0.5),
+            "s90": settled_by(progress, 0.9),
+        }
+
+
+def cohort_of(shelf: Shelf, book: Book) -> Cohort:
+    """The cohort of a run, which is read once."""
+    return shelf.cohorts.get((book.key, len(book.indices)), lambda: Cohort(book))
+
+
+def cohort_message(
+    cohort: Cohort, gates: dict[str, OwnGate], *, with_points: bool
+) -> dict[str, Any]:
+    """What gates are worth on a run, and, for its plots, each trajectory."""
+    found: dict[str, Any] = {
+        "run": cohort.book.describe(),
+        "summaries": {name: cohort.summary(name, gate) for name, gate in gates.items()},
+    }
+    if with_points:
+        found |= cohort.settling()
+        found["gates"] = {name: cohort.points(name, gate) for name, gate in gates.items()}
+    return found

@@ -1,0 +1,136 @@
+"""The gates that a page may ask: their parameters, the bounds of each, and how they are drawn.
+
+Only gates that were named when the viewer was started are on offer, so no request can load code.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from c4.analysis.marks import mark_of
+from c4.analysis.names import method_label
+from c4.errors import ConfigError
+from c4.gates.kinds import (
+    CVEE,
+    GATES,
+    FixedPatience,
+    LevelGate,
+    OwnGate,
+    Prophet,
+    SchED,
+    StabilityOnly,
+)
+from c4.gates.registry import make_gate
+from c4.gates.signals import Floats, Signals
+from c4.store.labels import parse_settings
+from c4.tasks import Family, get_task
+
+Settings = Mapping[str, Mapping[str, str]]
+"""What was changed in each gate, as it was written."""
+MOST_DEMANDS = 4.0
+"""How far a slider of an unbounded parameter reaches, in multiples of its default."""
+SPAN_OF_ZERO = 16.0
+"""And how far where the default is 0."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Gates by name, made for a task with the paper's settings or the ones asked for."""
+
+    names: Sequence[str] = tuple(GATES)
+
+    def make(self, task: str, settings: Settings | None = None) -> dict[str, OwnGate]:
+        """Every gate on offer, as it is set."""
+        family = get_task(task).family
+        changed = settings or {}
+        return {name: make_gate(name, family, **changed.get(name, {})) for name in self.names}
+
+    def read_settings(self, texts: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings as an address holds them: `cvee.tau=0.8`, like `--set`."""
+        found: dict[str, dict[str, str]] = {}
+        for change in parse_settings(texts):
+            if change.part not in self.names:
+                known = ", ".join(self.names)
+                raise ConfigError(f"{change}: write GATE.NAME=VALUE with a gate of: {known}")
+            found.setdefault(str(change.part), {})[change.name] = str(change.value)
+        return found
+
+    def describe(self, families: Sequence[Family]) -> list[dict[str, Any]]:
+        """What the page needs to know to draw every gate and its sliders."""
+        return [self._describe(name, families) for name in self.names]
+
+    def _describe(self, name: str, families: Sequence[Family]) -> dict[str, Any]:
+        mark = mark_of(name)
+        made = {family: make_gate(name, family) for family in families}
+        gate = next(iter(made.values()), None) or make_gate(name)
+        specs = parameters_of(gate)
+        return {
+            "name": name,
+            "label": method_label(name),
+            "colour": mark.colour,
+            "marker": mark.marker,
+            "about": _first_line(type(gate).__doc__),
+            "parameters": [_describe_parameter(spec) for spec in specs],
+            "defaults": {
+                family: {spec.name: _plain(getattr(one, spec.name)) for spec in specs}
+                for family, one in made.items()
+            },
+        }
+
+
+def parameters_of(gate: OwnGate) -> Sequence[Field[Any]]:
+    """The parameters of a gate; one that is no dataclass has none that can be told."""
+    return fields(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+def _plain(value: Any) -> Any:
+    """A parameter's value as JSON has it."""
+    return str(value) if isinstance(value, str) else value
+
+
+def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:
+    choices = (
+        list(spec.type) if isinstance(spec.type, type) and issubclass(spec.type, StrEnum) else None
+    )
+    if choices is not None:
+        return {"name": spec.name, "choices": [str(choice) for choice in choices]}
+    if "low" not in spec.metadata:  # a gate of a user's own: it is set on the command line
+        return {"name": spec.name, "fixed": True}
+    return {"name": spec.name, "meaning": spec.metadata["meaning"], **slider_range(spec)}
+
+
+def slider_range(spec: Field[Any]) -> dict[str, float]:
+    """The ends and the step of a slider; where a parameter is unbounded, what is useful."""
+    low, high = spec.metadata["low"], spec.metadata["high"]
+    counts = spec.metadata["whole"] or isinstance(spec.default, int)
+    default: Any = spec.default
+    least = low if math.isfinite(low) else 0.0
+    most = high if math.isfinite(high) else max(MOST_DEMANDS * float(default), SPAN_OF_ZERO)
+    step = 1.0 if counts else 0.01 if most <= 1 else 0.1
+    return {"low": least, "high": most, "step": step}
+
+
+def demands(gate: OwnGate, s: Signals) -> dict[str, Floats]:
+    """What a gate asks of each signal at every step, as far as it can be drawn. (…, T) each"""
+    found: dict[str, Floats] = {}
+    if isinstance(gate, CVEE):
+        found["run"] = gate.patience(s)
+    if isinstance(gate, StabilityOnly):
+        found["run"] = CVEE(gamma=gate.gamma, p_min=gate.p_min).patience(s)
+    if isinstance(gate, FixedPatience):
+        found["run"] = CVEE(gamma=0.0, p_min=gate.p_min).patience(s)
+    if isinstance(gate, LevelGate):
+        found["confidence"] = np.full(s.step.shape, gate.tau, dtype=np.float64)
+    if isinstance(gate, Prophet):
+        found["region_gap"] = gate.demand(s)
+    if isinstance(gate, SchED):
+        found["masked_gap"] = gate.demand(s)
+    return found

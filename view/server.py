@@ -1,0 +1,291 @@
+"""The server behind the page. Needs `pip install 'c4-dlm[view]'`.
+
+It listens on loopback, or elsewhere behind a token. What it is asked under a foreign name or from a
+foreign page it refuses, so no other site can read recordings through somebody's browser.
+"""
+
+import hmac
+import ipaddress
+import json
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from c4.errors import C4Error, ConfigError
+from c4.view._cohort import cohort_message, cohort_of
+from c4.view._listing import Query, list_message, marks_message
+from c4.view._programs import run_at
+from c4.view._static import PAGE, read_static, static_names
+from c4.view._trajectory import answer_message, trajectory_message
+from c4.view.shelf import Shelf
+
+log = logging.getLogger(__name__)
+
+COOKIE = "c4-view"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may load and run: nothing that is not its own."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+MOST_ROWS = 500
+"""Rows of the list that one request may ask for."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Guard:
+    """Lets in only those who were told the address, and tells them what a page may do."""
+
+    def __init__(self, app: ASGIApp, token: str | None, names: Iterable[str]) -> None:
+        self.app = app
+        self.token = token
+        self.names = frozenset(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        refusal = self._refusal(request)
+        if refusal is None:
+            await self.app(scope, receive, _with_headers(send))
+        else:
+            await refusal(scope, receive, _with_headers(send))
+
+    def _refusal(self, request: Request) -> Response | None:
+        host = request.headers.get("host", "")
+        if not is_own_name(host, self.names):
+            return _refuse(f"this viewer does not answer to the name {host!r}")
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return _refuse("another page may not ask this viewer")
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            navigates = request.headers.get("sec-fetch-mode") == "navigate"
+            if not (navigates and request.method == "GET" and request.url.path == "/"):
+                return _refuse("another page may not ask this viewer")
+        return self._refusal_without_token(request)
+
+    def _refusal_without_token(self, request: Request) -> Response | None:
+        if self.token is None:
+            return None
+        given = request.query_params.get("token")
+        if given is not None and hmac.compare_digest(given.encode(), self.token.encode()):
+            answer = RedirectResponse("/", status_code=303)
+            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
+            return answer
+        kept = request.cookies.get(COOKIE, "")
+        if hmac.compare_digest(kept.encode(), self.token.encode()):
+            return None
+        return _refuse("open the address with its token, as `c4 view` printed it")
+
+
+def is_own_name(host: str, names: frozenset[str]) -> bool:
+    """Whether a Host header names this machine: by number, or by a name it was started with.
+
+    The port may be another one: a tunnel has its own.
+    """
+    name = urlsplit(f"//{host}").hostname or ""
+    if name in names:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or not names <= set(LOOPBACK)
+
+
+def _refuse(reason: str) -> Response:
+    return JSONResponse({"error": reason}, status_code=403)
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+            message["headers"] = [*message["headers"], *own]
+        await send(message)
+
+    return sending
+
+
+Answer = Callable[[Shelf, Request], Any]
+
+
+def _shelf(shelf: Shelf, _: Request) -> Any:
+    shelf.refresh()
+    return shelf.describe()
+
+
+def _list(shelf: Shelf, request: Request) -> Any:
+    asked = request.query_params
+    query = Query(
+        tasks=asked.getlist("task"),
+        methods=asked.getlist("method"),
+        verdict=asked.get("verdict", ""),
+        exits=asked.get("exits", ""),
+        gate=asked.get("gate", shelf.offers.names[0]),
+        search=asked.get("q", ""),
+        sort=asked.get("sort", "recorded"),
+        descending=asked.get("desc") == "1",
+        settings=shelf.offers.read_settings(asked.getlist("set")),
+    )
+    start, count = _whole(request, "start", 0), _whole(request, "count", 100)
+    return list_message(shelf, query, start, min(count, MOST_ROWS))
+
+
+def _marks(shelf: Shelf, request: Request) -> Any:
+    numbers = [int(number) for number in request.query_params.getlist("t")]
+    keys = list(zip(request.query_params.getlist("run"), numbers, strict=True))
+    return marks_message(shelf, keys[:MOST_ROWS], _settings(shelf, request))
+
+
+def _trajectory(shelf: Shelf, request: Request) -> Any:
+    book = shelf.book(request.query_params["run"])
+    settings = _settings(shelf, request)
+    return trajectory_message(book, _whole(request, "t"), shelf.offers, settings)
+
+
+def _answer(shelf: Shelf, request: Request) -> Any:
+    book = shelf.book(request.query_params["run"])
+    settings = _settings(shelf, request)
+    return answer_message(book, _whole(request, "t"), shelf.offers, settings)
+
+
+def _cohort(shelf: Shelf, request: Request) -> Any:
+    book = shelf.book(request.query_params["run"])
+    gates = shelf.offers.make(book.run.task, _settings(shelf, request))
+    asked = request.query_params.getlist("gate") or list(gates)
+    chosen = {name: gate for name, gate in gates.items() if name in asked}
+    points = request.query_params.get("points") == "1"
+    return cohort_message(cohort_of(shelf, book), chosen, with_points=points)
+
+
+def _grade(shelf: Shelf, request: Request) -> Any:
+    book = shelf.book(request.query_params["run"])
+    return run_at(shelf, book, _whole(request, "t"), _whole(request, "step"))
+
+
+def _settings(shelf: Shelf, request: Request) -> dict[str, dict[str, str]]:
+    return shelf.offers.read_settings(request.query_params.getlist("set"))
+
+
+def _whole(request: Request, name: str, default: int | None = None) -> int:
+    text = request.query_params.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isascii() or not text.isdigit():
+        raise ConfigError(f"{name} is a whole number, not {text!r}")
+    return int(text)
+
+
+QUESTIONS: dict[str, tuple[str, Answer]] = {
+    "shelf": ("GET", _shelf),
+    "list": ("GET", _list),
+    "marks": ("GET", _marks),
+    "trajectory": ("GET", _trajectory),
+    "answer": ("GET", _answer),
+    "cohort": ("GET", _cohort),
+    "grade": ("POST", _grade),
+}
+"""What the page may ask, by name."""
+
+
+def make_app(shelf: Shelf, *, token: str | None = None, names: Iterable[str] = LOOPBACK) -> ASGIApp:
+    """The application; wrapped in its guard."""
+    routes = [
+        Route(f"/api/{name}", _endpoint(shelf, answer), methods=[method])
+        for name, (method, answer) in QUESTIONS.items()
+    ]
+    routes += [Route(f"/static/{name}", _static(name)) for name in static_names()]
+    routes.append(Route("/", _static(PAGE)))
+    return Guard(Starlette(routes=routes), token, names)
+
+
+def _endpoint(shelf: Shelf, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            found = await run_in_threadpool(answer, shelf, request)
+        except (C4Error, OSError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+        except (KeyError, ValueError) as error:
+            raise HTTPException(400, f"this is no question of the page's: {error}") from error
+        if isinstance(found, bytes):
+            return Response(found, media_type="application/octet-stream")
+        return Response(json.dumps(found), media_type="application/json")
+
+    return endpoint
+
+
+def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(_: Request) -> Response:
+        content, kind = read_static(name)
+        return Response(content, media_type=kind)
+
+    return endpoint
+
+
+class Viewer:
+    """A server that has its address before it answers."""
+
+    def __init__(self, shelf: Shelf, host: str | None = None, port: int = 0) -> None:
+        """Take a port.
+
+        Args:
+            host: the address to listen on; loopback if None. Any other needs the token.
+        """
+        self.host = host or "127.0.0.1"
+        self.token = None if self.host in LOOPBACK else secrets.token_urlsafe(24)
+        names = {*LOOPBACK, self.host, socket.gethostname(), socket.getfqdn()}
+        names = names if self.token else set(LOOPBACK)
+        self._socket = _listen(self.host, port)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            make_app(shelf, token=self.token, names=names), log_level="warning", log_config=None
+        )
+        self._server = uvicorn.Server(config)
+
+    @property
+    def address(self) -> str:
+        """What to open; with its token, if there is one."""
+        anywhere = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}  # noqa: S104
+        name = anywhere.get(self.host, self.host)
+        name = f"[{name}]" if ":" in name else name
+        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    def serve(self) -> None:
+        """Answer until somebody interrupts."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Let `serve`, which another thread runs, come to its end."""
+        self._server.should_exit = True
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {error.strerror}; give another --port, or none "
+            "for a free one"
+        ) from error
