@@ -2,14 +2,14 @@
 
     python benchmarks/kill_engines.py [--engine local] [--kills 20] [--n 30] [--out FOLDER]
 
-For `local`, `ray` (two nodes in one cluster on this machine) and `slurm` (submitit's local executor):
-a recording by three workers is disturbed until as many kills have struck as were asked for. Each
-kill is a SIGKILL to a worker that holds a claim, to the coordinator, or, with Ray, the removal of a
-node with everything on it. Whenever the coordinator has ended, it is started again until the run is
-complete. Then one more recording is resumed by 1, 3 and 2 workers, each on another engine. Every
-recording must end with the bytes of one that a single undisturbed worker made (the clock is replaced
-by one that counts), must not decode again what was safe, and must leave no claim and no sign of life.
-Prints counts, and ends with 1 if any of them should be zero and is not.
+For `local`, `ray` (two nodes in one cluster on this machine) and `slurm` (submitit's local
+executor): a recording by three workers is disturbed until as many kills have struck as were asked
+for. Each is a SIGKILL to a worker that holds a claim, to the coordinator, or, with Ray, the removal
+of a node with everything on it. Whenever the coordinator has ended, it is started again until the
+run is complete. Then one more recording is resumed by 1, 3 and 2 workers, each on another engine.
+Every recording must end with the bytes of one that a single undisturbed worker made (a clock that
+counts replaces the real one), must not decode again what was safe, and must leave neither claims
+nor signs of life. Prints counts, and ends with 1 if any of them should be zero and is not.
 """
 
 import argparse
@@ -73,8 +73,8 @@ def start_coordinator(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(Path(__file__).parent),
     }
-    log = open(spec["out"] + ".err", "ab")
-    return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    with open(spec["out"] + ".err", "ab") as log:
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
 
 class Nodes:

@@ -8,4 +8,4 @@ ANY_PLACE: dict[str, Any] = {"parser": parse_location, "metavar": "PATH"}
 """For an option that takes a folder or an address such as s3://bucket/runs."""
 LOCAL_PLACE: dict[str, Any] = {"parser": parse_local_path, "metavar": "PATH"}
 """For an option that takes a file or folder of this machine."""
-RUNS_HELP = "Folder that holds all runs."
+RUNS_HELP = "Folder that holds all runs, or its address, such as s3://bucket/runs."

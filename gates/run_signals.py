@@ -1,4 +1,4 @@
-"""Signals of a whole run, computed once and cached beside it.
+"""Signals of a whole run, computed once and cached beside it, or on this machine if it is far away.
 
 One cache file for each part of the recording and each reading, so that memory stays bounded. A
 file is used only if its bytes are whole and its key is that of the present cells, settings and
@@ -71,9 +71,7 @@ def load_signals(
         parts: which of the run's parts are meant; all of them if None.
     """
     reader = candidate_reader(run, tail_frac)
-    kept: dict[range, list[Part]] = {}
-    for file in list_parts(run.folder / "signals"):
-        kept.setdefault(file.trajectories, []).append(file)
+    kept = _list_cache(run)
     for part in run.parts if parts is None else parts:
         key = signals_key(part, run, tail_frac)
         cached = _read_cache(run, kept.get(part.trajectories, []), key)
@@ -181,6 +179,17 @@ def _pad(signals: Signals, steps: int) -> Signals:
     return Signals(**{s.name: lengthen(getattr(signals, s.name)) for s in fields(Signals)})
 
 
+def _list_cache(run: Run) -> dict[range, list[Part]]:
+    """The cache files of a run by the trajectories they cover; none where they cannot be listed."""
+    kept: dict[range, list[Part]] = {}
+    try:
+        for file in list_parts(run.signals_folder):
+            kept.setdefault(file.trajectories, []).append(file)
+    except RunError as error:
+        log.info("%s: signals are computed again: %s", run.folder, error)
+    return kept
+
+
 def _read_cache(run: Run, kept: Sequence[Part], key: str) -> RunSignals | None:
     for cached in kept:
         try:
@@ -202,7 +211,7 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
 
 
 def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
-    folder, reading = run.folder / "signals", str(run.reading).encode()
+    folder, reading = run.signals_folder, str(run.reading).encode()
     # Of this part, and of the pending trajectories that were sealed into it.
     inside = [
         p for p in list_parts(folder) if part.rows.first <= p.first <= p.last <= part.rows.last

@@ -125,7 +125,7 @@ def _stranger(path: Location) -> Finding:
 
 
 def _read_whole(part: Part, run: str | None = None) -> None:
-    open_part(part, run).read()
+    open_part(part, run, whole=True).read()
 
 
 def _finding(path: Location, check: Callable[[], object]) -> Finding | None:
@@ -213,7 +213,7 @@ class _RunCheck:
         return Finding(cells.path, State.LEFTOVER, what)
 
     def _check_rows(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest)
+        contents = Contents.of(part, self.manifest, whole=True)
         rows = contents.rows()
         if self._claimed.intersection(contents.numbers):
             raise RunError(f"{part.path}: holds trajectories that another part of rows holds too")
@@ -228,7 +228,7 @@ class _RunCheck:
         self._named[name] = [(row.trajectory, row.steps) for row in rows]
 
     def _check_cells(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest)
+        contents = Contents.of(part, self.manifest, whole=True)
         self._check_values(contents)
         stored = [(number, steps) for number, steps, _ in contents.shapes]
         if self._named.get(part.path.name, stored) != stored:
@@ -240,7 +240,7 @@ class _RunCheck:
         check_cells(signal_columns(table), self.manifest.identity["vocab_size"])
 
     def _check_pending(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest)
+        contents = Contents.of(part, self.manifest, whole=True)
         (row,) = contents.rows()
         if contents.has_cells != self.manifest.identity["cells"]:
             raise ValueError("it has cells, or none, unlike its run")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from c4.errors import RunError
 from c4.store.cells import SHAPES_KEY, SIGNALS, Cells, batch_cells, signal_columns
+from c4.store.columns import PartFile
 from c4.store.manifest import Manifest
 from c4.store.parts import COVERS_KEY, Part, Stamp, metadata_of, naming, open_part
 from c4.store.rows import Row, rows_from_table, table_from_json
@@ -29,13 +29,13 @@ class Contents:
     """An open part of a run. What it is asked for is checked first; errors name the part."""
 
     part: Part
-    file: pq.ParquetFile
+    file: PartFile
     manifest: Manifest
 
     @classmethod
-    def of(cls, part: Part, manifest: Manifest) -> "Contents":
-        """Open a part, which must be the run's own."""
-        contents = cls(part, open_part(part, manifest.digest), manifest)
+    def of(cls, part: Part, manifest: Manifest, *, whole: bool = False) -> "Contents":
+        """Open a part, which must be the run's own; see `open_part`."""
+        contents = cls(part, open_part(part, manifest.digest, whole=whole), manifest)
         with naming(part.path):
             contents._check_count()
         return contents

@@ -4,12 +4,14 @@ A location is joined, taken apart and compared like any path. What is there is a
 `c4.store.storage` alone, which the type shows: a `PurePath` cannot be opened.
 """
 
+import os
 import re
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from c4.errors import ConfigError
+from c4.errors.system import user_path
 
 Location: TypeAlias = PurePath
 """A `Path` or an `ObjectPath`."""
@@ -68,6 +70,11 @@ def parse_local_path(text: str | PurePath) -> Path:
 def resolve_location(location: Location) -> Location:
     """The same place in the one way that says so, whatever folder a command is given in."""
     return location if isinstance(location, ObjectPath) else Path(location).resolve()
+
+
+def cache_folder() -> Path:
+    """Where this machine keeps what can be computed again from runs that are far away."""
+    return user_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "c4"
 
 
 def _checked(path: PurePath) -> PurePath:

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.columns import ColumnFile, PartFile, reserve_checksums, write_checksums
 from c4.store.locations import Location
 from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
-from c4.store.storage import list_files, put_file, read_file
+from c4.store.storage import is_remote, list_files, put_file, read_file
 
 PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")
 RUN_KEY = b"c4.run"
@@ -146,12 +147,14 @@ def write_part(
     """
     covers = json.dumps([numbers[0], numbers[-1], len(numbers)]).encode()
     marks = stamp.metadata | {COVERS_KEY: covers, KIND_KEY: folder.name.encode()}
-    marked = table.replace_schema_metadata(marks | dict(metadata or {}))
+    marks |= reserve_checksums(table) | dict(metadata or {})
+    marked = table.replace_schema_metadata(marks)
     sink = pa.BufferOutputStream()
     pq.write_table(marked, sink, row_group_size=max(1, table.num_rows), **options)
-    data = bytes(sink.getvalue())
+    data = bytearray(sink.getvalue())
+    write_checksums(data)
     path = folder / f"{numbers[0]:06d}-{numbers[-1]:06d}.{zlib.crc32(data):08x}.parquet"
-    put_file(path, data)
+    put_file(path, bytes(data))
     return path
 
 
@@ -166,15 +169,15 @@ def read_part(part: Part) -> bytes:
     return data
 
 
-def open_part(part: Part, run: str | None = None) -> pq.ParquetFile:
-    """A part's Parquet file, read into memory and checked; or an error that names it.
+def open_part(part: Part, run: str | None = None, *, whole: bool = False) -> PartFile:
+    """A part's Parquet file, checked; or an error that names it.
 
     Args:
         run: digest of the run that the part must belong to; None takes any.
+        whole: whether to look at every byte, also where a reader would fetch only what it needs.
     """
-    data = read_part(part)
+    file = _open(part, whole=whole)
     with naming(part.path):
-        file = pq.ParquetFile(pa.BufferReader(data))
         metadata = metadata_of(file)
         named = metadata.get(RUN_KEY, b"").decode()
         if run is not None and named != run:
@@ -188,9 +191,21 @@ def open_part(part: Part, run: str | None = None) -> pq.ParquetFile:
 
 def whose(part: Part) -> str:
     """The digest of the run that a part belongs to; empty where it names none."""
+    file = _open(part)
+    with naming(part.path):
+        return metadata_of(file).get(RUN_KEY, b"").decode()
+
+
+def _open(part: Part, *, whole: bool = False) -> PartFile:
+    """A part, read into memory; where that is far away, its footer, and the rest when needed."""
+    if is_remote(part.path) and not whole:
+        with naming(part.path):
+            file = ColumnFile(part.path, part.checksum)
+        if file.vouches:
+            return file
     data = read_part(part)
     with naming(part.path):
-        return metadata_of(pq.ParquetFile(pa.BufferReader(data))).get(RUN_KEY, b"").decode()
+        return pq.ParquetFile(pa.BufferReader(data))
 
 
 def _check_place(part: Part, metadata: Mapping[bytes, bytes]) -> None:
@@ -202,7 +217,7 @@ def _check_place(part: Part, metadata: Mapping[bytes, bytes]) -> None:
         raise ValueError(f"it belongs into {kind}")
 
 
-def metadata_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
+def metadata_of(file: PartFile) -> dict[bytes, bytes]:
     """What a part says of itself."""
     return file.metadata.metadata or {}
 
@@ -212,6 +227,8 @@ def naming(path: Location) -> Iterator[None]:
     """Whatever content makes its readers raise becomes an error that names the file."""
     try:
         yield
+    except FileNotFoundError:  # which somebody has just removed
+        raise
     except UNREADABLE as error:
         reason = brief_reason(error)
         raise RunError(f"{path}: cannot be read ({reason}){_advice(path)}") from error

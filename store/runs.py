@@ -13,7 +13,7 @@ from c4.store.cells import Cells
 from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
 from c4.store.labels import is_baseline, label_under
-from c4.store.locations import Location, parse_location
+from c4.store.locations import Location, cache_folder, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
     TOKENIZER,
@@ -24,7 +24,7 @@ from c4.store.manifest import (
 )
 from c4.store.parts import Part, list_parts
 from c4.store.rows import GRADE, Row
-from c4.store.storage import find_folders, folder_exists
+from c4.store.storage import find_folders, folder_exists, is_remote
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape
 from c4.tasks.registry import knows_task, learn_task
@@ -122,6 +122,13 @@ class Run:
     @property
     def shape(self) -> Shape:
         return self.manifest.shape
+
+    @property
+    def signals_folder(self) -> Location:
+        """Where signals are kept: beside the run, or on this machine where the run is far away."""
+        if is_remote(self.folder):
+            return cache_folder() / self.manifest.digest / "signals"
+        return self.folder / "signals"
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

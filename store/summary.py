@@ -8,10 +8,10 @@ from c4.errors import RunError
 from c4.store.labels import conditions
 from c4.store.locations import Location
 from c4.store.manifest import RECORDED, is_run
-from c4.store.parts import run_parts
+from c4.store.parts import PART
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run
-from c4.store.storage import list_folders, size_of
+from c4.store.storage import list_folders, sizes_in
 from c4.tasks import AnswerReading
 
 log = logging.getLogger(__name__)
@@ -80,9 +80,15 @@ def summarise(
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
         batch=run.manifest.identity["batch"],
-        bytes=sum(size_of(part.path) for part in run_parts(folder, RECORDED)),
+        bytes=_bytes_of(folder),
         folder=folder,
     )
+
+
+def _bytes_of(folder: Location) -> int:
+    """The bytes of what was recorded."""
+    files = (file for kind in RECORDED for file in sizes_in(folder / kind))
+    return sum(size for path, size in files if PART.fullmatch(path.name))
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:

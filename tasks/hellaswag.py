@@ -1,10 +1,8 @@
 """HellaSwag: which ending follows."""
 
-from c4.tasks._careful_letters import stated_letter
-from c4.tasks._extract import first_letter
 from c4.tasks._letters import multiple_choice
-from c4.tasks._shapes import LETTERS_SHAPE
-from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.answers import answers
+from c4.tasks.task import Example, HubSplit, Row, Task
 
 
 def read(row: Row) -> Example | None:
@@ -13,13 +11,9 @@ def read(row: Row) -> Example | None:
 
 TASK = Task(
     name="hellaswag",
-    family=Family.LETTERS,
     hub=HubSplit(dataset="Rowan/hellaswag", split="validation"),
     read=read,
-    extract=stated_letter,
-    plain=first_letter,
-    search=SearchMode.FIRST5,
-    shape=LETTERS_SHAPE,
+    **answers("letter"),
     n=200,
     skip=40,
 )

@@ -1,9 +1,7 @@
 """HumanEval: write the whole function, graded by running its tests."""
 
-from c4.tasks._careful_programs import written_function
-from c4.tasks._extract import first_function
-from c4.tasks._shapes import CODE_SHAPE
-from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.answers import answers
+from c4.tasks.task import Example, HubSplit, Row, Task
 
 INSTRUCTION = "Complete this Python function. Answer with the whole function and nothing else."
 
@@ -22,13 +20,9 @@ def read(row: Row) -> Example | None:
 
 TASK = Task(
     name="humaneval",
-    family=Family.CODE,
     hub=HubSplit(dataset="openai/openai_humaneval", split="test"),
     read=read,
-    extract=written_function,
-    plain=first_function,
-    search=SearchMode.CODE,
-    shape=CODE_SHAPE,
+    **answers("function"),
     n=164,
     skip=0,
 )

@@ -1,9 +1,7 @@
 """MBPP, sanitized: write the described function, graded by running its assertions."""
 
-from c4.tasks._careful_programs import written_function
-from c4.tasks._extract import first_function
-from c4.tasks._shapes import CODE_SHAPE
-from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Task
+from c4.tasks.answers import answers
+from c4.tasks.task import Example, HubSplit, Row, Task
 
 INSTRUCTION = "Answer with a Python function and nothing else."
 
@@ -19,13 +17,9 @@ def read(row: Row) -> Example | None:
 
 TASK = Task(
     name="mbpp",
-    family=Family.CODE,
     hub=HubSplit(dataset="google-research-datasets/mbpp", config="sanitized", split="test"),
     read=read,
-    extract=written_function,
-    plain=first_function,
-    search=SearchMode.CODE,
-    shape=CODE_SHAPE,
+    **answers("function"),
     n=257,
     skip=0,
 )

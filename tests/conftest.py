@@ -1,7 +1,7 @@
 """Parts that many tests share: models small enough to read, and folders to find data in."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,9 @@ from hypothesis import settings
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from benchmarks.s3_server import Counter, environment, make_bucket, serve_s3
 from c4.models import Reading
+from c4.store.locations import ObjectPath, parse_location
 
 # No timed tests: machines are shared.
 settings.register_profile("c4", deadline=None)
@@ -169,3 +171,28 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def _one_thread() -> None:
     """Tiny matrices are slower on many threads, and other tests may be running."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server on loopback."""
+    with serve_s3() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectPath:
+    """An empty bucket on that server, which the environment names; nothing is cached elsewhere."""
+    for name, value in environment(s3_server).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("C4_RETRY_SECONDS", "5")
+    return parse_location(make_bucket(s3_server))
+
+
+@pytest.fixture
+def s3(bucket: ObjectPath, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter]:
+    """What stands between c4 and the server, counts, and may answer in its place."""
+    with Counter(s3_server).running() as counter:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", counter.address)
+        yield counter

@@ -235,6 +235,8 @@ FILE_ACCESS = {
     *("hardlink_to", "samefile", "fsync", "flock", "ParquetWriter", "read_table", "scan_parquet"),
 }
 """What asks the file system, by any name under which it is called."""
+STORAGE = {"c4.store.storage", "c4.store.folders", "c4.store.objects"}
+"""The seam, and the two kinds of storage behind it, which nobody else imports."""
 OWN_CODE = {
     ("c4.gates.run_signals", "read_bytes"),
     ("c4.gates.run_signals", "glob"),
@@ -246,12 +248,19 @@ OWN_CODE = {
 @pytest.mark.parametrize("room", ["store", "gates", "record", "replay", "analysis"])
 def test_runs_are_reached_through_the_storage_alone(room):
     for where, tree in sources().items():
-        if room_of(where) != room or where == "c4.store.storage":
+        if room_of(where) != room or where in STORAGE:
             continue
         calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
         for called in calls:
             name = getattr(called, "attr", None) or getattr(called, "id", None)
             assert name not in FILE_ACCESS or (where, name) in OWN_CODE, f"{where} calls {name}"
+
+
+def test_only_the_storage_knows_its_kinds():
+    kinds = STORAGE - {"c4.store.storage"}
+    for room in MAY_IMPORT:
+        for taken in imports(room):
+            assert taken.target not in kinds or taken.where == "c4.store.storage", str(taken)
 
 
 @pytest.mark.parametrize(("text", "known"), [(_figures.HELP, FIGURES), (_report.HELP, REPORTS)])

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors import RunError
-from c4.store import storage
+from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import Stamp, list_parts, open_part, run_parts, write_part
@@ -123,7 +123,7 @@ def test_a_check_beside_a_process_that_records_finds_no_false_damage(tmp_path, m
     """The rest is sealed after any of the files was looked at, or before the first."""
     write(tmp_path, parts=PARTS[:1])
     listed = 0
-    real = storage.os.scandir
+    real = folders.os.scandir
 
     def seals_meanwhile(folder):
         nonlocal listed
@@ -134,7 +134,7 @@ def test_a_check_beside_a_process_that_records_finds_no_false_damage(tmp_path, m
 
     findings = check_run(tmp_path)
     looked = [next(findings), next(findings)]  # manifest and tokenizer
-    monkeypatch.setattr(storage.os, "scandir", seals_meanwhile)
+    monkeypatch.setattr(folders.os, "scandir", seals_meanwhile)
     looked += findings
     assert listed > at
     assert [finding.what for finding in looked if finding.state is not State.SOUND] == []
@@ -315,14 +315,14 @@ def test_a_file_that_cannot_be_read_is_never_sound(run, kind, monkeypatch):
         table = open_part(part).read()
         write_part(run / "signals", table, part.trajectories, Stamp.of(MANIFEST))
     path = list_parts(run / kind)[0].path
-    real = storage.Path.open
+    real = folders.Path.open
 
     def fails(self, *args, **kwargs):
         if self == path:
             raise OSError(errno.EIO, "Input/output error")
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(storage.Path, "open", fails)
+    monkeypatch.setattr(folders.Path, "open", fails)
     (said,) = problems(run)
     assert f"{path}: cannot be read (Input/output error)" in said
 

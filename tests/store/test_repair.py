@@ -245,7 +245,7 @@ def test_going_on_deletes_no_part_of_another_run(tmp_path, kind):
     before = snapshot(run)
     with pytest.raises(RunError, match=r"belongs to another run|holds trajectories that"):
         write(run)
-    assert snapshot(run) == before
+    assert snapshot(run).items() >= before.items()
 
 
 IDENTITY = MANIFEST.identity

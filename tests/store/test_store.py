@@ -16,7 +16,7 @@ from made import (
 )
 
 from c4.errors import RunError
-from c4.store import storage
+from c4.store import folders
 from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.store.manifest import (
     SCHEMA_VERSION,
@@ -266,7 +266,7 @@ def test_a_full_disk_leaves_no_trace_and_loses_nothing(tmp_path, whole, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.os, "fsync", full)
+        patch.setattr(folders.os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
             write(folder)
     assert snapshot(folder) == before

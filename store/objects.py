@@ -1,0 +1,268 @@
+"""Object stores: `s3://bucket/runs` and its like, as the other kind of storage beside folders.
+
+Needs the extra `c4-dlm[cloud]`, and a store that can put an object only where there is none, as S3,
+Google's and Azure's do. Credentials come from the environment, as the store's own tools take them.
+No message repeats one, nor anything else of a store's answer than its code and its reason.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from c4.errors import ConfigError, RunError
+from c4.store.locations import ObjectPath
+
+RETRY_SECONDS = 60.0
+"""Seconds for which a request is tried again while a store cannot be reached or is busy."""
+RETRY_VARIABLE = "C4_RETRY_SECONDS"
+"""Environment variable that sets another number of seconds."""
+SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", RETRY_VARIABLE)
+"""How the names of the environment variables begin that say how to reach a store."""
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
+"""Those that name a server other than the vendor's own."""
+BRIEF = timedelta(seconds=5)
+"""How long a server may take to accept a connection."""
+LARGEST_GAP = 4096
+"""Bytes between two ranges that are read too, because a second request would take longer."""
+
+
+def list_folder(folder: ObjectPath) -> tuple[dict[ObjectPath, int], list[ObjectPath]]:
+    """The objects right below a folder with their sizes, and the folders there; both in order."""
+    with _explained(folder) as obstore:
+        found = obstore.list_with_delimiter(_store(folder), folder.key or None)
+    sizes = {_address(folder, entry["path"]): int(entry["size"]) for entry in found["objects"]}
+    folders = {_address(folder, path) for path in found["common_prefixes"]}
+    return dict(sorted(sizes.items())), sorted(folders)
+
+
+def size_of(path: ObjectPath) -> int | None:
+    """The bytes of an object; None where there is none."""
+    with _explained(path) as obstore, suppress(FileNotFoundError):
+        return int(obstore.head(_store(path), path.key)["size"])
+    return None
+
+
+def read(path: ObjectPath, at_most: int | None = None) -> bytes:
+    """The bytes of an object, or the first of them; FileNotFoundError where there is none."""
+    if at_most is not None:
+        size = size_of(path)
+        if size is None:
+            raise FileNotFoundError(str(path))
+        return read_ranges(path, [(0, min(at_most, size))])[0]
+    with _explained(path) as obstore:
+        return bytes(obstore.get(_store(path), path.key).bytes())
+
+
+def read_tail(path: ObjectPath, length: int) -> tuple[bytes, int]:
+    """The last bytes of an object, and how many it has."""
+    with _explained(path) as obstore:
+        try:
+            got = obstore.get(_store(path), path.key, options={"range": {"suffix": length}})
+            return bytes(got.bytes()), int(got.meta["size"])
+        except obstore.exceptions.BaseError as error:
+            # Azure counts from the beginning alone, and no store gives the last bytes of none.
+            if not NO_TAIL.search(str(error)):
+                raise
+            size = int(obstore.head(_store(path), path.key)["size"])
+    return read_ranges(path, [(max(0, size - length), size)])[0], size
+
+
+def read_ranges(path: ObjectPath, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Some pieces of an object, given by where they start and stop; neighbours come together."""
+    asked = [(start, stop) for start, stop in ranges if start < stop]
+    got: Iterator[bytes] = iter(())
+    if asked:
+        starts, ends = zip(*asked, strict=True)
+        with _explained(path) as obstore:
+            found = obstore.get_ranges(
+                _store(path), path.key, starts=starts, ends=ends, coalesce=LARGEST_GAP
+            )
+            got = map(bytes, found)
+    return [next(got) if start < stop else b"" for start, stop in ranges]
+
+
+def put(path: ObjectPath, data: bytes) -> None:
+    """Put an object, in the place of another if there is one. It appears whole or not at all."""
+    with _explained(path, writing=True) as obstore:
+        # In one request: what is killed half-way leaves no parts behind that cost money.
+        obstore.put(_store(path), path.key, data, use_multipart=False)
+
+
+def put_once(path: ObjectPath, data: bytes) -> bool:
+    """Put an object only where there is none; whether it was put."""
+    with _explained(path, writing=True) as obstore:
+        try:
+            obstore.put(_store(path), path.key, data, mode="create")
+        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
+            return False
+    return True
+
+
+def sign_once(path: ObjectPath, signature: bytes) -> bool:
+    """Put an object of one's own only where there is none; whether it is one's own.
+
+    An answer may be lost on its way, and a request may be made twice, so what is there is read
+    before anybody is told that they were too late.
+    """
+    failure: RunError | None = None
+    try:
+        if put_once(path, signature):
+            return True
+    except RunError as error:
+        failure = error
+    try:
+        is_own = read(path) == signature
+    except FileNotFoundError:
+        is_own = False
+    if failure and not is_own:
+        raise failure
+    return is_own
+
+
+def delete(paths: Iterable[ObjectPath]) -> None:
+    """Delete objects, whether or not they are still there."""
+    by_bucket: dict[str, list[ObjectPath]] = {}
+    for path in paths:
+        by_bucket.setdefault(path.bucket, []).append(path)
+    for some in by_bucket.values():
+        with _explained(some[0], writing=True) as obstore, suppress(FileNotFoundError):
+            obstore.delete(_store(some[0]), [path.key for path in some])
+
+
+def require_reachable(folder: ObjectPath) -> None:
+    """Refuse a bucket that is not there or cannot be listed, before anything is computed."""
+    list_folder(folder)
+
+
+def _address(folder: ObjectPath, key: str) -> ObjectPath:
+    return ObjectPath(*folder.parts[:2], *key.split("/"))
+
+
+def _store(path: ObjectPath) -> Any:
+    scheme, bucket = path.parts[0].removesuffix(":"), path.parts[1]
+    settings = frozenset(item for item in os.environ.items() if item[0].startswith(SETTINGS))
+    return _open_store(scheme, bucket, settings)
+
+
+@cache
+def _open_store(scheme: str, bucket: str, settings: frozenset[tuple[str, str]]) -> Any:
+    """The bucket, reached as the environment says."""
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    seconds = timedelta(seconds=retry_seconds())
+    options: dict[str, Any] = {
+        "client_options": {
+            "timeout": timedelta(seconds=60),
+            "connect_timeout": BRIEF,
+        },
+        "retry_config": {"retry_timeout": seconds, "max_retries": 100},
+    }
+    if any(name in ENDPOINTS and value.startswith("http://") for name, value in settings):
+        # A server without TLS is used only where the user has named one.
+        options["client_options"]["allow_http"] = True
+    if scheme == "s3":
+        return S3Store(bucket, **options, **_profile())
+    return GCSStore(bucket, **options) if scheme == "gs" else AzureStore(bucket, **options)
+
+
+def _profile() -> dict[str, Any]:
+    """Credentials of ~/.aws, where the environment has none and boto3 is there to read them."""
+    if "AWS_ACCESS_KEY_ID" in os.environ or find_spec("boto3") is None:
+        return {}
+    from boto3.session import Session
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session = Session()
+    has_some = session.get_credentials() is not None
+    return {"credential_provider": Boto3CredentialProvider(session)} if has_some else {}
+
+
+def retry_seconds() -> float:
+    """How long requests are tried again: as the environment sets it, or the usual time."""
+    text = os.environ.get(RETRY_VARIABLE, "")
+    try:
+        seconds = float(text) if text else RETRY_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86400:
+        raise ConfigError(f"{RETRY_VARIABLE}={text}: give a number of seconds from 0 to 86400")
+    return seconds
+
+
+@contextmanager
+def _explained(path: ObjectPath, *, writing: bool = False) -> Iterator[Any]:
+    """The library, whose errors become c4's own; FileNotFoundError where an object is missing."""
+    try:
+        import obstore
+    except ImportError:
+        raise ConfigError(
+            f"{path}: object stores need an extra: pip install 'c4-dlm[cloud]'"
+        ) from None
+    try:
+        yield obstore
+    except FileNotFoundError as error:
+        if writing or NO_BUCKET.search(str(error)):
+            raise RunError(f"{path}: {_reason(path, error)}") from None
+        raise FileNotFoundError(str(path)) from None
+    except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+        raise RunError(f"{path}: {_reason(path, error)}") from None
+
+
+CODE = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
+STATUS = re.compile(r"non-2xx status code: (\d{3} [A-Z][\w ]*)")
+NO_TAIL = re.compile("NotPartial|NotSupported|not supported|416 Range")
+NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|specified bucket does not exist")
+KINDS: Mapping[str, str] = {
+    NO_BUCKET.pattern: "there is no such bucket; create it, or check the address",
+    "dns error|failed to lookup": "the host of the store is not known; check its address",
+    "Connection refused|ConnectionRefused|code: 111": "nothing listens at the address of the store",
+    "kind: Timeout|timed out|TimedOut": "the store does not answer; check its address and network",
+    "kind: Connect": "the store cannot be reached; check its address and the network",
+    "Could not parse path": "an object store takes no such name; choose another",
+}
+"""What went wrong, by what the library says about it."""
+LONGEST_REASON = 200
+SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|SIGNATURE|SAS|CREDENTIAL", re.IGNORECASE)
+
+
+NO_CREDENTIALS = re.compile(
+    r"169\.254\.169\.254|/latest/(api/token|meta-data)|metadata\.google|metadata/identity|"
+    r"Account must be specified|CredentialProvider|token endpoint"
+)
+"""Where the library looks for credentials, or what it says, when the environment holds none."""
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+"""The environment variables that usually hold them."""
+
+
+def _reason(path: ObjectPath, error: Exception) -> str:
+    """What went wrong, without addresses and whatever they may carry."""
+    text = str(error)
+    if NO_CREDENTIALS.search(text):
+        usual = CREDENTIALS[path.parts[0].removesuffix(":")]
+        return f"the environment holds no credentials for this store, such as {usual}"
+    for pattern, reason in KINDS.items():
+        if re.search(pattern, text):
+            return reason
+    if answer := CODE.search(text):
+        return f"the store answers {answer[1]}: {_without_secrets(answer[2])[:LONGEST_REASON]}"
+    if status := STATUS.search(text):
+        return f"the store answers {status[1].strip()}; check the credentials in the environment"
+    kind = type(error).__name__.removesuffix("Error")
+    return f"the store cannot be used ({kind}); check its address, the credentials and the network"
+
+
+def _without_secrets(text: str) -> str:
+    """A store's words without what the environment keeps secret, should they repeat it."""
+    for name, value in os.environ.items():
+        if SECRET.search(name) and len(value) >= 4:
+            text = text.replace(value, "…")
+    return text

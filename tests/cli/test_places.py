@@ -1,0 +1,99 @@
+"""Every command that takes a folder of runs takes the address of an object store."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.s3_server import SECRET
+from c4.cli._app import app
+from c4.store.runs import find_runs, open_run
+from c4.store.storage import file_exists, list_files
+
+
+def c4(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def ok(*args):
+    result = c4(*args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def options(random_llada):
+    return ("--task", "svamp", "--model", random_llada, "--source", "embedded", "--n", 3)
+
+
+def test_runs_in_a_store_are_recorded_resumed_read_and_checked(
+    bucket, options, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    root = bucket / "my runs"
+    summary = json.loads(ok("record", *options, "--out", root, "--json"))
+    assert summary["folder"].startswith(str(root))
+    assert summary["n"] == 3
+    (folder,) = find_runs(root)
+    before = [list_files(folder / kind) for kind in ("rows", "cells")]
+    ok("record", *options, "--out", root)
+    assert [list_files(folder / kind) for kind in ("rows", "cells")] == before
+    local = tmp_path / "local"
+    assert "3 trajectories added" in ok("runs", "--merge", root, "--runs", local)
+    assert list(open_run(find_runs(local)[0]).rows()) == list(open_run(folder).rows())
+    gates = ("--gate", "cvee", "--gate", "prophet", "--json")
+    replayed = ok("replay", "--runs", root, *gates)
+    assert replayed == ok("replay", "--runs", local, *gates)
+    assert replayed == ok("replay", "--runs", root, *gates)  # now from the cache
+    assert list((tmp_path / "cache").rglob("*.parquet"))
+    assert "no damage" in ok("runs", "--check", "--runs", root)
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith("s3")]
+
+
+def test_what_comes_of_runs_can_be_kept_beside_them(bucket, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    root = bucket / "runs"
+    ok("record", *options, "--skip", 0, "--out", root)
+    frozen = root / "calibration.json"
+    pooled = ("--pool", 2, "--set", "tau=0.1,0.9", "--gamma", 2, "--tolerance", 100)
+    assert f"frozen in {frozen}" in ok("calibrate", "--runs", root, *pooled, "--out", frozen)
+    assert file_exists(frozen)
+    assert "calibration.json" in ok("replay", "--runs", root, "--config", frozen)
+    ok("run", *options, "--skip", 0, "--method", "c4", "--out", root)
+    timed = ("--method", "baseline", "--n", 1, "--passes", 1, "--warmups", 0)
+    ok("bench", *options[:-2], *timed, "--out", root)
+    (run, *_) = find_runs(root)
+    ok("grade", run, "--reading", "plain")
+    assert "c4" in ok("report", "main", "--runs", root)
+    ok("figures", "stabilization", "--runs", root, "--out", tmp_path / "figures")
+    assert len(json.loads(ok("runs", "--runs", root, "--json"))) == 2
+    assert "no damage" in ok("runs", "--check", "--runs", root)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("record", "--task", "math", "--out", "s4://b/runs"), "s4://…: there is no such storage"),
+        (("runs", "--runs", "s3:/b/runs"), "write an address as text, like s3://bucket/path"),
+        (("runs", "--runs", f"s3://me:{SECRET}@b/runs"), "and nothing secret"),
+        (("figures", "--out", "s3://b/figures"), "s3://b/figures: this is written to the local"),
+        (("replay", "--out", "s3://b/x.parquet"), "s3://b/x.parquet: this is written to the local"),
+        (("demo", "--out", "s3://b/demo"), "s3://b/demo: this is written to the local disk"),
+        (("grade", "file://host/run"), "such an address has three slashes"),
+    ],
+)
+def test_what_is_no_place_for_it_is_refused_and_makes_nothing(
+    command, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = c4(*command)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert SECRET not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bucket_that_is_not_there_is_an_error_before_anything_is_decoded(bucket, options):
+    result = c4("record", *options, "--out", "s3://no-such-bucket/runs")
+    assert result.exit_code == 2
+    assert "there is no such bucket" in " ".join(result.stderr.split())
