@@ -5,8 +5,10 @@ In a module of its own, so that processes on whatever engine can import it.
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from c4.record import recorder
 from c4.record.engines import DecodeJob, Worker
@@ -28,11 +30,12 @@ class CountedJob(DecodeJob):
 
     def work(self, worker: Worker) -> list[int]:
         set_stage(self.log)
-        return super().work(replace(worker, threads=1))
+        return super().work(worker)
 
 
 def set_stage(log: str) -> None:
     """Small parts, a clock that starts anew with every decode, and a log of what is done."""
+    torch.set_num_threads(1)
     real_decode, real_add = recorder.Recording._decode_claimed, RunWriter.add
 
     def tell(what: str) -> None:
