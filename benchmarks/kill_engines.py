@@ -120,7 +120,7 @@ def disturb(engine: str, out: Path, n: int, kills: int, rng: random.Random) -> C
             coordinator = start_coordinator(spec)
         time.sleep(rng.uniform(0.2, 1.5))
         if found["kills"] < kills:
-            found += strike(folder, coordinator, nodes, rng)
+            found += strike(folder, coordinator, nodes, found["kills"], rng)
     else:
         found["stuck"] += 1
         coordinator.kill()
@@ -130,13 +130,18 @@ def disturb(engine: str, out: Path, n: int, kills: int, rng: random.Random) -> C
 
 
 def strike(
-    folder: Path, coordinator: subprocess.Popen[bytes], nodes: Nodes | None, rng: random.Random
+    folder: Path,
+    coordinator: subprocess.Popen[bytes],
+    nodes: Nodes | None,
+    struck: int,
+    rng: random.Random,
 ) -> Counter[str]:
-    """Kill something, if there is anything worth it."""
+    """Kill something, if there is anything worth it: a coordinator or a node every fifth time."""
     victims = busy_workers(folder)
     if not victims or coordinator.poll() is not None:
         return Counter()
-    what = rng.choice(["worker"] * 6 + ["coordinator"] + (["node"] if nodes else []))
+    others = ["coordinator", "node"] if nodes else ["coordinator"]
+    what = others[struck // 5 % len(others)] if struck % 5 == 4 else "worker"
     if what == "node" and nodes:
         nodes.kill_one(rng)
     elif what == "coordinator":
