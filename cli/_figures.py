@@ -85,17 +85,18 @@ CalibrationsOption = Annotated[
         help="A file of `c4 calibrate`, besides those in the current folder and in --runs.",
     ),
 ]
+FigureNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Figures to draw. [default: all]",
+        autocompletion=offer(lambda: listed_names(HELP)),
+    ),
+]
 
 
 def figures_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="Figures to draw. [default: all]",
-            autocompletion=offer(lambda: listed_names(HELP)),
-        ),
-    ] = None,
+    names: FigureNames = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(
         "figures-out"

@@ -46,16 +46,18 @@ Examples:
     c4 report main --config calibration.json --set cvee.tau=0.8
 """
 
+TableNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Tables to print. [default: all]",
+        autocompletion=offer(lambda: listed_names(HELP)),
+    ),
+]
+
 
 def report_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="Tables to print. [default: all]",
-            autocompletion=offer(lambda: listed_names(HELP)),
-        ),
-    ] = None,
+    names: TableNames = None,
     runs: RunsOption = Path("runs"),
     form: Annotated[
         Literal["markdown", "latex", "csv", "json"],
