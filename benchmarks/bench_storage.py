@@ -42,7 +42,7 @@ from c4.store.storage import make_once, owner_of, put_file, read_file, size_of
 from c4.store.writer import plan_parts
 
 FEW, MANY, RECORDED = 100, 10_000, 20
-BYTES_LIMIT, GROWTH_LIMIT = 1.1, 1.15
+BYTES_LIMIT, GROWTH_LIMIT = 1.1, 1.25
 """Bytes fetched over bytes needed; peak memory of MANY trajectories over that of FEW."""
 CLAIMANTS, CLAIMED = 64, 64
 JOBS = {
