@@ -265,24 +265,30 @@ class Library:
     @cached_property
     def trace(self) -> pl.DataFrame:
         """One telling trajectory, step by step; empty if there is no recording."""
-        chosen = self._telling
+        chosen = self.telling
         return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
 
     @cached_property
     def texts(self) -> pl.DataFrame:
         """The buffer of that trajectory at every gate's exit; empty if there is no recording."""
-        chosen = self._telling
+        chosen = self.telling
         if chosen is None:
             return TEXTS.to_frame()
         gates = self.gates(chosen[0])
         return text_table(*chosen, gates, unsafe_code=self.unsafe_code)
 
     @cached_property
-    def _telling(self) -> tuple[Run, int] | None:
-        """The trajectory asked for, or the one on which gates disagree most."""
+    def telling(self) -> tuple[Run, int] | None:
+        """The trajectory asked for, or the most telling one."""
         if self.trajectory is not None:
             return self._asked(self.trajectory)
-        chosen = telling_trajectory(self.phases)
+        right = {
+            (cohort_key(run.manifest.identity), row.trajectory)
+            for run in self.main_runs
+            for row in run.rows()
+            if row.correct
+        }
+        chosen = telling_trajectory(self.phases, right)
         if chosen is None:
             return None
         cohort, index = chosen

@@ -52,7 +52,8 @@ WidthOption = Annotated[
 TrajectoryOption = Annotated[
     int | None,
     typer.Option(
-        help="Number of the trajectory in trace and text. [default: the one gates disagree on most]"
+        help="Number of the trajectory in trace and text. [default: one that CVEE stops early and "
+        "rightly]"
     ),
 ]
 ComparedOption = Annotated[

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import DataError, shortened
+from c4.errors import DataError, failure, shortened
 from c4.errors.system import reason, require_plain_file
 
 LARGEST_FILE = 2**30
@@ -69,15 +69,10 @@ def read_tensors(path: Path) -> Any:
         raise DataError(f"{path}: {error}; it was refused, and nothing of it was run") from None
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a file that torch.save writes ({reason(error)})") from error
-    except (
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
-        raise DataError(f"{path}: damaged, or no file of tensors ({error})") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # zipfile and pickletools fail on damaged files in many ways
+        raise DataError(f"{path}: damaged, or no file of tensors ({failure(error)})") from error
 
 
 class _Archive:

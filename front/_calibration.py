@@ -118,7 +118,9 @@ def _name(gate: Any) -> str:
             f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
-    raise ConfigError(f"{gate!r} is neither the name nor the class of a gate that c4 knows")
+    if isinstance(gate, type) and callable(getattr(gate, "fires", None)):
+        return f"{gate.__module__}:{gate.__qualname__}"
+    raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
 
 def _spell_range(values: Any) -> str:

@@ -54,6 +54,10 @@ class ReportTable:
         """Whether a cell is marked because accuracy fell by more than the tolerance."""
         return column.key == self.marked and bool(row["past"])
 
+    def is_text(self, column: Column) -> bool:
+        """Whether a column holds words, which stand to the left."""
+        return self.rows.schema[column.key] == pl.String()
+
     @property
     def legend(self) -> str | None:
         """What the mark means; None if nothing is marked."""
@@ -96,7 +100,7 @@ def _csv(table: ReportTable) -> str:
 
 def _markdown(table: ReportTable) -> str:
     head = [column.heading for column in table.columns]
-    rule = ["---" if _is_text(table, column) else "---:" for column in table.columns]
+    rule = ["---" if table.is_text(column) else "---:" for column in table.columns]
     lines = [f"**{table.caption}**", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (head, rule)]
     for row in table.rows.iter_rows(named=True):
@@ -113,7 +117,7 @@ def _markdown(table: ReportTable) -> str:
 
 
 def _latex(table: ReportTable) -> str:
-    places = "".join("l" if _is_text(table, column) else "r" for column in table.columns)
+    places = "".join("l" if table.is_text(column) else "r" for column in table.columns)
     head = " & ".join(_escape(column.heading) for column in table.columns)
     body = []
     for row in table.rows.iter_rows(named=True):
@@ -151,10 +155,6 @@ def show_cell(row: dict[str, Any], column: Column) -> str:
     if column.decimals is None:
         return visible_line(str(value))
     return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
-
-
-def _is_text(table: ReportTable, column: Column) -> bool:
-    return table.rows.schema[column.key] == pl.String()
 
 
 def _escape(text: str) -> str:

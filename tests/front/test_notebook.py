@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -13,6 +14,7 @@ from nbclient import NotebookClient
 
 import c4
 from c4.errors import ConfigError, RunError
+from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +104,7 @@ def test_a_trajectory_tells_its_course(run):
     row = next(run.rows())
     one = run.trajectory(row.trajectory)
     assert repr(one).startswith(f"<Trajectory {row.trajectory} of mmlu: answer {row.answer!r}, ")
+    assert repr(next(iter(run))) == repr(one)
     assert one.text_at(row.steps) == row.text
     assert one.steps["step"].to_list() == list(range(1, row.steps + 1))
     with pytest.raises(ConfigError, match="has steps 1 to 32"):
@@ -171,6 +174,23 @@ def test_calibration_gives_a_gate_that_keeps_the_promise(run, tmp_path):
     loose = c4.Requirement(tolerance=100)
     by_name = c4.calibrate([run.folder], "cvee", loose, gamma=2, tau="0.6:0.7:0.1")
     assert by_name.parameters == found.parameters
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A gate as one would write it into a cell."""
+
+    nats: float = parameter(0.1, high=1.0, meaning="entropy of the answer")
+
+    def fires(self, s):
+        return s.entropy <= self.nats
+
+
+def test_a_gate_of_a_users_own_is_replayed_and_calibrated(run):
+    assert run.replay(Calm(nats=0.2))["gate"].unique().to_list() == ["Calm,nats=0.2"]
+    found = c4.calibrate(run, Calm, c4.Requirement(tolerance=100))
+    assert found.table.height == 11
+    assert isinstance(found.gate, Calm)
 
 
 def test_a_setting_is_no_grid(run):
