@@ -19,10 +19,13 @@ FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
 KEYS = {
     *("x0_history", "true_indices_history", "gen_ids", "prompt_token_len"),
-    *("ans_posidx", "pred_token_id", "pred_ans"),
+    *("ans_posidx", "pred_token_id"),
 }
 MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """What arrays raise at values and shapes that do not belong together."""
+
+LEAST_BYTES = 2**10
+"""What a tensor counts for if it is smaller, so that there are not too many of them."""
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -38,14 +41,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: A
         raise DataError(f"{path}: no file of Prophet's trajectories")
     try:
         return _course(int(named[1]), budget or int(named[2]), saved)
-    except (
-        DataError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,
-    ) as error:
+    except (DataError, *MISFITS) as error:
         raise DataError(f"{path}: its steps do not fit together ({error})") from error
 
 
@@ -70,7 +66,7 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
         is_final=is_final.tolist(),
         budget=budget,
         commit_step=commit_step.tolist(),
-        answer=_text(saved["pred_ans"]) or None,
+        answer=_text(saved.get("pred_ans")) or None,
         target=_text(saved.get("gt_text")),
         correct=None if correct is None else bool(correct),
     )
@@ -100,13 +96,19 @@ def _text(value: Any) -> str | None:
     raise ValueError("an answer that is no text")
 
 
-def _join(blocks: Any) -> Array:
-    """The predictions of all blocks, one after the other."""
-    if not isinstance(blocks, list) or not all(isinstance(block, np.ndarray) for block in blocks):
-        raise ValueError("predictions that are no tensors")
-    if sum(block.nbytes for block in blocks) > MOST_TENSOR_BYTES:
-        raise ValueError("more predictions than a decode has")
-    return np.concatenate(blocks)
+def _join(history: Any) -> Array:
+    """The predictions of all steps. A block has them stacked, or in one tensor for each."""
+    steps: list[Array] = []
+    size = 0
+    for block in history:
+        for tensor in block if isinstance(block, list) else [block]:
+            if not isinstance(tensor, np.ndarray):
+                raise ValueError("predictions that are no tensors")
+            steps.append(tensor)
+            size += max(LEAST_BYTES, tensor.nbytes)
+            if size > MOST_TENSOR_BYTES:
+                raise ValueError("more predictions than a decode has")
+    return np.concatenate(steps)  # (T, prompt + L)
 
 
 def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
