@@ -10,7 +10,7 @@ import polars as pl
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_key, cohort_table, held_out
-from c4.analysis.names import in_order
+from c4.analysis.names import in_order, method_kind, method_typed
 from c4.analysis.outcomes import (
     DECODED,
     OUTCOMES,
@@ -23,12 +23,12 @@ from c4.analysis.phases import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 from c4.gates.kinds import OwnGate
-from c4.gates.registry import make_gate
 from c4.replay.calibration import FrozenSetting, load_calibration
+from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
-from c4.store.labels import label_under
+from c4.store.labels import BASELINE, label_under
 from c4.store.locations import Location, resolve_location
 from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
 from c4.store.timings import read_timings
@@ -50,7 +50,8 @@ class Library:
         *,
         tasks: Sequence[str] | None = None,
         model: str | None = None,
-        gates: Sequence[str] = COMPARED_GATES,
+        gates: Sequence[str] | GateChoice = COMPARED_GATES,
+        methods: Sequence[str] | None = None,
         trajectory: int | None = None,
         calibrations: Sequence[Location] | None = None,
         reading: AnswerReading | None = None,
@@ -61,6 +62,7 @@ class Library:
 
         Args:
             gates: what to replay over the recordings.
+            methods: which methods to show, by name or label; all if None.
             trajectory: which to show alone; the most telling one if None.
             calibrations: files of `c4 calibrate` to report on; those in this folder and the root
                 if None. What any of them was chosen on is pool, for every method.
@@ -70,7 +72,9 @@ class Library:
         self.root = root
         self.tasks = [find_task(task).name for task in tasks or ()]
         self.model = model
-        self.gate_names = gates
+        self.choice = gates if isinstance(gates, GateChoice) else GateChoice(gates)
+        self.gate_names = self.choice.labels
+        self.methods = methods
         self.trajectory = trajectory
         self._calibrations = calibrations
         self.reading = reading or AnswerReading()
@@ -134,8 +138,7 @@ class Library:
 
     def gates(self, run: Run) -> dict[str, OwnGate]:
         """The gates with the settings of the run's family."""
-        family = get_task(run.task).family
-        return {name: make_gate(name, family) for name in self.gate_names}
+        return self.choice.gates(get_task(run.task).family)
 
     @cached_property
     def settling(self) -> pl.DataFrame:
@@ -143,7 +146,7 @@ class Library:
         frame = self._per_run(
             self.main_runs, SETTLING, "reading", lambda run: stabilization_table(run, self.pools)
         )
-        return _shown(frame, "cohort", "trajectory")
+        return self._shown(frame, "cohort", "trajectory")
 
     @cached_property
     def phases(self) -> pl.DataFrame:
@@ -154,7 +157,7 @@ class Library:
             "replaying",
             lambda run: phase_table(run, self.gates(run), self.pools),
         )
-        return _shown(frame, "cohort", "gate", "trajectory")
+        return self._shown(frame, "cohort", "gate", "trajectory")
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
@@ -176,8 +179,8 @@ class Library:
             "replaying and grading",
             lambda run: self._replayed(run, self.gates(run)),
         )
-        frame = pl.concat([decoded, replayed])
-        return _shown(frame, "cohort", "method", "how", "trajectory")
+        frame = self._chosen(pl.concat([decoded, replayed]))
+        return self._shown(frame, "cohort", "method", "how", "trajectory")
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
@@ -231,7 +234,9 @@ class Library:
         swept = self._per_run(
             recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
         )
-        frame = _shown(pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory")
+        frame = self._shown(
+            pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory"
+        )
         return method_totals(self._of_main(best_source(frame)))
 
     @cached_property
@@ -263,24 +268,30 @@ class Library:
     @cached_property
     def trace(self) -> pl.DataFrame:
         """One telling trajectory, step by step; empty if there is no recording."""
-        chosen = self._telling
+        chosen = self.telling
         return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
 
     @cached_property
     def texts(self) -> pl.DataFrame:
         """The buffer of that trajectory at every gate's exit; empty if there is no recording."""
-        chosen = self._telling
+        chosen = self.telling
         if chosen is None:
             return TEXTS.to_frame()
         gates = self.gates(chosen[0])
         return text_table(*chosen, gates, unsafe_code=self.unsafe_code)
 
     @cached_property
-    def _telling(self) -> tuple[Run, int] | None:
-        """The trajectory asked for, or the one on which gates disagree most."""
+    def telling(self) -> tuple[Run, int] | None:
+        """The trajectory asked for, or the most telling one."""
         if self.trajectory is not None:
             return self._asked(self.trajectory)
-        chosen = telling_trajectory(self.phases)
+        right = {
+            (cohort_key(run.manifest.identity), row.trajectory)
+            for run in self.main_runs
+            for row in run.rows()
+            if row.correct
+        }
+        chosen = telling_trajectory(self.phases, right)
         if chosen is None:
             return None
         cohort, index = chosen
@@ -295,8 +306,38 @@ class Library:
         have = [run for run in self.main_runs if index in run.indices] or self.main_runs
         return (have[0], index) if have else None
 
+    def _chosen(self, outcomes: pl.DataFrame) -> pl.DataFrame:
+        """The methods that are asked for, and their variants; the baseline stays."""
+        if self.methods is None:
+            return outcomes
+        asked = {method_typed(name): name for name in self.methods}
+        known = {label: {label, method_kind(label)} for label in outcomes["method"].unique()}
+        for name in asked.keys() - set().union(*known.values()):
+            raise unknown_name("method among these results", asked[name], sorted(known))
+        wanted = {BASELINE, *asked}
+        labels = [label for label, names in known.items() if names & wanted]
+        return outcomes.filter(pl.col("method").is_in(labels))
+
+    # Frames have a row for every example and method. A filter that keeps all of them makes no copy,
+    # as a join or a search for copies of rows would.
+
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
+        return frame.filter(pl.col("cohort").is_in(self.cohorts.filter("main")["cohort"].to_list()))
+
+    def _shown(self, frame: pl.DataFrame, *key: str) -> pl.DataFrame:
+        """Held-out rows in order; a trajectory that is in two folders counts once."""
+        if self._has_twins:
+            frame = frame.unique(key, keep="first", maintain_order=True)
+        return in_order(held_out(frame), "cohort", "trajectory")
+
+    @cached_property
+    def _has_twins(self) -> bool:
+        """Whether two folders may hold the same trajectories of the same method."""
+        methods = [
+            (cohort_key(run.manifest.identity), BASELINE if run.is_baseline else run.method)
+            for run in self.runs
+        ]
+        return len(set(methods)) < len(methods)
 
     def _decoded(self, run: Run) -> pl.DataFrame:
         return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
@@ -316,9 +357,3 @@ class Library:
             self.note(f"{doing} {run.model} {run.task}")
             frames.append(read(run))
         return pl.concat(frames)
-
-
-def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
-    """Held-out rows in order; a trajectory that is in two folders counts once."""
-    once = frame.unique(key, keep="first", maintain_order=True)
-    return in_order(held_out(once), *key[-1:])

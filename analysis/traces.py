@@ -1,6 +1,6 @@
 """Single trajectories, step by step and token by token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +61,19 @@ TEXTS = pl.Schema(
 """Tokens that the text is made of: up to the first end token, if it is cut there."""
 
 
-def telling_trajectory(phases: pl.DataFrame) -> tuple[str, int] | None:
+_SOUND = pl.col("fired") & ~pl.col("premature")
+
+
+def telling_trajectory(
+    phases: pl.DataFrame, right: Collection[tuple[str, int]] = ()
+) -> tuple[str, int] | None:
     """Cohort and number of the trajectory on which gates disagree most; None if there is none.
 
-    Long reasoning before code before letters: there, stopping early has something to get wrong.
+    One that CVEE stops early with the right answer before all others; then long reasoning before
+    code before letters: there, stopping early has something to get wrong.
+
+    Args:
+        right: cohort and number of trajectories whose full decode is right.
     """
     if phases.is_empty():
         return None
@@ -72,14 +81,16 @@ def telling_trajectory(phases: pl.DataFrame) -> tuple[str, int] | None:
     spread = (
         phases.group_by("model", "task", "family", "cohort", "trajectory")
         .agg(
-            sound=(pl.col("fired") & ~pl.col("premature")).any(),
+            good=(pl.col("gate").eq("cvee") & _SOUND & pl.col("exit").lt(1)).any(),
+            sound=_SOUND.any(),
             spread=pl.col("exit").max() - pl.col("exit").min(),
         )
         .with_columns(rank=pl.col("family").replace_strict(order, default=3))
-        .sort(
-            ["rank", "sound", "spread", "model", "task", "trajectory"],
-            descending=[False, True, True, False, False, False],
-        )
+    )
+    known = [key in right for key in spread.select("cohort", "trajectory").iter_rows()]
+    spread = spread.with_columns(good=pl.col("good") & pl.Series(known, dtype=pl.Boolean())).sort(
+        ["good", "rank", "sound", "spread", "model", "task", "trajectory"],
+        descending=[True, False, True, True, False, False, False],
     )
     first = spread.row(0, named=True)
     return first["cohort"], first["trajectory"]

@@ -19,7 +19,7 @@ FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
 KEYS = {
     *("x0_history", "true_indices_history", "gen_ids", "prompt_token_len"),
-    *("ans_posidx", "pred_token_id", "pred_ans"),
+    *("ans_posidx", "pred_token_id"),
 }
 
 
@@ -43,8 +43,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: A
 def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
     final: Array = np.array(saved["gen_ids"], dtype=np.int64)  # (L,)
     start, length = int(saved["prompt_token_len"]), len(final)
-    token = np.concatenate([np.asarray(block) for block in saved["x0_history"]])  # (T, prompt + L)
-    token = token[:, start:]
+    token = np.concatenate([_steps_of(block) for block in saved["x0_history"]])[:, start:]  # (T, L)
     if token.shape[1] != length:
         raise ValueError(f"{token.shape[1]} predictions of {length} positions")
     commit_step = _commit_steps(saved["true_indices_history"], start, length)
@@ -62,10 +61,15 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
         is_final=is_final.tolist(),
         budget=budget,
         commit_step=commit_step.tolist(),
-        answer=str(saved["pred_ans"]) or None,
+        answer=str(saved.get("pred_ans") or "") or None,
         target=None if saved.get("gt_text") is None else str(saved["gt_text"]),
         correct=None if correct is None else bool(correct),
     )
+
+
+def _steps_of(block: Any) -> Array:
+    """The predictions of a block's steps: stacked, or one tensor for each. (steps, prompt + L)"""
+    return np.concatenate(block) if isinstance(block, list) else np.asarray(block)
 
 
 def _commit_steps(history: Any, start: int, length: int) -> Array:

@@ -50,6 +50,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "view":  # as in `c4.view.show(run, 52)`
+        return import_module("c4.view")
     for home, names in HOMES.items():
         if name in names:
             return getattr(import_module(home), name)

@@ -1,6 +1,6 @@
 """Runs for a notebook: opened, shown, and asked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import PurePath
@@ -69,6 +69,10 @@ class Run(StoredRun):
     def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""
         return text_table(self, number, name_gates(self.task, gates, named))
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        for found in super().__iter__():
+            yield Trajectory(found.row, found.cells, self)
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number, as `indices` lists them."""

@@ -8,6 +8,8 @@ from typing import Any
 from c4.tasks import Candidate
 
 Span = tuple[int, int]
+NOTHING = ("[invalid]", "")
+"""Fallbacks of filters that mean that no answer was found."""
 
 
 def cut_at(text: str, until: Sequence[str]) -> str:
@@ -68,11 +70,13 @@ class FilterExtractor:
         """The answer, and the characters that hold it."""
         seen = cut_at(text, self.until)
         if self.regex is None:
-            return Candidate(seen, 0, len(seen)) if seen.strip() else None
+            return Candidate(seen, 0, len(seen))
         span = self.regex.locate(seen)
-        if span is None or span[0] == span[1]:
-            return None
-        return Candidate(seen[slice(*span)], *span)
+        if span is not None:
+            return Candidate(seen[slice(*span)], *span)
+        # A task may count its fallback as an answer, such as 0; it stands nowhere in the text.
+        said = self.regex.fallback
+        return None if said in NOTHING else Candidate(said, 0, 0)
 
 
 def read_filter(task: Any, name: str, ensemble: Any, version: str) -> FilterExtractor:

@@ -94,7 +94,7 @@ class C4LM(LM):  # type: ignore[misc]
             length=gen_length,
             budget=steps,
             block_length=block_length,
-            device=device or "auto",
+            device=_device(device),
             dtype=dtype,
             batch=None if batch_size == "auto" else int(batch_size or 1),
         )
@@ -195,6 +195,15 @@ class C4LM(LM):  # type: ignore[misc]
     def loglikelihood_rolling(self, requests: Sequence[Request]) -> NoReturn:
         """Refused, with the reason."""
         raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
+
+
+def _device(asked: str | None) -> str:
+    """The device that is asked for; the harness asks for a GPU even where there is none."""
+    import torch
+
+    if asked is None or (asked.startswith("cuda") and not torch.cuda.is_available()):
+        return "auto"
+    return asked
 
 
 def _until(kwargs: Mapping[str, Any]) -> list[str]:

@@ -54,6 +54,8 @@ class AskedGrader(ReplayGrader):
         by_form = run.reading.grader is Grader.EXACT
         self.waits = self.task.family is Family.CODE or not by_form
         """Whether a grade is an execution, and so is waited for."""
+        self.by_form = by_form and self.task.grades_by_form
+        """Whether an answer's form decides, so that signals are enough to grade."""
 
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
         if not self.waits:

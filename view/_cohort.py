@@ -90,7 +90,7 @@ class Cohort:
 
     def _correct(self, exits: Ints) -> list[bool | None]:
         """Whether the text at each exit is right; None where nobody knows yet."""
-        if not self.book.grader.waits:
+        if self.book.grader.by_form:
             return self._subset.grades_at(exits[None]).correct[0].tolist()
         known = at_exit(self._known, exits[None], self.steps)[0]
         return [None if value == UNKNOWN else value == RIGHT for value in known.tolist()]
@@ -99,7 +99,7 @@ class Cohort:
     def _known(self) -> npt.NDArray[np.int8]:
         """What is known of the text at every step. (n, T)
 
-        Texts are programs here, so only those are known that were graded before.
+        Of programs, only those are known that were graded before.
         """
         known = np.full(self.signals.signals.step.shape, UNKNOWN, dtype=np.int8)
         for i, recorded in enumerate(self.book.run):

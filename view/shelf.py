@@ -1,5 +1,6 @@
 """The runs that a viewer shows, each opened once, with what was last read of it kept."""
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import family_of, method_label, model_label, task_label
-from c4.errors import RunError
+from c4.errors import ConfigError, RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.run_signals import (
     RunSignals,
@@ -23,11 +24,15 @@ from c4.replay.pools import choose
 from c4.store.locations import Location, parse_location
 from c4.store.rows import Row
 from c4.store.runs import Run, RunPart, Trajectory, find_runs, readable_runs
-from c4.tasks import AnswerReading, Family
+from c4.tasks import AnswerReading, Family, get_task
 from c4.view.offers import Offers
+
+log = logging.getLogger(__name__)
 
 KEPT_PARTS = 8
 """Parts whose rows or signals are kept in memory, of every run."""
+KEPT_TRAJECTORIES = 32
+"""Trajectories whose own signals are kept where those of their part are not cached."""
 KEPT_COHORTS = 16
 """Runs of which the signals of all trajectories are kept in memory."""
 KEPT_WORDS = 64
@@ -79,6 +84,7 @@ class Book:
         self.grader = AskedGrader(run, unsafe_code)
         self._rows = Kept(KEPT_PARTS)
         self._signals = Kept(KEPT_PARTS)
+        self._alone = Kept(KEPT_TRAJECTORIES)
 
     @cached_property
     def indices(self) -> list[int]:
@@ -112,7 +118,10 @@ class Book:
         part = self.part_of(recorded.row.trajectory)
         read = self._signals.peek(part.rows.path.name) or cached_signals(self.run, part)
         if read is None:
-            return trajectory_signals(self.run, recorded, self.reader)
+            return self._alone.get(
+                recorded.row.trajectory,
+                lambda: trajectory_signals(self.run, recorded, self.reader),
+            )
         self._signals.get(part.rows.path.name, lambda: read)
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
 
@@ -157,6 +166,23 @@ class Book:
         }
 
 
+def _with_known_tasks(runs: Sequence[Run]) -> list[Run]:
+    """The runs whose tasks are known; where there are others only, how to make one known."""
+    known: list[Run] = []
+    problems: list[ConfigError] = []
+    for run in runs:
+        try:
+            get_task(run.task)
+            known.append(run)
+        except ConfigError as error:
+            problems.append(error)
+    if problems and not known:
+        raise problems[0]
+    for problem in problems:
+        log.warning("passed over: %s", problem)
+    return known
+
+
 class Shelf:
     """All runs below a folder that can be read."""
 
@@ -185,7 +211,8 @@ class Shelf:
     def refresh(self) -> None:
         """Look again what there is: a recording may go on while one looks at it."""
         runs = readable_runs(find_runs(self.root), self.reading)
-        found = {self._key(run.folder): run for run in runs if self._wants(run)}
+        wanted = _with_known_tasks([run for run in runs if self._wants(run)])
+        found = {self._key(run.folder): run for run in wanted}
         if not found:
             raise RunError(
                 f"nothing below {self.root} to show; start with: c4 record --task math "

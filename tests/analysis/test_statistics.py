@@ -262,4 +262,5 @@ def test_the_telling_trajectory_is_one_of_long_reasoning_that_gates_disagree_on(
     }
     phases = pl.DataFrame(rows)
     assert telling_trajectory(phases) == ("b", 2)
+    assert telling_trajectory(phases, {("b", 1)}) == ("b", 1)  # which CVEE stops, and is right
     assert telling_trajectory(phases.clear()) is None

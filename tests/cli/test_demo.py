@@ -23,18 +23,25 @@ def test_the_page_shows_every_figure_and_runs_nothing(demo):
     page = (out / "index.html").read_text(encoding="utf-8")
     images = re.findall(r'<img src="([^"]+)"', page)
     assert images == [f"figures/{name}.png" for name in FIGURES]
+    small = re.findall(r'srcset="([^"]+)"', page)
+    assert small == [f"figures/phone/{name}.png" for name in FIGURES]
     assert "there is no data for it" not in page
-    for target in images + re.findall(r'href="([^"]+)"', page):
-        assert (out / target).is_file(), target
+    links = [link for link in re.findall(r'href="([^"]+)"', page) if not link.startswith("#")]
+    for target in [*images, *small, *links]:
+        assert (out / target.partition("#")[0]).is_file(), target
+    assert "view.html#run=model%3Dtiny" in page
+    speed = re.search(r'id="table-main".*?</table>', page, re.DOTALL)[0]
+    assert re.search(r"<td>1\.0+</td>", speed)  # the baseline's speedup over itself
     assert "<script" not in page
     assert "http" not in page
 
 
 def test_it_says_what_it_does_and_where_to_look(demo):
     out, result = demo
-    for name in ("record", "replay", "calibrate", "run", "report"):
+    for name in ("record", "replay", "calibrate", "run", "report", "bench", "view"):
         assert f"$ c4 {name}" in result.stderr
     assert f"open {out / 'index.html'}" in result.stdout
+    assert "the first figures: open" in result.stderr
 
 
 def test_a_second_call_decodes_nothing_again(demo):
@@ -44,12 +51,13 @@ def test_a_second_call_decodes_nothing_again(demo):
     result = CliRunner().invoke(app, ["demo", "--n", "1", "--pool", "1", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert {path: path.stat().st_mtime_ns for path in kept} == before
+    assert "$ c4 bench" not in result.stderr  # nor timed
 
 
 def test_its_steps_are_commands_of_their_own(tmp_path):
     commands = demo_commands(tmp_path, ["mmlu", "gsm8k", "svamp"], 3, 2)
     assert [command[0] for command in commands] == [
-        *["record"] * 6,
+        *["record"] * 7,
         "replay",
         "calibrate",
         *["run"] * 3,

@@ -91,6 +91,16 @@ def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory)
     assert (course.settled, course.shown) == expected
 
 
+def test_blocks_may_come_step_by_step(tmp_path):
+    from c4.exchange.prophet import read_course
+
+    stacked, apart = (tmp_path / name / "question_0000_steps_004.pt" for name in "ab")
+    save_prophet(stacked, SETTLES_LATE)
+    blocks = torch.load(stacked)["x0_history"]
+    save_prophet(apart, SETTLES_LATE, x0_history=[list(block.split(1)) for block in blocks])
+    assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
+
+
 def test_an_answer_that_is_not_in_the_text_never_settles(tmp_path):
     from c4.exchange.prophet import read_course
 

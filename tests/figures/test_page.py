@@ -10,7 +10,7 @@ from c4.analysis import Library
 from c4.analysis.tables.render import Column, ReportTable
 from c4.figures import FIGURES, draw_figure, phase_diagram
 from c4.figures.gallery import FigureKind, Format, choose_figures
-from c4.figures.page import write_page
+from c4.figures.page import Look, Page, tell_example, write_page
 
 NASTY = "<script>alert('x')</script> & \"more\""
 
@@ -42,17 +42,19 @@ def drawings(tmp_path):
 
 
 def test_text_never_becomes_markup(drawings, tmp_path):
-    rows = pl.DataFrame({"task": [NASTY], "accuracy": [None], "past": [False]})
+    rows = pl.DataFrame({"task": [NASTY], "accuracy": [1.0], "past": [False]})
     columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
     table = ReportTable("t", NASTY, columns, rows, [NASTY], "accuracy")
-    write_page(tmp_path / "index.html", NASTY, NASTY, [drawings], [table])
+    look = Look(NASTY, NASTY, "view.html#t=1", NASTY)
+    shown = Page(title=NASTY, intro=NASTY, drawings=[drawings], tables=[table], looks=[look])
+    write_page(tmp_path / "index.html", shown)
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
     assert "script" not in {tag for tag, _ in page.tags}
-    # title, heading, introduction, figure, caption, column, cell and what is missing
-    assert page.text.count(NASTY) == 8
+    # title, heading, introduction, three of the look, figure, caption, column, cell, missing
+    assert page.text.count(NASTY) == 11
     (image,) = [attrs for tag, attrs in page.tags if tag == "img"]
-    assert image == {"src": "figures/phase-diagram.png", "alt": NASTY}
+    assert image == {"src": "figures/phase-diagram.png", "alt": NASTY, "loading": "lazy"}
 
 
 def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missing(tmp_path):
@@ -60,18 +62,53 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     columns = [Column("difference", "Δ", 1, signed=True)]
     full = ReportTable("full", "Full", columns, rows, (), "difference")
     empty = ReportTable("empty", "Empty", columns, rows.clear(), ["all of it"], "difference")
-    write_page(tmp_path / "index.html", "t", "i", [], [full, empty])
+    write_page(tmp_path / "index.html", Page(title="t", intro="i", tables=[full, empty]))
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
     marked = [tag for tag, attrs in page.tags if attrs.get("class") == "past"]
     assert marked == ["td", "p"]
     assert "a drop of more than 2.0 points" in page.text
-    assert "Missing: all of it" in page.text
+    assert "What is missing, and how to make it (1)" in page.text
+    assert "all of it" in page.text
+    assert page.text.count("A dash (–) means") == 1
     assert [tag for tag, _ in page.tags].count("table") == 1
 
 
+def test_words_stand_left_and_numbers_right_and_contents_lead_to_all_of_it(drawings, tmp_path):
+    rows = {"task": ["math", "never run"], "accuracy": [1.0, None], "past": [False, False]}
+    columns = [Column("task", "task"), Column("accuracy", "accuracy", 1)]
+    table = ReportTable("main", "All", columns, pl.DataFrame(rows))
+    shown = Page(title="t", intro="i", drawings=[drawings], narrow=[drawings], tables=[table])
+    write_page(tmp_path / "index.html", shown)
+    page = Tags()
+    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "never run" not in page.text
+    cells = [attrs.get("class") for tag, attrs in page.tags if tag in ("th", "td")]
+    assert cells == ["word", None, "word", None]
+    targets = {attrs["href"] for tag, attrs in page.tags if tag == "a" and "#" in attrs["href"]}
+    ids = {f"#{attrs['id']}" for _, attrs in page.tags if "id" in attrs}
+    assert targets == {"#phase-diagram", "#table-main"}
+    assert targets <= ids
+    assert [attrs["media"] for tag, attrs in page.tags if tag == "source"] == ["(max-width: 640px)"]
+
+
+def test_an_example_is_told_only_if_cvee_stops_it():
+    shared = {"task": "math", "trajectory": 7, "budget": 9, "position": 0}
+    rows = [
+        {"method": "baseline", "step": 9, "fired": False, "answer": "4", "correct": True},
+        {"method": "cvee", "step": 5, "fired": True, "answer": "4", "correct": True},
+        {"method": "sched", "step": 2, "fired": True, "answer": None, "correct": False},
+    ]
+    told = tell_example(pl.DataFrame([shared | row for row in rows]))
+    assert told == (
+        "MATH, trajectory 7: CVEE stops at step 5 of 9 with the answer 4, which is right; the full "
+        "decode answers 4. SchED stops at step 2 with nothing, which is wrong."
+    )
+    assert tell_example(pl.DataFrame([shared | row for row in rows[:1]])) is None
+
+
 def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(drawings, tmp_path):
-    write_page(tmp_path / "index.html", "t", "i", [drawings], [])
+    write_page(tmp_path / "index.html", Page(title="t", intro="i", drawings=[drawings]))
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
     for name, figure_kind in FIGURES.items():

@@ -104,6 +104,7 @@ def test_a_trajectory_tells_its_course(run):
     row = next(run.rows())
     one = run.trajectory(row.trajectory)
     assert repr(one).startswith(f"<Trajectory {row.trajectory} of mmlu: answer {row.answer!r}, ")
+    assert repr(next(iter(run))) == repr(one)
     assert one.text_at(row.steps) == row.text
     assert one.steps["step"].to_list() == list(range(1, row.steps + 1))
     with pytest.raises(ConfigError, match="has steps 1 to 32"):

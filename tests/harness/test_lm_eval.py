@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -133,6 +135,48 @@ def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
 def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(tasks, caplog):
     assert find_lm_eval_task(str(tasks["own_whole"])).extract("so 12 Q: next").value == "so 12 "
     assert "gates watch the whole text" in caplog.text
+
+
+def test_a_fallback_that_is_an_answer_is_one():
+    regex = Regex("answer ([0-9])", 0, "0")
+    extract = FilterExtractor("t", "f", "1", (), (), 1, regex)
+    assert extract("answer 7").value == "7"
+    assert extract("no idea").value == "0"
+    assert FilterExtractor("t", "f", "1", (), (), 1, Regex("x", 0, "[invalid]"))("no") is None
+
+
+class Index:
+    """What the harness knows of some tasks, without the seconds that it takes to find out."""
+
+    task_index: ClassVar = {
+        name: SimpleNamespace(cfg=config)
+        for name, config in {
+            "sum_text": {"dataset_path": "sums", "num_fewshot": 2},
+            "sum_choice": {"output_type": "multiple_choice"},
+            "sum_code": {"output_type": "generate_until", "unsafe_code": True},
+            "sum_class": {"class": "Sums"},
+            "other": {"filter_list": [{"name": "strict"}, {"name": "loose"}]},
+        }.items()
+    }
+    all_subtasks: ClassVar = list(task_index)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "listed"), [("sum", ["sum_text"]), ("*", ["other", "sum_text"])]
+)
+def test_only_what_can_be_recorded_is_listed(monkeypatch, pattern, listed):
+    monkeypatch.setattr("c4.lm_eval._listing.task_manager", Index)
+    result = c4("tasks", "--lm-eval", pattern, "--json")
+    assert [task["name"] for task in json.loads(result.stdout)] == listed
+    assert "lm-eval:sum_choice" not in c4("tasks", "--lm-eval").stdout
+
+
+def test_a_misspelt_task_and_one_of_likelihoods_are_answered_before_data_is_fetched(monkeypatch):
+    monkeypatch.setattr("c4.lm_eval._load.task_manager", lambda **_: Index)
+    for name, words in (("sum_txt", "did you mean sum_text"), ("sum_choice", "scores likelihoods")):
+        result = c4("record", "--task", f"lm-eval:{name}")
+        assert result.exit_code == 2
+        assert words in result.stderr
 
 
 PROGRAMS = [{"unsafe_code": True}, {"metric_list": [{"metric": "pass_at_k"}]}]

@@ -26,6 +26,6 @@ export function makeHelp() {
   const close = el("button", { type: "button", class: "quiet-button", onclick: () => dialog.close() }, "Close");
   const rows = KEYS.map(([keys, does]) => el("tr", {}, el("th", { scope: "row" }, keys.split(" ").map((key) => (["…", "Shift"].includes(key) ? ` ${key} ` : el("kbd", {}, key)))), el("td", {}, does)));
   const dialog = el("dialog", { class: "help", "aria-label": "Keys" }, el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, rows)),
-    el("p", { class: "quiet" }, "The text shows the buffer as a step finds it. Colour is confidence: amber is low, blue is high. Committed tokens stand on a coloured line; provisional ones are predictions in the block at work. A fading part of the grid is committed."), close);
+    el("p", { class: "quiet" }, "The text shows the buffer as a step finds it. Colour is confidence: amber is low, blue is high. Committed tokens stand on a coloured line; provisional ones are predictions in the block at work. The faded part of the grid is committed."), close);
   return dialog;
 }

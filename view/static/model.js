@@ -39,6 +39,11 @@ export class Decode {
     return this.isMasked(step, position) && (step === this.steps || !this.isMasked(step + 1, position));
   }
 
+  /** Whether a position was still masked when the run's own gate stopped it. */
+  isForced(position) {
+    return this.origin(position) === "fill";
+  }
+
   /** committed: stands; provisional: predicted in the block at work; masked: its block has not begun. */
   stateOf(step, position) {
     if (!this.isMasked(step, position)) return "committed";

@@ -1,6 +1,6 @@
 // The address holds the whole state, so a link opens the same view.
 
-const MANY = new Set(["set", "hide"]);
+const MANY = new Set(["set"]);
 const WRITE_DELAY = 200;
 
 class State {

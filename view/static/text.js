@@ -55,18 +55,19 @@ export class TextPanel {
       const confidence = decode.confidence(step, p);
       const hidden = state === "masked" && !(everything && decode.hasCells);
       const now = decode.commitsNow(step, p);
+      const forced = now && decode.isForced(p);
       const look = `${hidden ? -1 : ids[p]} ${state} ${confidence} ${now} ${p >= end} ${p === end} ${p >= from && p < to} ${pieces[p].length}`;
       if (look === this.drawn[p]) continue;
       this.drawn[p] = look;
-      this.dress(this.spans[p], { id: ids[p], piece: pieces[p], state, confidence, hidden, now, after: p >= end, first: p === end, answer: p >= from && p < to });
+      this.dress(this.spans[p], { id: ids[p], piece: pieces[p], state, confidence, hidden, now, forced, after: p >= end, first: p === end, answer: p >= from && p < to });
     }
   }
 
-  dress(span, { id, piece, state, confidence, hidden, now, after, first, answer }) {
+  dress(span, { id, piece, state, confidence, hidden, now, forced, after, first, answer }) {
     const special = this.decode.isSpecial(id);
     const text = hidden ? MASK : special ? (after && !first ? SILENT : visible(this.decode.tokenName(id))) : spell(piece);
     if (span.textContent !== text) span.textContent = text;
-    span.className = `token ${state}${now ? " now" : ""}${special && !hidden ? " special" : ""}${after ? " after" : ""}${answer ? " answer" : ""}${text === "" ? " empty" : ""}`;
+    span.className = `token ${state}${forced ? " forced" : now ? " now" : ""}${special && !hidden ? " special" : ""}${after ? " after" : ""}${answer ? " answer" : ""}${text === "" ? " empty" : ""}`;
     span.dataset.id = id;
     span.dataset.state = state;
     span.dataset.c = confidence;

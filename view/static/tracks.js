@@ -69,6 +69,27 @@ export class MarkLane extends Plot {
   }
 }
 
+/** The numbers of the steps. */
+export class Ruler extends Plot {
+  constructor() {
+    super("", 20, "Numbers of the steps");
+  }
+
+  draw(axis) {
+    const context = this.begin();
+    if (!context) return;
+    const shown = axis.to - axis.from + 1;
+    const apart = [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256].find((n) => (n * this.width) / shown >= 44) ?? 512;
+    context.fillStyle = css("quiet");
+    context.textAlign = "center";
+    for (let step = Math.ceil(axis.from / apart) * apart; step <= axis.to; step += apart) {
+      const x = axis.share(step) * this.width;
+      context.fillRect(Math.round(x), 0, 1, 4);
+      context.fillText(String(step), Math.min(this.width - 9, Math.max(5, x)), 12);
+    }
+  }
+}
+
 /** The answer that was read, one lane for each value; the full decode's answer is the lowest. */
 export class AnswerTrack extends Plot {
   constructor() {

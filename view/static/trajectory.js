@@ -6,7 +6,7 @@ import { state } from "./state.js";
 import { Decode } from "./model.js";
 import { TextPanel, leftText, spell } from "./text.js";
 import { Axis } from "./plot.js";
-import { AnswerTrack, LevelTrack, MarkLane } from "./tracks.js";
+import { AnswerTrack, LevelTrack, MarkLane, Ruler } from "./tracks.js";
 import { Grid, LAYERS, ORIGIN_COLOURS } from "./grid.js";
 import { Player } from "./player.js";
 import { GatePanel, glyph, worth } from "./gates.js";
@@ -28,7 +28,8 @@ export class TrajectoryScreen {
     this.confidence = new LevelTrack("confidence", "Confidence of the answer’s span, and what gates ask for", [["confidence", "ink"]], 1);
     this.gap = new LevelTrack("gap (logits)", "Mean gap over the task’s region, dotted over masked positions, and the thresholds of Prophet and SchED", [["region_gap", "ink"], ["masked_gap", "quiet", [1.5, 2.5]]], 4);
     this.grid = new Grid(264, (position) => this.point(position));
-    this.plots = [this.lane, this.answers, this.runs, this.confidence, this.gap, this.grid];
+    this.ruler = new Ruler();
+    this.plots = [this.lane, this.answers, this.runs, this.confidence, this.gap, this.grid, this.ruler];
     for (const plot of this.plots) plot.listen(() => this.axis, (step) => this.player.go(step));
     this.gates = new GatePanel(shelf, source.live, (step) => this.player.go(step));
     this.build();
@@ -49,7 +50,7 @@ export class TrajectoryScreen {
     this.stage = el("div", { class: "stage" },
       this.lane.root, el("div", { class: "plot scrub-row" }, el("div", { class: "side" }, "step"), el("div", { class: "area" }, this.player.track)),
       this.answers.root, this.runs.root, this.confidence.root, this.gap.root,
-      el("div", { class: "grid-head" }, this.layers, this.legend, this.zoomer), this.grid.root);
+      el("div", { class: "grid-head" }, this.layers, this.legend, this.zoomer), this.grid.root, this.ruler.root);
     this.cards = el("div", { class: "cards" });
     this.notice = el("p", { class: "notice", hidden: true });
     this.textCard = el("section", { class: "card text-card", "aria-label": "Text" },
@@ -63,7 +64,8 @@ export class TrajectoryScreen {
 
   stateKey() {
     const sample = (kind, word) => el("span", { class: "key" }, el("span", { class: `token ${kind}` }, "ab"), word);
-    return el("div", { class: "state-key", "aria-hidden": "true" }, sample("committed", "committed"), sample("committed now", "now"), sample("provisional sample", "provisional"), el("span", { class: "key" }, el("span", { class: "token masked" }, "▒"), "masked"));
+    this.forcedKey = sample("provisional forced", "force-filled");
+    return el("div", { class: "state-key", "aria-hidden": "true" }, sample("committed", "committed"), sample("committed now", "now"), sample("provisional sample", "provisional"), el("span", { class: "key" }, el("span", { class: "token masked" }, "▒"), "masked"), this.forcedKey);
   }
 
   async open(run, t) {
@@ -71,13 +73,26 @@ export class TrajectoryScreen {
     this.asked = asked;
     this.root.classList.add("busy");
     try {
-      const message = await this.source.trajectory(run, t, state.get("set"));
+      const message = await this.fetchDecode(run, t);
       if (this.asked !== asked) return;
       this.show(new Decode(message));
     } catch (error) {
       if (this.asked === asked) this.fail(error);
     } finally {
       this.root.classList.remove("busy");
+    }
+  }
+
+  /** The trajectory under the settings of the address, or without them if a gate refuses those. */
+  async fetchDecode(run, t) {
+    try {
+      return await this.source.trajectory(run, t, state.get("set"));
+    } catch (error) {
+      if (!state.get("set").length) throw error;
+      const message = await this.source.trajectory(run, t, []);
+      announce(visible(error.message));
+      state.patch({ set: [] });
+      return message;
     }
   }
 
@@ -94,6 +109,7 @@ export class TrajectoryScreen {
     this.main.hidden = false;
     for (const part of [this.gates.root, this.left, this.lane.root, this.answers.root, this.runs.root, this.confidence.root, this.gap.root]) part.hidden = !decode.hasCells;
     this.head(decode);
+    this.forcedKey.hidden = !Array.from(decode.arrays.committedBy).some((_, p) => decode.isForced(p));
     this.text.show(decode);
     this.text.root.style.removeProperty("height");
     this.text.draw(decode.steps, { everything: true });
@@ -117,7 +133,7 @@ export class TrajectoryScreen {
     const fact = (name, ...value) => el("div", { class: "fact" }, el("span", { class: "fact-name" }, name), el("span", { class: "fact-value" }, ...value));
     const answer = row.answer === null ? "none" : brief(row.answer, 48);
     const facts = [
-      fact("full decode", worth(row.correct, false), row.verdict && !["right", "wrong"].includes(row.verdict) ? ` (${row.verdict})` : ""),
+      fact(run.isBaseline ? "full decode" : "this decode", worth(row.correct, false), row.verdict && !["right", "wrong"].includes(row.verdict) ? ` (${row.verdict})` : ""),
       fact("answer", el("bdi", { class: "value", title: visible(row.answer ?? "").slice(0, 2000) }, answer)),
       run.family === "code" ? null : fact("gold", el("bdi", { class: "value" }, brief(row.target, 48))),
       fact("settles", decode.stabilization ? `step ${decode.stabilization} of ${row.budget}` : decode.hasCells ? "never" : "steps not kept"),
@@ -165,10 +181,10 @@ export class TrajectoryScreen {
 
   card(outcome) {
     const gate = this.shelf.gates.find((one) => one.name === outcome.name);
-    const head = el("div", { class: "card-head" }, gate ? glyph(gate, 16) : null, el("h3", {}, gate ? visible(gate.label) : "Full decode"),
+    const head = el("div", { class: "card-head" }, gate ? glyph(gate, 16) : null, el("h3", {}, gate ? visible(gate.label) : this.decode.run.isBaseline ? "Full decode" : "As it was decoded"),
       el("span", { class: "quiet" }, `step ${outcome.steps}${gate ? `, saves ${percent(1 - outcome.steps / outcome.budget)}` : ""}`), worth(outcome.correct, outcome.waits));
     const answer = outcome.answer === null ? "no answer" : brief(outcome.answer, 60);
-    const words = gate ? (outcome.identical ? "the full decode’s answer" : "another answer") : `gold: ${this.decode.run.family === "code" ? "its tests" : brief(this.decode.row.target, 40)}`;
+    const words = gate ? (outcome.identical ? "the same answer as without it" : "another answer") : `gold: ${this.decode.run.family === "code" ? "its tests" : brief(this.decode.row.target, 40)}`;
     const foot = el("div", { class: "card-foot" }, el("bdi", { class: "value" }, answer), el("span", { class: outcome.identical ? "quiet" : "differs-note" }, words),
       outcome.premature ? el("span", { class: "premature" }, "premature") : null,
       el("button", { type: "button", class: "quiet-button", onclick: () => this.player.go(outcome.steps) }, "go there"),
@@ -280,6 +296,8 @@ export class TrajectoryScreen {
     } else {
       this.grid.draw(axis, decode, []);
     }
+    this.ruler.draw(axis);
+    this.grid.scale.textContent = `${axis.low}–${axis.high}`;
     this.zoomer.classList.toggle("zoomed", axis.isZoomed);
     this.follow(this.player.step);
   }
@@ -304,7 +322,7 @@ export class TrajectoryScreen {
     const masked = decode.maskedCount(step);
     const read = decode.candidate(step);
     this.player.readout.replaceChildren(
-      el("strong", {}, `step ${step}`), ` of ${decode.steps}`, el("span", {}, `block ${block} of ${decode.blocks}`), el("span", {}, `${masked} masked`),
+      el("strong", {}, `step ${step}`), ` of ${decode.steps}`, el("span", {}, `block ${block}/${decode.blocks}`), el("span", {}, `${masked} masked`),
       el("span", { class: "reads" }, decode.hasCells ? (read === null ? "reads no answer" : `reads ${brief(read, 28)}`) : ""));
     this.player.range.setAttribute("aria-valuetext", `step ${step} of ${decode.steps}, block ${block}, ${masked} masked${read === null ? "" : `, reads ${brief(read, 28)}`}`);
     if (this.position >= 0) this.inspect();
