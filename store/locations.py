@@ -65,7 +65,7 @@ def parse_local_path(text: str | PurePath) -> Path:
     """Where a user wants a file of this machine: a path or `file://…`."""
     location = parse_location(text)
     if isinstance(location, ObjectPath):
-        raise ConfigError(f"{location}: this is written to the local disk; give a path")
+        raise ConfigError(f"{location}: this must be on the local disk; give a path")
     return Path(location)
 
 
