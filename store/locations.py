@@ -45,6 +45,8 @@ class ObjectPath(PurePosixPath):
 
 def parse_location(text: str | PurePath) -> Location:
     """Where a user keeps runs: a folder, `file://…`, or the address of an object store."""
+    if "\0" in str(text):
+        raise ConfigError("a path cannot hold the character NUL")
     if isinstance(text, PurePath):
         return _checked(text)
     address = ADDRESS.fullmatch(text)
