@@ -120,7 +120,7 @@ class C4LM(LM):  # type: ignore[misc]
             key = (str(request.task_name), raw, shape_of(kwargs), stops_of(kwargs))
             groups.setdefault(key, []).append(place)
         texts: dict[int, str] = {}
-        for (name, raw, *_), places in groups.items():
+        for (name, raw, _shape, _stops), places in groups.items():
             asked = [requests[place] for place in places]
             texts |= dict(zip(places, self._generate(name, asked, raw=raw), strict=True))
         return [texts[place] for place in range(len(requests))]
