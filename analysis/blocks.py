@@ -11,6 +11,7 @@ BLOCKS = pl.Schema(
         "family": pl.String(),
         "method": pl.String(),
         "n": pl.UInt32(),
+        "not_gradable": pl.UInt32(),  # answers that the machine failed to grade
         "block": pl.Int64(),  # 0…N−1
         "passes": pl.Float64(),  # spent in it, on average
         "share": pl.Float64(),  # of the block's budget; above 1 where a method may exceed it

@@ -10,7 +10,7 @@ import polars as pl
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_key, cohort_table, held_out
-from c4.analysis.names import in_order
+from c4.analysis.names import in_order, method_kind, method_typed
 from c4.analysis.outcomes import (
     DECODED,
     OUTCOMES,
@@ -23,12 +23,12 @@ from c4.analysis.phases import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 from c4.gates.kinds import OwnGate
-from c4.gates.registry import make_gate
 from c4.replay.calibration import FrozenSetting, load_calibration
+from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
-from c4.store.labels import label_under
+from c4.store.labels import BASELINE, label_under
 from c4.store.locations import Location, resolve_location
 from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
 from c4.store.timings import read_timings
@@ -50,7 +50,8 @@ class Library:
         *,
         tasks: Sequence[str] | None = None,
         model: str | None = None,
-        gates: Sequence[str] = COMPARED_GATES,
+        gates: Sequence[str] | GateChoice = COMPARED_GATES,
+        methods: Sequence[str] | None = None,
         trajectory: int | None = None,
         calibrations: Sequence[Location] | None = None,
         reading: AnswerReading | None = None,
@@ -61,6 +62,7 @@ class Library:
 
         Args:
             gates: what to replay over the recordings.
+            methods: which methods to show, by name or label; all if None.
             trajectory: which to show alone; the most telling one if None.
             calibrations: files of `c4 calibrate` to report on; those in this folder and the root
                 if None. What any of them was chosen on is pool, for every method.
@@ -70,7 +72,9 @@ class Library:
         self.root = root
         self.tasks = [find_task(task).name for task in tasks or ()]
         self.model = model
-        self.gate_names = gates
+        self.choice = gates if isinstance(gates, GateChoice) else GateChoice(gates)
+        self.gate_names = self.choice.labels
+        self.methods = methods
         self.trajectory = trajectory
         self._calibrations = calibrations
         self.reading = reading or AnswerReading()
@@ -134,8 +138,7 @@ class Library:
 
     def gates(self, run: Run) -> dict[str, OwnGate]:
         """The gates with the settings of the run's family."""
-        family = get_task(run.task).family
-        return {name: make_gate(name, family) for name in self.gate_names}
+        return self.choice.gates(get_task(run.task).family)
 
     @cached_property
     def settling(self) -> pl.DataFrame:
@@ -176,7 +179,7 @@ class Library:
             "replaying and grading",
             lambda run: self._replayed(run, self.gates(run)),
         )
-        frame = pl.concat([decoded, replayed])
+        frame = self._chosen(pl.concat([decoded, replayed]))
         return _shown(frame, "cohort", "method", "how", "trajectory")
 
     @cached_property
@@ -300,6 +303,18 @@ class Library:
             raise ConfigError(f"--trajectory {index}: of which recording? Give one of {names}")
         have = [run for run in self.main_runs if index in run.indices] or self.main_runs
         return (have[0], index) if have else None
+
+    def _chosen(self, outcomes: pl.DataFrame) -> pl.DataFrame:
+        """The methods that are asked for, and their variants; the baseline stays."""
+        if self.methods is None:
+            return outcomes
+        asked = {method_typed(name): name for name in self.methods}
+        known = {label: {label, method_kind(label)} for label in outcomes["method"].unique()}
+        for name in asked.keys() - set().union(*known.values()):
+            raise unknown_name("method among these results", asked[name], sorted(known))
+        wanted = {BASELINE, *asked}
+        labels = [label for label, names in known.items() if names & wanted]
+        return outcomes.filter(pl.col("method").is_in(labels))
 
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")

@@ -51,5 +51,23 @@ def mark_of(method: str) -> Mark:
 
 
 def is_variant(method: str) -> bool:
-    """Whether a label names a variant of a method; variants get hollow marks."""
-    return not Label.parse(method).is_plain
+    """Whether a label names a variant of a method; variants get hollow marks.
+
+    A setting that a calibration froze is one too.
+    """
+    label = Label.parse(method)
+    return not label.is_plain or label.kind != label.method
+
+
+def shade_of(method: str) -> str:
+    """A method's colour; a variant beside it is lighter, and a frozen setting darker."""
+    colour, label = mark_of(method).colour, Label.parse(method)
+    if label.kind != label.method:
+        return mixed(colour, 0, 0.5)
+    return colour if label.is_plain else mixed(colour, 255, 0.5)
+
+
+def mixed(colour: str, other: int, share: float) -> str:
+    """A colour, moved some way to black (0), white (255) or a grey between them."""
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (other - part) * share):02x}" for part in parts)

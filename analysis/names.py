@@ -1,11 +1,14 @@
 """Names as the paper writes them, and the order in which tasks and methods are listed."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import polars as pl
 
-from c4.store.labels import Change, Label, method_name
+from c4.plugins import canonical_name
+from c4.store.labels import BASELINE, Change, Label
 from c4.tasks import TASKS, get_task
 
 TASK_LABELS = {
@@ -71,10 +74,20 @@ def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
 def method_label(method: str) -> str:
     """A method's name with any changed settings after it: `c4,H=2` is `C4, H=2`."""
     label = Label.parse(method)
-    words = [METHOD_LABELS.get(label.method, label.method)]
+    words = [METHOD_LABELS.get(label.kind, label.kind), label.method.removeprefix(label.kind)]
     words += [CACHE_LABELS[str(c.value)] for c in label.changes if _is_cache(c)]
     words += [f", {change}" for change in label.changes if not _is_cache(change)]
     return "".join(words)
+
+
+def method_kind(label: str) -> str:
+    """The method or gate that a label names, without what was changed or where that stands."""
+    return Label.parse(label).kind
+
+
+def method_typed(name: str) -> str:
+    """What the results of a method go by that a user names; folders of files are left out."""
+    return "+".join(canonical_name(piece) for piece in name.split("+"))
 
 
 def _is_cache(change: Change) -> bool:
@@ -91,6 +104,23 @@ def family_of(task: str) -> str:
     return str(get_task(task).family)
 
 
+TASK_ORDER: ContextVar[Sequence[str]] = ContextVar("TASK_ORDER", default=())
+METHOD_ORDER: ContextVar[Sequence[str]] = ContextVar("METHOD_ORDER", default=())
+"""What a user lists first; everything else follows in its usual order."""
+
+
+@contextmanager
+def listed_in(tasks: Sequence[str], methods: Sequence[str]) -> Iterator[None]:
+    """Within this context, `in_order` lists these tasks and methods first."""
+    asked = [BASELINE, *map(method_typed, methods)] if methods else []
+    first, second = TASK_ORDER.set(tasks), METHOD_ORDER.set(asked)
+    try:
+        yield
+    finally:
+        TASK_ORDER.reset(first)
+        METHOD_ORDER.reset(second)
+
+
 def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.DataFrame:
     """Sorted by model, then task and method in their listed order, then other columns.
 
@@ -98,9 +128,10 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
         before: columns that count more than the method.
     """
     keys = [pl.col("model")] if "model" in frame.columns else []
-    keys += _places(frame, "task", str, list(TASKS))
+    keys += _places(frame, "task", str, [*dict.fromkeys([*TASK_ORDER.get(), *TASKS])])
     keys += [pl.col(column) for column in before]
-    keys += _places(frame, "method", method_name, list(METHOD_LABELS))
+    methods = [*dict.fromkeys([*METHOD_ORDER.get(), *METHOD_LABELS])]
+    keys += _places(frame, "method", method_kind, methods)
     keys += [pl.col(column) for column in more]
     return frame.sort(keys, maintain_order=True)
 

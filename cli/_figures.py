@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._gates import (
+    BesideOption,
+    ComparedOption,
+    ConfigsOption,
+    ModelOption,
+    RunsOption,
+    ShownMethodsOption,
+    TaskOption,
+    compared_gates,
+    one_config,
+)
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE, LOCAL_PLACE
 from c4.cli._progress import status
@@ -16,13 +26,14 @@ from c4.errors import RunError
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
-    from c4.figures.gallery import Drawing
+    from c4.figures.gallery import Drawing, FigureKind
 
 HELP = """Draw figures from the runs on disk, and write the data of each beside it as CSV.
 
 Names: stabilization, phase-diagram, gates, trace, text, blocks, totals, time-share, h-sweep,
 frontier; all of them are drawn if none is given. A figure whose data is missing is skipped, and a
-message names the command that would produce the data.
+message names the command that would produce the data. Panels and methods come in the order in which
+you name tasks, gates and methods.
 
 Examples:
 
@@ -33,6 +44,8 @@ Examples:
     c4 figures stabilization --format svg --width column
 
     c4 figures text --task gsm8k --trajectory 41
+
+    c4 figures phase-diagram --gate cvee --set tau=0.8 --config calibration.json --title "Exits"
 """
 
 
@@ -56,9 +69,13 @@ TrajectoryOption = Annotated[
         "rightly]"
     ),
 ]
-ComparedOption = Annotated[
-    list[str] | None,
-    typer.Option("--gate", help="A gate to compare, as in `c4 replay`; may be repeated."),
+StyleOption = Annotated[
+    Path | None,
+    typer.Option(help="A Matplotlib style file (.mplstyle) over c4's own settings."),
+]
+TitleOption = Annotated[str | None, typer.Option(help="A title above every figure but text.")]
+ColumnsOption = Annotated[
+    int | None, typer.Option(min=1, max=8, help="Number of panels side by side.")
 ]
 CalibrationsOption = Annotated[
     list[Location] | None,
@@ -84,6 +101,12 @@ def figures_command(
     model: ModelOption = None,
     trajectory: TrajectoryOption = None,
     gate: ComparedOption = None,
+    settings: BesideOption = None,
+    config: ConfigsOption = None,
+    method: ShownMethodsOption = None,
+    style: StyleOption = None,
+    title: TitleOption = None,
+    columns: ColumnsOption = None,
     calibration: CalibrationsOption = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,
@@ -94,36 +117,53 @@ def figures_command(
     from c4.analysis import Library
     from c4.analysis.cohorts import pool_note
     from c4.analysis.library import COMPARED_GATES
+    from c4.analysis.names import listed_in
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
+    from c4.figures.style import Look, looking, read_style
 
+    look = Look(read_style(style) if style else {}, title, columns)
     figure_kinds = choose_figures(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
+    read_as = choose_reading(reading, ending, grader, one_config(config))
     with status("looking for recordings") as note:
         library = Library(
             runs,
             tasks=task,
             model=model,
-            reading=choose_reading(reading, ending, grader),
+            reading=read_as,
             unsafe_code=unsafe_code,
             note=note,
             trajectory=trajectory,
-            gates=gate or COMPARED_GATES,
+            gates=compared_gates(gate or COMPARED_GATES, settings, config),
+            methods=method,
             calibrations=calibration,
         )
-        drawings = draw_figures(
-            figure_kinds, library, out, kinds, note, Width(width) if width else None
-        )
+        with listed_in(library.tasks, [*(method or ()), *(gate or ())]), looking(look):
+            size = Width(width) if width else None
+            drawings = draw_figures(figure_kinds, library, out, kinds, note, size)
+    tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
+    if not drawings:
+        raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+
+
+def tell(
+    drawings: "Sequence[Drawing]", asked: "Sequence[FigureKind]", pool: str, *, as_json: bool
+) -> None:
+    """Print what was drawn, and what was not and how to make its data.
+
+    Texts are printed as well, unless every figure was asked for.
+    """
+    from c4.figures import FIGURES
+
     drawn = drawn_files(drawings)
-    skipped = {x.name: x.needs for x in figure_kinds if x.name not in drawn}
+    skipped = {kind.name: kind.needs for kind in asked if kind.name not in drawn}
     if as_json:
         say_json({"drawn": drawn, "skipped": skipped})
     else:
-        if "text" in (names or []):
+        if len(asked) < len(FIGURES):
             show_texts(drawings)
-        show_files(drawn, skipped, pool_note(library.cohorts.filter("main")))
-    if not drawn:
-        raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+        show_files(drawn, skipped, pool)
 
 
 def drawn_files(drawings: "Sequence[Drawing]") -> dict[str, list[str]]:

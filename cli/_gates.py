@@ -13,6 +13,7 @@ from c4.store.locations import Location
 if TYPE_CHECKING:
     from c4.gates.kinds import OwnGate
     from c4.replay.calibration import FrozenSetting
+    from c4.replay.choices import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
@@ -40,6 +41,39 @@ SetOption = Annotated[
         "--set",
         help="Set a parameter: tau=0.8 in every gate that has it, sched.patience=2 in one gate. "
         "May be given several times.",
+    ),
+]
+ComparedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        help="A gate to compare, as in `c4 replay`; may be given several times, and is listed in "
+        "that order.",
+    ),
+]
+BesideOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Show a gate with another setting beside the gate as it is: tau=0.8 or cvee.tau=0.8. "
+        "May be given several times.",
+    ),
+]
+ConfigsOption = Annotated[
+    list[Location] | None,
+    typer.Option(
+        "--config",
+        **ANY_PLACE,
+        help="Show the setting that `c4 calibrate` froze beside the gate as it is; may be given "
+        "several times.",
+    ),
+]
+ShownMethodsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        help="Show only these methods and their variants, in this order, beside the baseline; by "
+        "name or label.",
     ),
 ]
 ConfigOption = Annotated[
@@ -86,3 +120,30 @@ def choose_gates(
     for name in names:
         refuse_sampler(name, task.name)
     return GateChoice(names, settings or (), [frozen] if frozen else ()).gates(task.family)
+
+
+def compared_gates(
+    names: Sequence[str], settings: Sequence[str] | None, configs: Sequence[Location] | None
+) -> "GateChoice":
+    """Gates to be shown side by side: each as it is, with the user's settings, and frozen ones."""
+    from c4.record.methods import refuse_sampler
+    from c4.replay.calibration import load_calibration
+    from c4.replay.choices import GateChoice
+
+    for name in names:
+        refuse_sampler(name)
+    frozen = [load_calibration(path) for path in configs or ()]
+    known = [setting.gate for setting in frozen if setting.gate in GATES]
+    return GateChoice(tuple(dict.fromkeys([*names, *known])), settings or (), frozen, beside=True)
+
+
+def one_config(configs: Sequence[Location] | None) -> Location | None:
+    """The calibration whose reading is used; all must have been made under the same."""
+    from c4.replay.calibration import load_calibration
+
+    if not configs:
+        return None
+    first, *others = configs
+    for other in others:
+        load_calibration(other).check_reading(load_calibration(first).reading)
+    return first

@@ -6,6 +6,12 @@ from typing import Annotated
 import typer
 
 from c4.cli._decode import UnsafeOption
+from c4.cli._engines import (
+    EngineAnswers,
+    choose_engine,
+    grade_with_engine,
+    takes_engine_options,
+)
 from c4.cli._output import say, say_json
 from c4.cli._places import ANY_PLACE
 from c4.cli._progress import progress
@@ -28,10 +34,14 @@ Examples:
     c4 grade runs/model=tiny/task=math/method=baseline --reading plain --ending skip
 
     c4 grade runs/model=llada/task=math/method=baseline --all --grader math-verify
+
+    c4 grade runs/model=llada/task=humaneval/method=baseline --engine local --workers 8
 """
 
 
+@takes_engine_options
 def grade_command(
+    engines: EngineAnswers,
     run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
@@ -54,10 +64,14 @@ def grade_command(
     if task is not None:
         find_task(task)
     read_as = choose_reading(reading, ending, grader)
-    with progress(f"grading {run}", total=len(open_run(run))) as advance:
-        grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
-        for _ in grades:
-            advance()
+    choice, recorded = choose_engine(engines), open_run(run, read_as)
+    if choice.name is not None:
+        grade_with_engine(choice, recorded, everything, unsafe_code, as_json=as_json)
+    else:
+        with progress(f"grading {run}", total=len(recorded)) as advance:
+            grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
+            for _ in grades:
+                advance()
     summary = summarise(run, reading=read_as)
     if as_json:
         say_json(asdict(summary))

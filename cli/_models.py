@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._engines import (
+    EngineAnswers,
+    choose_engine,
+    decode_job,
+    for_engine,
+    require_none_aside,
+    takes_engine_options,
+)
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE, RUNS_HELP
-from c4.cli._run import decode_plans
 from c4.cli._tables import new_table, not_gradable_note
 from c4.store.locations import Location
 
@@ -36,7 +43,9 @@ def list_command(
 
 
 @app.command("eval")
+@takes_engine_options
 def eval_command(
+    engines: EngineAnswers,
     model: Annotated[str, typer.Argument(help="A name, a hub id or a folder.")] = "tiny",
     n: Annotated[int, typer.Option(min=1, help="Number of evaluation problems per task.")] = 100,
     task: Annotated[
@@ -53,15 +62,20 @@ def eval_command(
     Recordings are kept, so a second call decodes only what is missing. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
-    from c4.record.plan import RunConfig, plan_recording
+    from c4.record.engines.jobs import DecodeJob, Request
+    from c4.record.plan import RunConfig
     from c4.store.runs import open_run
     from c4.tasks import TASKS
 
-    plans = [
-        plan_recording(RunConfig(task=name, model=model, source=source, n=n, out=out))
+    choice = choose_engine(engines)
+    configs = [
+        RunConfig(task=name, model=model, source=source, n=n, out=out)
         for name in dict.fromkeys(task or TASKS)
     ]
-    decode_plans(plans)
+    job = DecodeJob([Request(for_engine(choice, config)) for config in configs])
+    decode_job(choice, job, as_json=as_json)
+    plans = job.plans
+    require_none_aside(plans)
     evaluations = [
         evaluate_run(open_run(plan.folder), {sample.index for sample in plan.sample_set.samples})
         for plan in plans

@@ -1,13 +1,20 @@
 """`c4 record`."""
 
 import logging
-from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
+from c4.cli._engines import (
+    EngineAnswers,
+    choose_engine,
+    decode_job,
+    for_engine,
+    require_none_aside,
+    takes_engine_options,
+)
 from c4.cli._output import say, say_json
-from c4.cli._progress import progress, status
+from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:
     from c4.store.summary import RunSummary
@@ -19,6 +26,7 @@ HELP = """Decode a task at full budget and record every step.
 The run is written to OUT/model=MODEL/task=TASK/method=baseline. If it already exists, only missing
 examples are decoded, so you can interrupt the command at any time and give it again. How answers
 are read affects only the grades; other commands may read the same recording in another way.
+Given in several terminals or on several machines, the command shares the work; so does --engine.
 
 Examples:
 
@@ -28,34 +36,38 @@ Examples:
 
     c4 record --task humaneval --model llada --device cuda
 
+    c4 record --task gsm8k --model llada --engine local --device cuda:0,cuda:1
+
     c4 record --task mmlu --model ./my-checkpoint --source mmlu.jsonl --gen-length 64 --steps 64
 """
 
 
+@takes_engine_options
 @takes_decode_options()
-def record_command(task: TaskOption, decode: DecodeOptions, as_json: JsonOption = False) -> None:
-    from c4.record.plan import plan_recording
+def record_command(
+    task: TaskOption,
+    decode: DecodeOptions,
+    engines: EngineAnswers,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.record.engines.jobs import DecodeJob, Request
     from c4.store.summary import summarise
 
-    plan = plan_recording(decode.config(task))
-    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
-
-    model = plan.checkpoint.name
-    wanted = {sample.index for sample in plan.sample_set.samples}
+    choice = choose_engine(engines, decode.given["device"])
+    job = DecodeJob([Request(for_engine(choice, decode.config(task)))])
+    (plan,) = job.plans
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, task)
-    with ExitStack() as stack:
-        with status(f"loading {model}"):
-            recording = stack.enter_context(start_recording(plan))
-        log.info("%d of %d trajectories to decode", len(recording), len(wanted))
-        advance = stack.enter_context(progress(f"{model} {task}", len(recording)))
-        for row in recording:
-            advance(f"{row.wall_seconds:.2f} s each")
+    decode_job(choice, job, as_json=as_json)
+    if not read_rank().reports:
+        return
+    wanted = {sample.index for sample in plan.sample_set.samples}
     summary = summarise(plan.folder, wanted, plan.config.reading)
     if as_json:
         say_json(asdict(summary))
     else:
         say(render(summary))
+    require_none_aside(job.plans)
 
 
 def render(summary: "RunSummary") -> str:

@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 import typer
 
 from c4.cli._decode import UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption
+from c4.cli._gates import (
+    BesideOption,
+    ComparedOption,
+    ConfigsOption,
+    ModelOption,
+    RunsOption,
+    ShownMethodsOption,
+    TaskOption,
+    compared_gates,
+    one_config,
+)
 from c4.cli._output import say
 from c4.cli._places import ANY_PLACE
 from c4.cli._progress import status
@@ -19,8 +29,10 @@ HELP = """Print the paper's tables from the runs on disk.
 Names: main, ablation, paired, stabilization, scaling, calibration; all of them are printed if none
 is given. Gates are replayed over recordings; samplers appear once `c4 run` has run them, and speeds
 once `c4 bench` has measured them. Variants such as a calibrated `c4` have a row beside their
-method. The points of a sweep (C4 with nothing but another H, and WINO with CVEE in other settings)
-are only named. A missing number is shown as a dash, and the caption says what is missing.
+method; --set and --config add settings of gates. Tasks, methods and gates are listed in the order
+in which you name them. The points of a sweep (C4 with nothing but another H, and WINO with CVEE in
+other settings) are only named. A missing number is shown as a dash, and a note says what is missing
+and how to make it.
 
 Examples:
 
@@ -29,6 +41,8 @@ Examples:
     c4 report main paired --against paper --format latex
 
     c4 report --runs runs --task gsm8k --format json
+
+    c4 report main --config calibration.json --set cvee.tau=0.8
 """
 
 
@@ -50,6 +64,13 @@ def report_command(
     ] = None,
     task: TaskOption = None,
     model: ModelOption = None,
+    method: ShownMethodsOption = None,
+    gate: ComparedOption = None,
+    settings: BesideOption = None,
+    config: ConfigsOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also list methods that were not run, as dashes.")
+    ] = False,
     calibration: Annotated[
         list[Location] | None,
         typer.Option(
@@ -64,6 +85,7 @@ def report_command(
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     from c4.analysis import Library, TableFormat, make_report, render_tables
+    from c4.analysis.names import listed_in
     from c4.analysis.tables import REPORT_GATES
 
     with status("looking for recordings") as note:
@@ -71,13 +93,16 @@ def report_command(
             runs,
             tasks=task,
             model=model,
-            gates=REPORT_GATES,
+            gates=compared_gates(gate or REPORT_GATES, settings, config),
+            methods=method,
             calibrations=calibration,
-            reading=choose_reading(reading, ending, grader),
+            reading=choose_reading(reading, ending, grader, one_config(config)),
             unsafe_code=unsafe_code,
             note=note,
         )
         if not library.runs:
             raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
-        tables = make_report(names or ["all"], library, paper=against == "paper")
+        with listed_in(library.tasks, [*(method or ()), *(gate or ())]):
+            paper = against == "paper"
+            tables = make_report(names or ["all"], library, paper=paper, everything=everything)
     say(render_tables(tables, TableFormat("json" if as_json else form)))

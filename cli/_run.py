@@ -1,8 +1,6 @@
 """`c4 run`."""
 
-import logging
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,15 +18,21 @@ from c4.cli._decode import (
     method_choice,
     takes_decode_options,
 )
+from c4.cli._engines import (
+    EngineAnswers,
+    choose_engine,
+    decode_job,
+    for_engine,
+    require_none_aside,
+    takes_engine_options,
+)
 from c4.cli._output import say, say_json, show
-from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
+from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
     from c4.store.summary import RunSummary
-
-log = logging.getLogger(__name__)
 
 HELP = """Decode live under any method, grade, and keep one row per example.
 
@@ -45,47 +49,38 @@ Examples:
     c4 run --method c4 --task math --set H=2 --set cvee.tau=0.8
 
     c4 run --method wino --task gsm8k --cells
+
+    c4 run --method c4 --task gsm8k --engine local --workers 2
 """
 
 
+@takes_engine_options
 @takes_decode_options()
 def run_command(
     method: MethodOption,
     task: TasksOption,
     decode: DecodeOptions,
+    engines: EngineAnswers,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
     cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import plan_methods
+    from c4.record.engines.jobs import DecodeJob, Request
 
-    choice = method_choice(method, settings, config, label)
-    plans = [
-        plan
-        for name in dict.fromkeys(task)
-        for plan in plan_methods(decode.config(name, config), choice, cells=cells)
-    ]
-    decode_plans(plans)
-    print_summaries(plans, as_json=as_json)
-
-
-def decode_plans(plans: "Sequence[Plan]") -> None:
-    """Decode the missing examples of every plan, loading the model once."""
-    from c4.record.plan import load_planned
-    from c4.record.recorder import start_recording
-
-    with status(f"loading {plans[0].checkpoint.name}"):
-        loaded = load_planned(plans[0])
-    for plan in plans:
-        with ExitStack() as stack:
-            recording = stack.enter_context(start_recording(plan, loaded))
-            log.info("%s: %d examples to decode", plan.folder, len(recording))
-            title = f"{plan.task.name} {plan.folder.name}"
-            advance = stack.enter_context(progress(title, len(recording)))
-            for row in recording:
-                advance(f"{row.steps} steps")
+    methods = method_choice(method, settings, config, label)
+    choice = choose_engine(engines, decode.given["device"])
+    job = DecodeJob(
+        [
+            Request(for_engine(choice, decode.config(name, config)), methods, cells)
+            for name in dict.fromkeys(task)
+        ]
+    )
+    decode_job(choice, job, as_json=as_json)
+    if read_rank().reports:
+        print_summaries(job.plans, as_json=as_json)
+        require_none_aside(job.plans)
 
 
 def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:

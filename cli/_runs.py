@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._engines import watch_runs
 from c4.cli._gates import RunsOption
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE
@@ -31,6 +32,8 @@ damaged, missing or of another run, and lists what killed processes left and wha
 --repair rebuilds a missing or damaged manifest from a run's parts and touches nothing else.
 --merge brings the trajectories and grades of the runs below another folder into --runs. Both must
 be halves of the same run, the source stays as it is, and a killed merge can be repeated.
+--watch shows who records below a folder, on whatever machine, and how far the runs are, until
+nobody does any more.
 
 Examples:
 
@@ -39,6 +42,8 @@ Examples:
     c4 runs --repair runs/model=tiny/task=math/method=baseline
 
     c4 runs --merge other-machine/runs --runs runs
+
+    c4 runs --watch
 """
 
 
@@ -55,22 +60,28 @@ def runs_command(
             **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
         ),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show who works on runs, and how far they are.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    if sum([check, repair is not None, bool(merge)]) > 1:
-        raise ConfigError("give one of --check, --repair and --merge at a time")
+    if sum([check, repair is not None, bool(merge), watch]) > 1:
+        raise ConfigError("give one of --check, --repair, --merge and --watch at a time")
     if repair is not None:
         repair_folder(repair, as_json=as_json)
     elif merge:
         merge_folders(merge, root, as_json=as_json)
     elif check:
         check_folder(root, as_json=as_json)
+    elif watch:
+        watch_runs(root, as_json=as_json)
     else:
         list_runs(root, as_json=as_json)
 
 
 def list_runs(root: Location, *, as_json: bool) -> None:
     """Every run in a line; what cannot be read is said at the end."""
+    from c4.store.claims import read_aside
     from c4.store.summary import summarise
 
     summaries, errors = [], []
@@ -86,6 +97,9 @@ def list_runs(root: Location, *, as_json: bool) -> None:
             show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
+        for summary in summaries:
+            for number, why in read_aside(summary.folder).items():
+                say(f"{summary.folder}: example {number} is set aside: {why}")
     if errors:
         raise RunError("\n".join(dict.fromkeys(errors)))
 

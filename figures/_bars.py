@@ -99,6 +99,8 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
         note += f" (−{first['drop']:.1f})"
     if first["uneven"]:
         note += f", n={first['n']}"
+    if first["not_gradable"]:
+        note += f", {first['not_gradable']} not gradable"
     _note(ax, y, note, colour)
 
 

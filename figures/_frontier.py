@@ -33,8 +33,9 @@ from c4.figures.style import (
 def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     """Accuracy against steps, a panel per task; a line joins the methods that none beats in both.
 
-    Columns: model, task, family, method, n, steps, budget, accuracy. The band is the baseline's
-    accuracy less the tolerance. Where methods have other examples, the panel says how many.
+    Columns: model, task, family, method, n, not_gradable, steps, budget, accuracy. The band is the
+    baseline's accuracy less the tolerance. Where methods have other examples, or answers that the
+    machine failed to grade, the panel says how many.
     """
     totals = in_order(totals)
     keys = panel_keys(totals)
@@ -72,8 +73,12 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
             label=method,
         )
     counts = points["n"].unique().sort().to_list()
-    if len(counts) > 1:
-        note = f"n from {counts[0]} to {counts[-1]}"
+    notes = [f"n from {counts[0]} to {counts[-1]}"] if len(counts) > 1 else []
+    failed = max(points["not_gradable"].to_list(), default=0)
+    if failed:
+        notes.append(f"up to {failed} not gradable")
+    if notes:
+        note = "\n".join(notes)
         ax.text(0.98, 0.03, note, transform=ax.transAxes, ha="right", color=QUIET, fontsize=6)
     # Some methods may spend more than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))

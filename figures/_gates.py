@@ -4,7 +4,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis.marks import mark_of
+from c4.analysis.marks import mark_of, shade_of
 from c4.analysis.names import in_order, method_label
 from c4.figures.style import (
     INK,
@@ -15,11 +15,18 @@ from c4.figures.style import (
     new_figure,
     panel_keys,
     panel_rows,
+    sample,
     share_axis,
     styled,
     title_panel,
 )
 
+EXPLAINED = (
+    sample(color=INK, linewidth=1, label="median decode"),
+    sample(color=QUIET, alpha=0.25, linewidth=6, label="middle half"),
+    sample(color=INK, marker="|", linestyle="", markersize=6, label="answer settles"),
+)
+"""What the line, the band and the ticks mean."""
 SIGNALS = {"gap": "gap (logits)", "confidence": "confidence", "entropy": "entropy (nats)"}
 
 
@@ -50,8 +57,9 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
     for spare in grid.flat:
         if not spare.has_data():
             spare.remove()
-    figure.supxlabel("progress of the decode; ticks: where answers settle", fontsize=7.5)
-    method_legend(figure, gates, [f"{method_label(gate)} stops" for gate in gates])
+    figure.supxlabel("progress of the decode", fontsize=7.5)
+    labels = [f"{method_label(gate)} stops" for gate in gates]
+    method_legend(figure, gates, labels, *EXPLAINED, shaded=True)
     return figure
 
 
@@ -80,7 +88,7 @@ def _draw_panel(ax: Axes, rows: pl.DataFrame, gates: list[str]) -> None:
             triggers["value"],
             s=13,
             marker=mark.marker,
-            color=mark.colour,
+            color=shade_of(gate),
             edgecolor="white",
             linewidth=0.25,
             alpha=0.8,

@@ -17,7 +17,7 @@ from matplotlib.offsetbox import (
 )
 
 from c4.analysis.decided import as_phases
-from c4.analysis.marks import FAMILY_COLOURS, mark_of
+from c4.analysis.marks import FAMILY_COLOURS, mark_of, shade_of
 from c4.analysis.names import FAMILY_LABELS, in_order, method_label
 from c4.figures.style import (
     ALARM,
@@ -37,6 +37,9 @@ from c4.figures.style import (
     styled,
 )
 
+SAFE = "#1b7837"
+CROWDED, SPREAD = 0.03, 0.011
+"""Marks closer than the first cover each other; the second is how far each next one moves."""
 NEVER = 1.26
 """Where trajectories are drawn whose answer never settles: beyond the end."""
 
@@ -58,7 +61,9 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     per_line = _fit_counts(phases, grid.inches)
     narrow = width is Width.COLUMN
     lines = 1 + ceil(len(gates) / per_line) + several + narrow
-    figure, axes = panel_grid(grid, height=min(COLUMN, grid.inches) - 0.1 + 0.13 * lines)
+    figure, axes = panel_grid(
+        grid, height=min(COLUMN, grid.inches) - 0.1 + (0.16 if narrow else 0.13) * lines
+    )
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(phases, key)
         _draw_panel(ax, panel, gates, right)
@@ -69,18 +74,20 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
     hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
-    method_legend(figure, gates, [method_label(gate) for gate in gates], hollow)
+    labels = [method_label(gate) for gate in gates]
+    method_legend(figure, gates, labels, hollow, shaded=True)
     return figure
 
 
 def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -> None:
     ax.fill_between([0, right], [0, right], color=DANGER, linewidth=0, zorder=0)
     ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=1)
-    # Beside the panel: inside it, any place may be a mark's.
-    aside = ax.text(1.01, 0, "premature", transform=ax.transAxes, color=ALARM, alpha=0.7)
-    aside.set(rotation=270, fontsize=6)
+    # Behind the marks: any place may be one's.
+    for word, at, colour in (("safe", (0.3, 0.72), SAFE), ("premature", (0.66, 0.26), ALARM)):
+        ax.text(*at, word, color=colour, alpha=0.4, fontsize=8.5, ha="center", zorder=0.5)
     points = panel.with_columns(x=pl.col("stabilization").fill_null(NEVER))
     ax.add_collection(_joins(points))
+    points = spread(points)
     for i, gate in enumerate(gates):
         rows = points.filter(pl.col("method") == gate)
         mark = mark_of(gate)
@@ -93,8 +100,8 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -
                 some["exit"],
                 s=size,
                 marker=mark.marker,
-                facecolor=mark.colour if fired else "none",
-                edgecolor="white" if fired else mark.colour,
+                facecolor=shade_of(gate) if fired else "none",
+                edgecolor="white" if fired else shade_of(gate),
                 linewidth=0.3 if fired else 0.7,
                 alpha=0.85,
                 label=gate,
@@ -118,16 +125,36 @@ def _joins(points: pl.DataFrame) -> LineCollection:
     return LineCollection(lines, colors=QUIET, linewidths=0.4, alpha=0.45, zorder=2)
 
 
+def spread(points: pl.DataFrame) -> pl.DataFrame:
+    """Move marks that would cover each other a little apart, each on its own side of the diagonal.
+
+    Columns x and exit, both shares of the decode. The first mark of a place stays where it is, and
+    so do those of gates that never stopped, which are told apart by their size.
+    """
+    place = [(pl.col(name) / CROWDED).round() for name in ("x", "exit")]
+    turn = pl.int_range(pl.len()).over(*place, "fired")
+    angle = turn * 2.4  # the golden angle: no two of a place in one direction
+    reach = pl.when("fired").then(SPREAD * turn.sqrt()).otherwise(0.0).clip(upper_bound=CROWDED)
+    shifted = points.with_columns(dx=reach * angle.cos(), dy=reach * angle.sin())
+    over = pl.col("exit") >= pl.col("x")
+    there = (pl.col("exit") + pl.col("dy")) >= (pl.col("x") + pl.col("dx"))
+    back = (pl.col("exit") - pl.col("dy")) >= (pl.col("x") - pl.col("dx"))
+    sign = pl.when(over == there).then(1.0).when(over == back).then(-1.0).otherwise(0.0)
+    return shifted.with_columns(
+        x=pl.col("x") + sign * pl.col("dx"), exit=pl.col("exit") + sign * pl.col("dy")
+    ).drop("dx", "dy")
+
+
 def _fit_counts(phases: pl.DataFrame, width: float) -> int:
-    """How many gates' counts fit side by side above a panel of this width in inches."""
-    letters = 2 * len(str(phases["trajectory"].n_unique())) + 1
-    return max(1, int((width - 0.35) / (0.12 + 0.062 * letters)))
+    """How many gates' shares fit side by side above a panel of this width in inches."""
+    letters = len("100% of ") + len(str(phases["trajectory"].n_unique()))
+    return max(1, int((width - 0.35) / (0.14 + 0.062 * letters)))
 
 
 def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int) -> int:
-    """Print how many of each gate's exits were premature above its panel; returns the lines used.
+    """Print what share of each gate's exits was premature above its panel; returns the lines used.
 
-    These are counts and not shares, so that a gate that never stops gets no credit for it.
+    The share is of its exits, so that a gate that never stops gets no credit for it.
     """
     counts = {
         gate: (premature, stopped)
@@ -138,13 +165,12 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int
     drawn = [gate for gate in gates if gate in counts]
     pool = "pool " if panel["pool"].all() else ""
     total = panel["trajectory"].n_unique()
-    lines: list[Artist] = [_words(f"premature/stopped, of {pool}{total}:", INK)]
+    lines: list[Artist] = [_words(f"premature exits ({pool}n={total}):", INK)]
     for i in range(0, len(drawn), per_line):
         words: list[Artist] = []
         for gate in drawn[i : i + per_line]:
-            premature, stopped = counts[gate]
-            colour = mark_of(gate).colour
-            words += [_symbol(gate), _words(f"{premature}/{stopped} ", colour, bold=premature > 0)]
+            told = _share(*counts[gate])
+            words += [_symbol(gate), _words(f"{told} ", mark_of(gate).colour, bold=True)]
         lines.append(HPacker(children=words, pad=0, sep=2))
     box = AnchoredOffsetbox(
         "lower left",
@@ -160,6 +186,10 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int
     return len(lines)
 
 
+def _share(premature: int, stopped: int) -> str:
+    return f"{premature / stopped:.0%} of {stopped}" if stopped else "never stops"
+
+
 def _words(text: str, colour: str, *, bold: bool = False) -> TextArea:
     weight = "bold" if bold else "normal"
     return TextArea(text, textprops={"color": colour, "fontsize": 6.5, "fontweight": weight})
@@ -169,5 +199,5 @@ def _symbol(gate: str) -> DrawingArea:
     """A gate's mark in the size of a letter."""
     area = DrawingArea(6, 6, 0, 0)
     mark = mark_of(gate)
-    area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=mark.colour, markersize=4.2))
+    area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=shade_of(gate), markersize=4.2))
     return area

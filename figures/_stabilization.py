@@ -4,10 +4,11 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from c4.analysis import stabilization_summary
 from c4.analysis.decided import as_settling
-from c4.analysis.marks import FAMILY_COLOURS
+from c4.analysis.marks import FAMILY_COLOURS, mixed
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
 from c4.figures.style import (
     COLUMN,
@@ -25,6 +26,8 @@ from c4.figures.style import (
 )
 
 SHARE = 0.9
+MOST_NAMED = 4
+"""Tasks that the legend names one by one; of more, it names the families."""
 
 
 @styled
@@ -53,12 +56,12 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         if len(models) > 1:
             curves.set_title(model_label(model))
     most = 2 if width is Width.COLUMN else 6
-    _legend(figure, summary["family"].unique().to_list(), most)
+    _legend(figure, summary, most)
     return figure
 
 
 def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> None:
-    markers = _markers(summary)
+    markers, colours = _markers(summary), _colours(summary)
     ax.axhline(SHARE, color=QUIET, linewidth=0.6, linestyle=":")
     ends = summary.filter(pl.col("share") == SHARE).iter_rows(named=True)
     for row in ends:
@@ -66,11 +69,14 @@ def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> Non
         reached = np.sort(cohort.drop_nulls().to_numpy())
         progress = np.concatenate([[0.0], reached, [1.0]])
         share = np.concatenate([[0], np.arange(1, len(reached) + 1), [len(reached)]]) / len(cohort)
-        colour = FAMILY_COLOURS[row["family"]]
+        colour = colours[row["task"]]
         style = FAMILY_LINES[row["family"]]
         ax.step(progress, share, where="post", color=colour, linestyle=style, label=row["task"])
-        if row["s_p"] is not None:
-            ax.plot(row["s_p"], SHARE, markers[row["task"]], color=colour, markersize=5, zorder=4)
+        for at in (0.25, 0.5, 0.75, SHARE):  # its marker along the curve says which task it is
+            if share[-1] >= at:
+                x = progress[np.searchsorted(share, at - 1e-9)]
+                size = 5 if at == SHARE else 3.5
+                ax.plot(x, at, markers[row["task"]], color=colour, markersize=size, zorder=4)
     ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="progress of the decode (share of steps)")
     ax.set_ylabel("answers settled for good")
     share_axis(ax, "x")
@@ -79,11 +85,11 @@ def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> Non
 
 
 def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
-    markers = _markers(summary)
+    markers, colours = _markers(summary), _colours(summary)
     tasks = list(markers)
     for y, task in enumerate(tasks):
         half, most = summary.filter(pl.col("task") == task).sort("share").to_dicts()
-        colour = FAMILY_COLOURS[most["family"]]
+        colour = colours[task]
         if most["low"] is not None:
             high = 1.0 if most["high"] is None else most["high"]
             ax.plot([most["low"], high], [y, y], color=colour, linewidth=2.2, alpha=0.35)
@@ -110,18 +116,47 @@ def _label(summary: pl.DataFrame, task: str) -> str:
     return f"{task_label(task)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 
 
+def _task_samples(summary: pl.DataFrame) -> list[Line2D]:
+    """A line with its marker for every task."""
+    markers, colours = _markers(summary), _colours(summary)
+    families = dict(summary.select("task", "family").unique(maintain_order=True).iter_rows())
+    return [
+        sample(
+            color=colours[task],
+            linestyle=FAMILY_LINES[families[task]],
+            marker=markers[task],
+            markersize=4,
+            label=task_label(task),
+        )
+        for task in markers
+    ]
+
+
 def _markers(summary: pl.DataFrame) -> dict[str, str]:
     """A marker for every task, the same in both panels; families differ in colour."""
     tasks = summary["task"].unique(maintain_order=True).to_list()
     return {task: TASK_MARKERS[i % len(TASK_MARKERS)] for i, task in enumerate(tasks)}
 
 
-def _legend(figure: Figure, families: list[str], most: int) -> None:
-    handles = [
-        sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
-        for f in FAMILY_COLOURS
-        if f in families
-    ]
+def _colours(summary: pl.DataFrame) -> dict[str, str]:
+    """A shade of the family's colour for every task: the family's own, then ever lighter ones."""
+    colours = {}
+    for (family,), rows in summary.group_by("family", maintain_order=True):
+        tasks = rows["task"].unique(maintain_order=True).to_list()
+        for i, task in enumerate(tasks):
+            share = min(0.35, 0.5 / max(1, len(tasks) - 1)) * i
+            colours[task] = mixed(FAMILY_COLOURS[str(family)], 255, share)
+    return colours
+
+
+def _legend(figure: Figure, summary: pl.DataFrame, most: int) -> None:
+    handles = _task_samples(summary)
+    if len(handles) > MOST_NAMED:  # the second panel names them
+        handles = [
+            sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
+            for f in FAMILY_COLOURS
+            if f in summary["family"]
+        ]
     grey = {"color": QUIET, "linestyle": ""}
     handles += [
         sample(marker="o", fillstyle="none", label="half settled", **grey),

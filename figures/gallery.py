@@ -8,17 +8,19 @@ from pathlib import Path
 import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 
 from c4.analysis import Library
 from c4.errors import unknown_name
 from c4.errors.system import require_writable_file
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
+from c4.figures._dark import adapt_to_ground
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
 from c4.figures._trace import trace_figure
-from c4.figures.style import DPI, STYLE, Width, spell_drawable
+from c4.figures.style import DPI, LOOK, STYLE, Width, spell_drawable
 from c4.figures.text import text_figure
 
 
@@ -172,11 +174,25 @@ def draw_figure(
         return None
     folder.mkdir(parents=True, exist_ok=True)
     figure = figure_kind.draw(frame, width)
+    title = LOOK.get().title
+    if title and figure_kind.name != "text":  # which begins with what it shows
+        _put_title(figure, title)
+    adapt_to_ground(figure)
     *files, data = figure_files(figure_kind, folder, formats)
     for file in files:
         save_figure(figure, file)
     frame.write_csv(data)
     return Drawing(figure_kind, frame, files, data)
+
+
+def _put_title(figure: Figure, title: str) -> None:
+    """A title above everything; above the legend, where there is one at the top."""
+    if figure.legends:
+        legend = figure.legends[0]
+        legend.set_title(title, FontProperties(size=9))
+        legend.set_alignment("left")
+    else:
+        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
 
 
 def draw_figures(

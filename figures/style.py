@@ -4,11 +4,17 @@ The marks of methods are in `c4.analysis.marks`. Settings are applied while a fi
 never kept.
 """
 
-from collections.abc import Sequence
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from io import BytesIO
 from math import ceil
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
@@ -21,8 +27,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of
+from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
+from c4.errors import ConfigError
+from c4.errors.system import reason, require_plain_file
 
 MONOSPACED, PROPORTIONAL = "DejaVu Sans Mono", "DejaVu Sans"
 """The fonts, which come with matplotlib."""
@@ -66,6 +74,76 @@ STYLE |= {
 }
 styled = mpl.rc_context(STYLE)
 """Decorates a figure function so that c4's settings hold while it runs."""
+
+FORBIDDEN = ("backend", "text.usetex", "text.latex", "pgf.", "animation.", "savefig.directory")
+"""Settings that a style may not change: they would run other programs, or choose where files go."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a user wants otherwise in every figure of a call."""
+
+    style: Mapping[str, Any] = field(default_factory=dict)
+    """Matplotlib settings over c4's own."""
+    title: str | None = None
+    columns: int | None = None
+    """Panels side by side."""
+
+
+USUAL = Look()
+LOOK: ContextVar[Look] = ContextVar("LOOK", default=USUAL)
+
+
+@contextmanager
+def looking(look: Look) -> Iterator[None]:
+    """Within this context, figures are drawn as a user wants them."""
+    before, now = dict(STYLE), LOOK.set(look)
+    STYLE.update(look.style)
+    try:
+        yield
+    finally:
+        LOOK.reset(now)
+        STYLE.update(before)
+
+
+def read_style(path: Path) -> dict[str, Any]:
+    """The settings in a Matplotlib style file. It is data: what would run a program is refused."""
+    try:
+        require_plain_file(path, LARGEST_STYLE)
+        with quiet_matplotlib() as said:
+            settings: Any = dict(mpl.rc_params_from_file(str(path), use_default_template=False))
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"{path}: not a Matplotlib style ({reason(error)})") from error
+    if said:
+        raise ConfigError(f"{path}: not a Matplotlib style ({' '.join(said[0].split())})")
+    for name in settings:
+        if name.startswith(FORBIDDEN):
+            raise ConfigError(f"{path}: {name} is not taken from a style; leave it out")
+    found: dict[str, Any] = settings
+    return found
+
+
+@contextmanager
+def quiet_matplotlib() -> Iterator[list[str]]:
+    """Yield what Matplotlib warns of, instead of letting it print that."""
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("matplotlib")
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield said
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
+
+
+LARGEST_STYLE = 2**20
+"""Bytes that a style file may have."""
 
 INK = "#222222"
 QUIET = "#8a8a8a"
@@ -128,10 +206,11 @@ class Grid(NamedTuple):
 
 def lay_out(panels: int, width: Width | None) -> Grid:
     """A grid of a column's or the page's width, or of as much of the page as the panels need."""
+    asked = LOOK.get().columns
     if width is Width.COLUMN:
-        columns = min(2, panels)
+        columns = min(asked or 2, panels)
         return Grid(panels, columns, COLUMN / columns)
-    columns = best_columns(panels)
+    columns = min(asked, panels) if asked else best_columns(panels)
     inches = PAGE / columns
     if width is None:
         inches = {1: COLUMN, 2: 2.6}.get(columns, inches)
@@ -188,17 +267,25 @@ def sample(**properties: Any) -> Line2D:
 
 
 def method_legend(
-    figure: Figure, methods: Sequence[str], labels: Sequence[str], *more: Line2D
+    figure: Figure,
+    methods: Sequence[str],
+    labels: Sequence[str],
+    *more: Line2D,
+    shaded: bool = False,
 ) -> None:
-    """The methods, and whatever else needs a word, above the panels in as many columns as fit."""
+    """The methods, and whatever else needs a word, above the panels in as many columns as fit.
+
+    Args:
+        shaded: whether variants are lighter here, because hollow marks mean something else.
+    """
     handles = [
         sample(
-            color=mark_of(method).colour,
+            color=shade_of(method) if shaded else mark_of(method).colour,
             marker=mark_of(method).marker,
             label=label,
             linestyle="",
             markersize=5,
-            fillstyle=fill_of(method),
+            fillstyle="full" if shaded else fill_of(method),
         )
         for method, label in zip(methods, labels, strict=True)
     ]
@@ -206,7 +293,7 @@ def method_legend(
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=min(len(handles), legend_columns(figure, labels)),
+        ncols=min(len(handles), legend_columns(figure, [str(h.get_label()) for h in handles])),
         handletextpad=0.3,
         columnspacing=1.2,
     )

@@ -59,6 +59,8 @@ class RunConfig:
     fresh: bool = False
     mixed: bool = False
     """Whether to go on with a run that was begun on another GPU model or with other libraries."""
+    elsewhere: bool = False
+    """Whether other machines decode, whose devices are not known here."""
     graded: bool = True
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)
@@ -92,6 +94,8 @@ class Plan:
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, as far as it is known without the weights."""
         known: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
+        if not self.config.elsewhere:
+            known |= {"device": self.device.partition(":")[0], "dtype": self.dtype}
         if self.task.definition:
             known["task_definition"] = dict(self.task.definition)
         return known | {
@@ -100,8 +104,6 @@ class Plan:
             "source": self.sample_set.origin.partition(":")[0],
             "model": self.checkpoint.name,
             "revision": self.checkpoint.revision,
-            "device": self.device.partition(":")[0],
-            "dtype": self.dtype,
             "shape": asdict(self.shape),
             "seed": self.config.seed,
             "order": ORDER,
@@ -152,6 +154,10 @@ def plan_decode(config: RunConfig) -> Plan:
     if config.graded:
         check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
+    if config.elsewhere:
+        return Plan(
+            config, task, checkpoint, shape, samples, config.device, config.dtype, config.batch
+        )
     from c4.models import resolve_device, resolve_dtype  # last: they load torch
 
     device = resolve_device(config.device)

@@ -60,6 +60,8 @@ def start_recording(
     with explained_disk_errors(plan.folder), RunWriter(plan.folder, sign) as writer:
         plan = _begin(settle_batch(plan, model), model, writer)
         require_same_programs(plan)
+        if not sign.engine:  # a command given anew; an engine has done so for its workers
+            writer.claims.retry_aside()
         yield Recording(plan, model, writer)
 
 
@@ -188,7 +190,8 @@ class Recording:
         self.writer = writer
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
         self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
-        self._check_recorded()
+        if not writer.claims.sign.engine:  # whoever started a worker has checked it
+            check_recorded(plan)
         # All of them fit, or nothing is decoded.
         self._prompts = encode_prompts(plan, model, self._missing())
 
@@ -233,6 +236,8 @@ class Recording:
             yield None
             if not (left := waiting.look()):
                 return
+            if not self.writer.claims.sign.problem:
+                log.warning("waiting for %d trajectories that other workers decode", left)
             self.writer.claims.note(problem=f"waits for {left} that others decode")
             time.sleep(self.writer.claims.pause)
 
@@ -392,27 +397,30 @@ class Recording:
             revoked=decoded.revoked,
         )
 
-    def _check_recorded(self) -> None:
-        """Refuse to continue if the same numbers now stand for other problems.
 
-        Prompts come from code as well as from data, so no other part of the identity shows it.
-        What was sealed without a grade stays so, and who asks for grades is told.
-        """
-        sealed, ungraded = set(self.wanted) - set(self.writer.unsealed(self.wanted)), 0
-        for row in open_run(self.plan.folder, self.plan.config.reading).rows():
-            sample = self.wanted.get(row.trajectory)
+def check_recorded(plan: Plan) -> None:
+    """Refuse to continue if the same numbers now stand for other problems.
+
+    Prompts come from code as well as from data, so no other part of the identity shows it.
+    What was sealed without a grade stays so, and who asks for grades is told.
+    """
+    wanted = {sample.index: sample for sample in plan.sample_set.samples}
+    run, ungraded = open_run(plan.folder, plan.config.reading), 0
+    for part in run.parts:
+        for row in run.read_rows(part):
+            sample = wanted.get(row.trajectory)
             if sample is None:
                 continue
             if sample.example.prompt != row.prompt:
                 raise RunError(
-                    f"{self.plan.folder}: example {row.trajectory} was recorded with another "
-                    f"prompt than {self.plan.task.name} gives it now; use --out for a place of "
-                    "its own, or --fresh to throw the old one away"
+                    f"{plan.folder}: example {row.trajectory} was recorded with another prompt "
+                    f"than {plan.task.name} gives it now; use --out for a place of its own, or "
+                    "--fresh to throw the old one away"
                 )
-            ungraded += row.never_graded and row.trajectory in sealed
-        if ungraded and self.plan.config.graded:
-            advice = "%d examples were made with --no-grade; grade them with: c4 grade '%s'"
-            log.warning(advice, ungraded, self.plan.folder)
+            ungraded += row.never_graded and not part.is_pending
+    if ungraded and plan.config.graded:
+        advice = "%d examples were made with --no-grade; grade them with: c4 grade '%s'"
+        log.warning(advice, ungraded, plan.folder)
 
 
 @contextmanager

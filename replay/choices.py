@@ -25,6 +25,11 @@ class GateChoice:
     beside: bool = False
     """Whether a gate with settings of the user's own stands beside the gate as it is."""
 
+    @property
+    def labels(self) -> list[str]:
+        """What the results of the gates go by."""
+        return list(self.gates(Family.LETTERS))
+
     def gates(self, family: Family) -> dict[str, OwnGate]:
         """The gates by what their results go by, with the paper's settings for a family."""
         typed = REGISTRY.by_canonical_name(self.names)

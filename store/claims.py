@@ -316,6 +316,11 @@ class Claims:
         """How many workers have held a name that this one holds; all others died."""
         return self._held[name].generation
 
+    @property
+    def failed(self) -> bool:
+        """Whether this worker failed at something that it holds."""
+        return bool(self._failed)
+
     def fail(self, name: str, reason: str) -> None:
         """Keep a name to the end and beyond, as a worker does that dies of it."""
         self._failed[name] = reason

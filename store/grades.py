@@ -45,6 +45,11 @@ def read_added(folder: Location, digest: str) -> list[dict[str, Any]]:
     return [row for part in parts for row in read_grades(part, digest)]
 
 
+def newest_grade(folder: Location, digest: str) -> int:
+    """The number of the grade that was added last; 0 where none was."""
+    return max((row["number"] for row in read_added(folder, digest)), default=0)
+
+
 def read_grades(part: Part, digest: str) -> list[dict[str, Any]]:
     """The grades in one part; or an error that names it."""
     file = open_part(part, digest)

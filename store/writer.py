@@ -24,7 +24,7 @@ from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
 from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
-from c4.store.grades import read_added
+from c4.store.grades import newest_grade
 from c4.store.locations import Location
 from c4.store.manifest import (
     DATA_FOLDERS,
@@ -147,6 +147,12 @@ class RunWriter:
             self.begin(manifest, tokenizer_json)
             if alone:
                 self._recover()
+
+    def clear(self) -> None:
+        """Throw the run away, unless somebody is at work on it."""
+        self.claims.require_alone()
+        with self.claims.hold(SEAL):
+            self._clear()
 
     def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
         """Begin the run, or go on with it as it is."""
@@ -387,11 +393,10 @@ class RunWriter:
     def add_grades(self, grades: Mapping[int, Grade], reading: AnswerReading) -> None:
         """Keep grades under a reading beside the run, which stays as it is."""
         with self.claims.hold(GRADES):  # the numbers of two that grade would be the same
-            added = read_added(self.folder, self._run.digest)
             stamp = {
                 **asdict(reading),
                 "version": version("c4-dlm"),
-                "number": 1 + max((row["number"] for row in added), default=0),
+                "number": 1 + newest_grade(self.folder, self._run.digest),
             }
             rows = [{"trajectory": i, **asdict(g), **stamp} for i, g in sorted(grades.items())]
             table = pa.Table.from_pylist(rows, schema=GRADE_COLUMNS)

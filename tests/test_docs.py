@@ -44,6 +44,7 @@ def test_every_origin_is_documented(origin):
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ENGINES_TESTED = "starts processes, each of which loads torch; tests/record/test_engines.py does"
 NOT_RUN = {
     "make demo": "sets up an environment of its own; tests/cli/test_demo.py runs `c4 demo`",
     "make test": "would run this test",
@@ -61,6 +62,11 @@ NOT_RUN = {
     "python benchmarks/answer_styles.py --data ../shared/data": "runs programs for minutes",
     "python benchmarks/bench_reading.py": "measures time",
     "python benchmarks/bench_batch.py": "measures time",
+    "c4 record --task mmlu --n 8 --engine local --workers 2 --out shared": ENGINES_TESTED,
+    "c4 run --method c4 --task mmlu --n 8 --engine local --workers 2 --out shared": ENGINES_TESTED,
+    "c4 grade shared/model=tiny/task=mmlu/method=baseline --all --engine local --workers 2": (
+        ENGINES_TESTED
+    ),
     "python benchmarks/hostile_programs.py": "takes minutes; tests/tasks/test_hostile.py runs most",
 }
 """Documented commands that are not run here, and why."""

@@ -15,7 +15,7 @@ from c4.analysis.tables import (
     wino_cvee,
 )
 from c4.analysis.tables.commands import reading_options
-from c4.analysis.tables.render import ReportTable, without_unpublished
+from c4.analysis.tables.render import ReportTable, without_dashes, without_unpublished
 from c4.errors import unknown_name
 
 TableMaker = Callable[[Library, bool], ReportTable]
@@ -34,11 +34,14 @@ REPORTS: dict[str, list[TableMaker]] = {
 """The tables of every report, by its name."""
 
 
-def make_report(names: Sequence[str], library: Library, *, paper: bool) -> list[ReportTable]:
+def make_report(
+    names: Sequence[str], library: Library, *, paper: bool, everything: bool = True
+) -> list[ReportTable]:
     """The tables of some reports, by name; `all` is every one. Empty tables say what is missing.
 
     Args:
         paper: put the published numbers beside one's own, where these are of the same thing.
+        everything: whether methods that were not run have a row of dashes.
     """
     for name in names:
         if name not in REPORTS and name != "all":
@@ -47,6 +50,8 @@ def make_report(names: Sequence[str], library: Library, *, paper: bool) -> list[
         maker for name in REPORTS if name in names or "all" in names for maker in REPORTS[name]
     ]
     tables = [without_unpublished(make(library, paper)) for make in wanted]
+    if not everything:
+        tables = [without_dashes(table) for table in tables]
     options = reading_options(library.reading)
     if not options:
         return tables

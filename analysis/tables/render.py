@@ -1,5 +1,6 @@
 """Tables as text: Markdown, LaTeX, CSV or JSON. A missing number is a dash, never a guess."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -31,6 +32,8 @@ class Column:
     decimals: int | None = None
     """Number of decimals; None for text and counts."""
     signed: bool = False
+    never_zero: bool = False
+    """Whether a value too small for its decimals is shown as less than the last of them."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,17 @@ def without_unpublished(table: ReportTable) -> ReportTable:
     return replace(table, columns=columns, rows=table.rows.drop(theirs), missing=missing)
 
 
+def without_dashes(table: ReportTable) -> ReportTable:
+    """Drop the rows of methods that were not run, unless a published number stands in them."""
+    numbers = [
+        pl.col(column.key).is_not_null()
+        for column in table.columns
+        if column.decimals is not None and column.key in table.rows.columns
+    ]
+    rows = table.rows.filter(pl.any_horizontal(numbers)) if numbers else table.rows
+    return replace(table, rows=rows)
+
+
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
     """All tables as one text."""
     if kind is TableFormat.JSON:
@@ -90,7 +104,13 @@ def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
 
 def _as_dict(table: ReportTable) -> dict[str, Any]:
     facts = {"name": table.name, "caption": table.caption, "missing": list(table.missing)}
-    return facts | {"rows": table.rows.to_dicts()}
+    rows = [
+        row | {"settings": json.loads(row["settings"])}
+        if isinstance(row.get("settings"), str)
+        else row
+        for row in table.rows.to_dicts()
+    ]
+    return facts | {"rows": rows}
 
 
 def _csv(table: ReportTable) -> str:
@@ -128,9 +148,11 @@ def _latex(table: ReportTable) -> str:
         body.append(" & ".join(cells) + r" \\")
     notes = [f"{table.caption}."]
     notes += [f"Red: {table.legend}."] if table.legend else []
-    notes += [f"Missing: {'; '.join(table.missing)}."] if table.missing else []
+    # What is missing, and the commands that would make it, are for who writes the paper.
+    comments = [f"% missing: {visible_line(note)}" for note in table.missing]
     return "\n".join(
         [
+            *comments,
             r"\begin{table}[ht]",
             r"\centering",
             rf"\begin{{tabular}}{{{places}}}",
@@ -154,6 +176,9 @@ def show_cell(row: dict[str, Any], column: Column) -> str:
         return DASH
     if column.decimals is None:
         return visible_line(str(value))
+    least = 10.0**-column.decimals
+    if column.never_zero and value < least / 2:
+        return f"<{least:g}"
     return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
 
 
@@ -161,5 +186,6 @@ def _escape(text: str) -> str:
     """Text with LaTeX's special characters escaped."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
+    special |= {"<": "$<$", ">": "$>$"}
     special |= {DASH: "--", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "Δ": r"$\Delta$"}
     return "".join(special.get(char, char) for char in text)

@@ -8,13 +8,15 @@ import polars as pl
 import pytest
 from frames import CASES, check_figure, make_outcomes, make_phases, make_settling
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
-from c4.analysis.marks import FAMILY_COLOURS, MARKS, mark_of
+from c4.analysis.marks import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
 from c4.analysis.sweeps import h_sweep
+from c4.errors import ConfigError
 from c4.figures import (
     FIGURES,
     Width,
@@ -26,9 +28,10 @@ from c4.figures import (
     time_share_figure,
     totals_figure,
 )
-from c4.figures._phase import NEVER
+from c4.figures._dark import adapt_to_ground
+from c4.figures._phase import CROWDED, NEVER, spread
 from c4.figures.gallery import save_figure
-from c4.figures.style import styled
+from c4.figures.style import Look, looking, read_style, styled
 from c4.gates.kinds import GATES
 from c4.record.methods import METHODS
 
@@ -136,8 +139,10 @@ def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases)
             wanted = rows.filter(pl.col("gate") == gate).with_columns(
                 pl.col("stabilization").fill_null(NEVER)
             )
-            expected = wanted.select("stabilization", "exit").rows()
-            assert sorted(map(tuple, points)) == sorted(expected)
+            expected = np.array(wanted.select("stabilization", "exit").rows())
+            places = {True: wanted["fired"].to_numpy(), False: ~wanted["fired"].to_numpy()}
+            drawn_first = np.vstack([expected[places[fired]] for fired in (True, False)])
+            assert np.abs(points - drawn_first).max() <= CROWDED
             below = (points[:, 1] < points[:, 0]).sum()
             assert below == wanted["premature"].sum() + unsettled(wanted)
             assert (points[:, 0] <= ax.get_xlim()[1]).all()
@@ -153,26 +158,34 @@ def test_every_panel_prints_how_often_each_gate_stopped_and_how_often_too_early(
     for ax, rows in by_panel(figure, phases):
         printed = [text.get_text().strip() for text in set(ax.findobj(match=is_text))]
         counts = rows.group_by("gate").agg(pl.col("premature").sum(), pl.col("fired").sum())
-        wanted = [f"{premature}/{stopped}" for _, premature, stopped in counts.iter_rows()]
-        assert sorted(text for text in printed if re.fullmatch(r"\d+/\d+", text)) == sorted(wanted)
-        assert f"premature/stopped, of {rows['trajectory'].n_unique()}:" in printed
+        wanted = [
+            f"{premature / stopped:.0%} of {stopped}" if stopped else "never stops"
+            for _, premature, stopped in counts.iter_rows()
+        ]
+        told = [text for text in printed if re.fullmatch(r"\d+% of \d+|never stops", text)]
+        assert sorted(told) == sorted(wanted)
+        assert f"premature exits (n={rows['trajectory'].n_unique()}):" in printed
 
 
 def test_panels_of_the_calibration_pool_say_so():
     phases = make_phases(["tiny"], ["math"], 3).with_columns(pool=True)
     (ax,) = phase_diagram(phases).axes
     printed = [text.get_text() for text in ax.findobj(match=is_text)]
-    assert "premature/stopped, of pool 3:" in printed
+    assert "premature exits (pool n=3):" in printed
     dots = stabilization_figure(make_settling(phases)).axes[1]
     assert [tick.get_text() for tick in dots.get_yticklabels()] == ["MATH, pool n=3"]
 
 
-def test_words_in_a_phase_diagram_cover_no_marks():
+def test_both_halves_of_a_phase_diagram_are_named_behind_the_marks():
     figure = phase_diagram(make_phases(["tiny"], ["math"], 12, never=0.2))
     figure.canvas.draw()
     (ax,) = figure.axes
-    (label,) = [text for text in ax.texts if text.get_text() == "premature"]
-    assert not label.get_window_extent().overlaps(ax.get_window_extent())
+    words = {text.get_text(): text for text in ax.texts}
+    marks = [marks for marks in ax.collections if isinstance(marks, PathCollection)]
+    for half, above in (("safe", True), ("premature", False)):
+        x, y = words[half].get_position()
+        assert (y > x) == above
+        assert words[half].get_zorder() < min(mark.get_zorder() for mark in marks)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", ".5", "1", "never"]
 
 
@@ -219,7 +232,8 @@ def test_the_stabilization_curve_ends_at_the_share_that_settles(settling):
             assert line.get_ydata()[-1] == pytest.approx(settled)
             progress = sorted(cohort["stabilization"].drop_nulls())
             assert line.get_xdata().tolist() == [0, *progress, 1]
-            assert line.get_color() == FAMILY_COLOURS[cohort["family"][0]]
+        colours = [line.get_color() for line in ax.lines if line.get_label() in rows["task"]]
+        assert len(set(colours)) == len(colours)
 
 
 def test_s_p_is_printed_beside_every_task(settling):
@@ -347,3 +361,74 @@ def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path, name):
     figure = frontier_figure(method_totals(named))
     for form in ("png", "pdf", "svg"):
         save_figure(figure, tmp_path / f"figure.{form}")
+
+
+def test_marks_that_would_cover_each_other_are_spread_on_their_side():
+    points = pl.DataFrame({"x": [0.5] * 6, "exit": [0.51] * 3 + [0.49] * 3, "fired": True})
+    moved = spread(points)
+    assert moved.select("x", "exit").n_unique() == 6
+    assert ((moved["exit"] >= moved["x"]) == (points["exit"] >= points["x"])).all()
+    still = spread(points.with_columns(fired=False))
+    assert still.equals(points.with_columns(fired=False))
+
+
+def test_a_setting_beside_its_gate_has_another_shade_of_its_colour():
+    shades = [shade_of(label) for label in ("cvee", "cvee,tau=0.8", "cvee (calibration.json)")]
+    assert len(set(shades)) == 3
+    phases = make_phases(["tiny"], ["math"], 5, gates=("cvee", "cvee,tau=0.8"))
+    assert legend_of(check_figure(phase_diagram(phases))) == [
+        "CVEE",
+        "CVEE, tau=0.8",
+        "never stops",
+    ]
+
+
+def test_accuracies_say_how_many_answers_were_not_gradable():
+    outcomes = make_outcomes(["tiny"], ["humaneval"], 6, ("baseline", "c4"))
+    failed = pl.col("trajectory") == outcomes["trajectory"].min()
+    outcomes = outcomes.with_columns(
+        not_gradable=failed, correct=pl.when(~failed).then(pl.col("correct"))
+    )
+    totals = method_totals(outcomes)
+    for figure in (frontier_figure(totals), totals_figure(block_usage(outcomes, totals))):
+        printed = [text.get_text() for text in figure.findobj(match=is_text)]
+        assert any("1 not gradable" in text for text in printed)
+
+
+def test_a_style_a_title_and_columns_are_the_user_s(tmp_path):
+    phases = make_phases(["tiny"], ["mmlu", "math"], 3)
+    (tmp_path / "mine.mplstyle").write_text("axes.linewidth: 2.5\nfigure.facecolor: ffeecc\n")
+    look = Look(style=read_style(tmp_path / "mine.mplstyle"), title="Mine", columns=1)
+    with looking(look):
+        figure = phase_diagram(phases)
+        assert figure.axes[0].spines["left"].get_linewidth() == 2.5
+        assert {ax.get_subplotspec().colspan.start for ax in figure.axes} == {0}
+    assert phase_diagram(phases).axes[0].spines["left"].get_linewidth() == 0.6
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text.usetex: True", "text.usetex is not taken from a style"),
+        ("backend: agg", "backend is not taken"),
+        ("axes.linewidth: thick", "not a Matplotlib style"),
+        ("no such setting", "not a Matplotlib style"),
+    ],
+)
+def test_a_style_that_cannot_be_used_is_refused(tmp_path, text, message):
+    (tmp_path / "bad.mplstyle").write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        read_style(tmp_path / "bad.mplstyle")
+    assert message in str(refused.value)
+
+
+def test_a_dark_ground_swallows_nothing():
+    phases = make_phases(["tiny"], ["math"], 3)
+    with looking(Look(style={"figure.facecolor": "#101010", "text.color": "#eeeeee"})):
+        figure = phase_diagram(phases)
+    adapt_to_ground(figure)
+    for text in figure.findobj(match=is_text):
+        assert np.mean(to_rgb(text.get_color())) > 0.25, text
+    for marks in figure.axes[0].collections:
+        for colour in marks.get_facecolor():
+            assert np.mean(colour[:3]) > 0.1

@@ -102,9 +102,13 @@ def test_what_a_worker_fails_at_is_tried_last_and_set_aside_after_three(config, 
     for _ in range(2):
         with pytest.raises(ValueError, match="not a number"):
             record(plan.config)
-    record(plan.config)
+    with start_recording(plan, sign=Sign(engine="test")) as recording:
+        assert list(recording) == []
     assert open_run(plan.folder).indices == [1, 2, 3]
     assert "ValueError: not a number" in record_module.set_aside(plan)[0]
+    with pytest.raises(ValueError, match="not a number"):
+        record(plan.config)  # a new command tries it again
+    assert record_module.set_aside(plan) == {}
 
 
 def test_other_libraries_or_another_gpu_need_a_word(config):

@@ -1,0 +1,104 @@
+"""How far a run is, and who works on it, as any machine that sees its folder can tell."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from c4.store.claims import Sign, Watch, lease_seconds, read_aside
+from c4.store.locations import Location
+from c4.store.parts import list_parts
+from c4.store.runs import covers
+
+REMEMBERED = 300.0
+"""Seconds over which the rate is taken."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run at one instant."""
+
+    folder: Location
+    done: int
+    """Trajectories that are safe."""
+    wanted: int
+    """Trajectories that the run is to have, as far as its workers say."""
+    workers: int
+    """Workers that are not known to be dead."""
+    per_minute: float | None
+    """Trajectories a minute while this was watched; None if that was too short."""
+    eta_seconds: float | None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """By worker, what it died of or cannot do."""
+    aside: Mapping[int, str] = field(default_factory=dict)
+    """By trajectory, why it is not tried any more."""
+
+    @property
+    def left(self) -> int:
+        return max(0, self.wanted - self.done - len(self.aside))
+
+
+class ProgressWatch:
+    """Looks at a run again and again.
+
+    Args:
+        wanted: the trajectories that count; None for all, as many as the workers say.
+    """
+
+    def __init__(
+        self,
+        folder: Location,
+        wanted: Collection[int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.wanted = wanted
+        self._watch = Watch(folder, lease_seconds(), clock)
+        self._counts: deque[tuple[float, int]] = deque()
+        self._failures: dict[str, str] = {}
+        self._most = 0
+
+    def look(self) -> Progress:
+        done, signs = self._done(), self._watch.signs()
+        alive = [s for worker, s in signs.items() if not self._watch.is_dead(worker, s)]
+        self._failures |= {w: s.ended for w, s in signs.items() if s.ended}
+        aside = read_aside(self.folder)
+        if self.wanted is not None:
+            aside = {number: why for number, why in aside.items() if number in self.wanted}
+        wanted = self._wanted(done, alive)
+        rate = self._rate(done)
+        left = max(0, wanted - done - len(aside))
+        return Progress(
+            folder=self.folder,
+            done=done,
+            wanted=wanted,
+            workers=len(alive),
+            per_minute=rate,
+            eta_seconds=60 * left / rate if rate else None,
+            failures=dict(self._failures),
+            aside=aside,
+        )
+
+    def _done(self) -> int:
+        # In the order in which a trajectory moves, so that none is missed.
+        pending = {part.first for part in list_parts(self.folder / "pending")}
+        rows = list_parts(self.folder / "rows")
+        if self.wanted is not None:
+            return sum(number in pending or covers(rows, number) for number in self.wanted)
+        ranges = {(part.first, part.last) for part in rows}
+        sealed = sum(last - first + 1 for first, last in ranges)
+        return sealed + sum(not covers(rows, number) for number in pending)
+
+    def _wanted(self, done: int, signs: Collection[Sign]) -> int:
+        if self.wanted is not None:
+            return len(self.wanted)
+        self._most = max([self._most, done, *(sign.wanted for sign in signs)])
+        return self._most
+
+    def _rate(self, done: int) -> float | None:
+        now = self._watch.clock()
+        self._counts.append((now, done))
+        while now - self._counts[0][0] > REMEMBERED:
+            self._counts.popleft()
+        since, before = self._counts[0]
+        return 60 * (done - before) / (now - since) if now > since and done > before else None

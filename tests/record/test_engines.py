@@ -1,0 +1,221 @@
+"""Engines start workers and replace the dead; the run itself divides the work."""
+
+import json
+import sys
+from dataclasses import dataclass, field, replace
+
+import pytest
+from killer import KillerJob
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.errors import C4Error, ConfigError
+from c4.record.engines import (
+    DecodeJob,
+    EngineChoice,
+    GradeJob,
+    Outcome,
+    Request,
+    Supervisor,
+    Worker,
+)
+from c4.record.engines._local import LocalEngine
+from c4.record.engines.choice import open_engine
+from c4.record.engines.work import do_work
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.ranks import Rank, read_rank
+from c4.record.recorder import start_recording
+from c4.store.claims import Claims, Sign
+from c4.store.grades import newest_grade
+from c4.store.progress import ProgressWatch
+from c4.store.runs import open_run
+from c4.tasks import AnswerReading, ReadingStyle
+
+
+@pytest.fixture
+def config(random_llada, tmp_path):
+    model = str(random_llada)
+    return RunConfig(
+        task="gsm8k", model=model, source="embedded", n=6, skip=0, out=tmp_path / "runs"
+    )
+
+
+@dataclass
+class ScriptedEngine:
+    """Workers that end as they are told, one after another."""
+
+    outcomes: list[Outcome]
+    workers: int = 1
+    poll_seconds: float = 0.0
+    name: str = "scripted"
+    started: list[Worker] = field(default_factory=list)
+    stopped: bool = False
+
+    def new_worker(self, number):
+        return Worker(self.name)
+
+    def start(self, job, worker):
+        self.started.append(worker)
+
+    def ended(self):
+        return [(self.started[-1], self.outcomes.pop(0))]
+
+    def stop(self):
+        self.stopped = True
+
+
+def test_a_worker_that_is_killed_is_replaced(tmp_path):
+    job = KillerJob(tmp_path / "mark")
+    supervisor = Supervisor(LocalEngine(["cpu"], 1), job, lambda: 0)
+    supervisor.run()
+    assert list(supervisor.failures.values()) == [
+        "ended by SIGKILL, perhaps because memory ran out"
+    ]
+
+
+@pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("slurm", 1)])
+def test_workers_of_an_engine_record_what_one_process_records(config, tmp_path, engine, workers):
+    alone = replace(config, out=tmp_path / "alone")
+    with start_recording(plan_recording(alone)) as recording:
+        list(recording)
+    slurm = {"cluster": "local", "folder": str(tmp_path / "log")} if engine == "slurm" else {}
+    choice = EngineChoice(engine, workers, "cpu", slurm=slurm)
+    job = DecodeJob([Request(config)])
+    Supervisor(open_engine(choice), job.for_workers(), lambda: 0).run()
+    (folder,) = job.folders
+    one, other = open_run(plan_recording(alone).folder), open_run(folder)
+    assert [row.decode for row in one.rows()] == [row.decode for row in other.rows()]
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"manifest.json", "tokenizer.json", "rows", "cells", "pending"}
+
+
+def test_an_error_that_all_workers_would_meet_ends_the_job(tmp_path):
+    engine = ScriptedEngine([Outcome(refused="another run is there")])
+    with pytest.raises(C4Error, match="another run is there"):
+        Supervisor(engine, KillerJob(tmp_path), lambda: 0).run()
+    assert engine.stopped
+    assert len(engine.started) == 1
+
+
+def test_workers_that_die_one_after_another_are_given_up(tmp_path):
+    engine = ScriptedEngine([Outcome(failed="no memory")] * 10)
+    with pytest.raises(C4Error, match=r"5 workers died one after another.*no memory"):
+        Supervisor(engine, KillerJob(tmp_path), lambda: 0).run()
+    counts = iter(range(100))
+    engine = ScriptedEngine([*[Outcome(failed="no memory")] * 10, Outcome(done=[1])])
+    Supervisor(engine, KillerJob(tmp_path), lambda: next(counts)).run()  # it gets something done
+    assert len(engine.started) == 11
+
+
+def test_what_goes_wrong_with_a_worker_is_put_into_words(config, monkeypatch):
+    other = plan_recording(config)
+    with start_recording(other) as recording:
+        list(recording)
+    refused = do_work(DecodeJob([Request(replace(config, seed=3))]), Worker("test", device="cpu"))
+    assert "is another run" in refused.refused
+    monkeypatch.setattr("c4.record.recorder.decode", None)
+    failed = do_work(DecodeJob([Request(replace(config, n=7))]), Worker("test", device="cpu"))
+    assert failed.failed.startswith("TypeError: ")
+    assert open_run(other.folder).indices == [0, 1, 2, 3, 4, 5]
+
+
+def test_several_workers_grade_every_answer_once(config):
+    plan = plan_recording(replace(config, graded=False))
+    with start_recording(plan) as recording:
+        list(recording)
+    plain = AnswerReading(ReadingStyle.PLAIN)
+    since = newest_grade(plan.folder, open_run(plan.folder).manifest.digest)
+    job = GradeJob(plan.folder, plain, everything=True, unsafe_code=False, since=since)
+    assert sorted(job.work(Worker("test"))) == [0, 1, 2, 3, 4, 5]
+    assert job.work(Worker("test")) == []
+    assert all(row.verdict is not None for row in open_run(plan.folder, plain).rows())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--engine", "dask"], "no engine named 'dask'"),
+        (["--ray-address", "auto"], "--ray-address is for --engine ray"),
+        (["--slurm", "partition=gpu"], "--slurm is for --engine slurm"),
+        (["--engine", "slurm", "--slurm", "partition"], "give NAME=VALUE"),
+        (["--engine", "slurm", "--device", "cuda:0,cuda:1"], "several devices are for"),
+        (["--engine", "local", "--device", "cpu,cuda"], "cuda"),
+    ],
+)
+def test_engines_that_cannot_be_meant_are_refused(tmp_path, asked, said):
+    args = ["record", "--task", "mmlu", "--n", "1", "--out", str(tmp_path / "runs"), *asked]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("slurm", "submitit")])
+def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, engine, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigError, match=rf"pip install 'c4-dlm\[{engine}\]'"):
+        open_engine(EngineChoice(engine))
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank", "device"),
+    [
+        ({}, Rank(), "auto"),
+        ({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}, Rank(3, 1, 4), "cuda:1"),
+        ({"SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8"}, Rank(5, 1, 8), "cuda:1"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, Rank(), "auto"),
+        ({"RANK": "x", "WORLD_SIZE": "2"}, Rank(), "auto"),
+    ],
+)
+def test_a_rank_chooses_the_device_and_nothing_else(environment, rank, device):
+    assert read_rank(environment) == rank
+    assert rank.device("auto", 2) == device
+    assert rank.device("cpu", 2) == "cpu"
+    assert rank.device("auto", 1) == "auto"
+
+
+def test_only_the_first_rank_reports(config, monkeypatch):
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    where = ["--model", config.model, "--source", "embedded", "--out", str(config.out)]
+    args = ["record", "--task", "gsm8k", "--n", "2", "--skip", "0", *where]
+    result = CliRunner().invoke(app, args)
+    assert (result.exit_code, result.output) == (0, "")
+    assert len(open_run(plan_recording(config).folder)) == 2
+    refused = CliRunner().invoke(app, [*args, "--fresh"])
+    assert "give the command to one process first" in refused.stderr
+
+
+def test_progress_counts_what_is_safe_and_who_is_alive(config):
+    clock = iter(range(0, 1000, 60))
+    plan = plan_recording(config)
+    watch = ProgressWatch(plan.folder, clock=lambda: now)
+    now = next(clock)
+    assert (watch.look().done, watch.look().workers) == (0, 0)
+    with start_recording(plan) as recording:
+        rows = iter(recording)
+        next(rows)
+        now = next(clock)
+        seen = watch.look()
+        assert (seen.workers, seen.wanted) == (1, 6)
+        assert seen.done in (1, 2, 3)
+        assert seen.per_minute == seen.done
+        assert seen.eta_seconds == 60 * (6 - seen.done) / seen.done
+        list(rows)
+    now = next(clock)
+    assert (watch.look().done, watch.look().left, watch.look().workers) == (6, 0, 0)
+
+
+def test_watching_shows_workers_of_other_machines_until_they_are_gone(config, monkeypatch):
+    plan = plan_recording(replace(config, n=2))
+    with start_recording(plan) as recording:
+        list(recording)
+    other = Claims(plan.folder, Sign(process="", wanted=9))
+    other.report()
+    monkeypatch.setattr("c4.cli._engines.SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setenv("C4_LEASE", "0.1")
+    result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out), "--json"])
+    assert result.exit_code == 0, result.output
+    first, *_, last = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (first["done"], first["wanted"], first["workers"]) == (2, 9, 1)
+    assert last == {"runs": 1, "workers": 0}
