@@ -72,7 +72,7 @@ TrajectoryOption = Annotated[
 ]
 StyleOption = Annotated[
     Path | None,
-    typer.Option(help="A Matplotlib style file (.mplstyle) over c4's own settings."),
+    typer.Option(**LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."),
 ]
 TitleOption = Annotated[str | None, typer.Option(help="A title above every figure but text.")]
 ColumnsOption = Annotated[
