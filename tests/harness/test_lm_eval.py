@@ -223,6 +223,23 @@ def test_importing_the_room_loads_neither_torch_nor_the_harness():
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
 
+def test_without_the_harness_both_doors_say_what_to_install():
+    code = """
+import sys
+sys.modules["lm_eval"] = None
+import c4.lm_eval
+for door in (lambda: c4.lm_eval.find_lm_eval_task("gsm8k"), lambda: c4.lm_eval.C4LM):
+    try:
+        door()
+    except Exception as error:
+        print(type(error).__name__, "pip install 'c4-dlm[lm-eval]'" in str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["ConfigError", "True", "ModuleNotFoundError", "True"], (
+        done.stderr
+    )
+
+
 PATTERNS = [r"(-?[$0-9.,]{2,})|(-?[0-9]+)", r"#### (\-?[0-9\.\,]+)", r"[0-9]+", r"(\w)\s*(\d)?"]
 texts = st.text(alphabet="12 a$.,#-\n", max_size=40)
 
