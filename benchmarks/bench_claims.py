@@ -135,7 +135,7 @@ def gain_of_a_second(out: Path, n: int) -> None:
 
 
 def claimants(folder: Location, count: int, names: int) -> None:
-    """Many workers take names and keep them; nobody may be given what another has."""
+    """Many workers take as many names each, and keep them; nobody may be given another's."""
     context = get_context("spawn")
     results = context.Queue()
     each = count // PROCESSES
@@ -163,17 +163,19 @@ def _claim(address: str, each: int, names: list[str], start: Any, results: Any) 
     everybody = [Claims(folder) for _ in range(each)]
     taken: list[str] = []
 
-    def take_all(claims: Claims) -> None:
+    def take_share(claims: Claims) -> None:
         left = dict.fromkeys(names)
-        while claim := claims.take(left):
-            taken.append(claim.name)
-            del left[claim.name]
+        for _ in range(len(names) // (PROCESSES * each)):
+            claim = claims.take(left)
+            if claim is not None:
+                taken.append(claim.name)
+                del left[claim.name]
 
     for claims in everybody:
         claims.report()
     start.wait()
     began = time.monotonic()
-    threads = [threading.Thread(target=take_all, args=(claims,)) for claims in everybody]
+    threads = [threading.Thread(target=take_share, args=(claims,)) for claims in everybody]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -4,9 +4,10 @@
 
 For `local`, `ray` (two nodes in one cluster on this machine) and `slurm` (submitit's local
 executor), each on a folder and on an S3 server on loopback: a recording by three workers is
-disturbed until as many kills have struck as were asked for. Each is a SIGKILL to a worker that holds a claim, to the coordinator, or, with Ray, the removal
-of a node with everything on it. Whenever the coordinator has ended, it is started again until the
-run is complete. Then one more recording is resumed by 1, 3 and 2 workers, each on another engine.
+disturbed until as many kills have struck as were asked for. Each is a SIGKILL to a worker that
+holds a claim, to the coordinator, or, with Ray, the removal of a node with everything on it.
+Whenever the coordinator has ended, it is started again until the run is complete.
+Then one more recording is resumed by 1, 3 and 2 workers, each on another engine.
 Every recording must end with the bytes of one that a single undisturbed worker made (a clock that
 counts replaces the real one), must not decode again what was safe, and must leave neither claims
 nor signs of life. Prints counts, and ends with 1 if any of them should be zero and is not.
