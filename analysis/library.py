@@ -146,7 +146,7 @@ class Library:
         frame = self._per_run(
             self.main_runs, SETTLING, "reading", lambda run: stabilization_table(run, self.pools)
         )
-        return _shown(frame, "cohort", "trajectory")
+        return self._shown(frame, "cohort", "trajectory")
 
     @cached_property
     def phases(self) -> pl.DataFrame:
@@ -157,7 +157,7 @@ class Library:
             "replaying",
             lambda run: phase_table(run, self.gates(run), self.pools),
         )
-        return _shown(frame, "cohort", "gate", "trajectory")
+        return self._shown(frame, "cohort", "gate", "trajectory")
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
@@ -180,7 +180,7 @@ class Library:
             lambda run: self._replayed(run, self.gates(run)),
         )
         frame = self._chosen(pl.concat([decoded, replayed]))
-        return _shown(frame, "cohort", "method", "how", "trajectory")
+        return self._shown(frame, "cohort", "method", "how", "trajectory")
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
@@ -234,7 +234,9 @@ class Library:
         swept = self._per_run(
             recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
         )
-        frame = _shown(pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory")
+        frame = self._shown(
+            pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory"
+        )
         return method_totals(self._of_main(best_source(frame)))
 
     @cached_property
@@ -316,8 +318,26 @@ class Library:
         labels = [label for label, names in known.items() if names & wanted]
         return outcomes.filter(pl.col("method").is_in(labels))
 
+    # Frames have a row for every example and method. A filter that keeps all of them makes no copy,
+    # as a join or a search for copies of rows would.
+
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.join(self.cohorts.filter("main"), on="cohort", how="semi")
+        return frame.filter(pl.col("cohort").is_in(self.cohorts.filter("main")["cohort"].to_list()))
+
+    def _shown(self, frame: pl.DataFrame, *key: str) -> pl.DataFrame:
+        """Held-out rows in order; a trajectory that is in two folders counts once."""
+        if self._has_twins:
+            frame = frame.unique(key, keep="first", maintain_order=True)
+        return in_order(held_out(frame), "cohort", "trajectory")
+
+    @cached_property
+    def _has_twins(self) -> bool:
+        """Whether two folders may hold the same trajectories of the same method."""
+        methods = [
+            (cohort_key(run.manifest.identity), BASELINE if run.is_baseline else run.method)
+            for run in self.runs
+        ]
+        return len(set(methods)) < len(methods)
 
     def _decoded(self, run: Run) -> pl.DataFrame:
         return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
@@ -337,9 +357,3 @@ class Library:
             self.note(f"{doing} {run.model} {run.task}")
             frames.append(read(run))
         return pl.concat(frames)
-
-
-def _shown(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
-    """Held-out rows in order; a trajectory that is in two folders counts once."""
-    once = frame.unique(key, keep="first", maintain_order=True)
-    return in_order(held_out(once), *key[-1:])

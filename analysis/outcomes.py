@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from c4.replay.grader import ReplayGrader
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import BASELINE
 from c4.store.origins import Origin
+from c4.store.rows import Row
 from c4.store.runs import Run
 from c4.tasks import Shape
 
@@ -42,6 +44,14 @@ OUTCOMES = pl.Schema(
 """One row per example and method."""
 
 
+OF_ROWS = {
+    name: OUTCOMES[name]
+    for name in (
+        *("trajectory", "steps", "fired", "answer", "correct", "not_gradable"),
+        *("block_steps", "block_seconds", "confirmed"),
+    )
+}
+"""What of an outcome differs from row to row of a run."""
 DECODED, REPLAYED = "decoded", "replayed"
 """How an outcome was obtained."""
 
@@ -50,33 +60,37 @@ def decoded_outcomes(
     run: Run, pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """What a method did with the examples it decoded."""
-    identity, grader = run.manifest.identity, ReplayGrader(run, unsafe_code)
-    rows = []
-    for row in run.rows():
-        grade = grader.own(row)
-        confirmed = sum(code == Origin.CONFIRMED for code in row.committed_by)
-        rows.append(
-            {
-                "trajectory": row.trajectory,
-                "steps": row.steps,
-                "fired": row.exit_step is not None,
-                "answer": grade and grade.answer,
-                "correct": grade and grade.correct,
-                "not_gradable": grade is not None and grade.correct is None,
-                "block_steps": row.block_steps,
-                "block_seconds": row.block_seconds,
-                "confirmed": confirmed / row.length,
-            }
-        )
-    settings = {key: identity[key] for key in ("rule", "gate")}
+    grader = ReplayGrader(run, unsafe_code)
+    parts = [
+        pl.DataFrame([_decoded(row, grader) for row in run.read_rows(part)], schema=OF_ROWS)
+        for part in run.parts
+    ]
+    settings = {key: run.manifest.identity[key] for key in ("rule", "gate")}
     return _outcomes(
         run,
         pools,
-        pl.DataFrame(rows, schema_overrides={"answer": pl.String(), "correct": pl.Boolean()}),
+        pl.concat(parts),
         method=pl.lit(BASELINE if run.is_baseline else run.method),
         how=pl.lit(DECODED),
         settings=pl.lit(json.dumps(settings)),
     )
+
+
+def _decoded(row: Row, grader: ReplayGrader) -> dict[str, Any]:
+    """What a row says of its outcome. See `OF_ROWS`."""
+    grade = grader.own(row)
+    confirmed = sum(code == Origin.CONFIRMED for code in row.committed_by)
+    return {
+        "trajectory": row.trajectory,
+        "steps": row.steps,
+        "fired": row.exit_step is not None,
+        "answer": grade and grade.answer,
+        "correct": grade and grade.correct,
+        "not_gradable": grade is not None and grade.correct is None,
+        "block_steps": row.block_steps,
+        "block_seconds": row.block_seconds,
+        "confirmed": confirmed / row.length,
+    }
 
 
 def replayed_outcomes(
@@ -120,7 +134,7 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
     """One source per method: the one with the most examples, and decoded rather than replayed.
 
     Replay and live decoding agree to the token, so either may stand for the method; mixing them
-    would only blur where numbers come from.
+    would only blur where numbers come from. Rows stay in the order in which they are.
     """
     rank = pl.col("how").replace_strict({DECODED: 1, REPLAYED: 0})
     counts = outcomes.group_by("cohort", "method", "how").agg(n=pl.len())
@@ -131,7 +145,9 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
         .first()
         .select("cohort", "method", "how")
     )
-    return in_order(outcomes.join(best, on=["cohort", "method", "how"]), "cohort", "trajectory")
+    if best.height < counts.height:
+        outcomes = outcomes.join(best, on=best.columns, how="semi")
+    return outcomes
 
 
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:

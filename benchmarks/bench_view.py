@@ -22,19 +22,17 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
-sys.path += [
-    str(Path(__file__).parents[1] / "tests"),
-    str(Path(__file__).parents[1] / "tests/view"),
-]
-
-from decodes import write_run
-
 from c4.tasks import Shape
 from c4.view import Shelf, write_page
 from c4.view._trajectory import trajectory_message
 from c4.view.server import Viewer
 
-ROUNDS = 9
+ROOT = Path(__file__).parents[1]
+sys.path += [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "view")]
+
+from decodes import write_run  # noqa: E402 - the tests' own decodes
+
+ROUNDS = 15
 FRAME = 1000 / 60
 LARGE = Shape(length=256, budget=256, block_length=32)
 SMALL = Shape(length=8, budget=8, block_length=4)
@@ -52,15 +50,17 @@ def serving(root: Path) -> Iterator[str]:
     thread.join()
 
 
-def median_seconds(act: Callable[[], object]) -> float:
-    """The median of several rounds, after one that fills caches."""
-    act()
-    taken = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
+def median_seconds(*acts: Callable[[], object]) -> list[float]:
+    """Medians of several rounds in which the acts take turns, after one that fills caches."""
+    taken: list[list[float]] = [[] for _ in acts]
+    for act in acts:
         act()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+    for _ in range(ROUNDS):
+        for act, times in zip(acts, taken, strict=True):
+            start = time.perf_counter()
+            act()
+            times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in taken]
 
 
 def open_page(page: Page, address: str) -> float:
@@ -77,8 +77,9 @@ def measure_opening(root: Path, page: Page) -> None:
     write_run(root, "gsm8k", range(1, 5), shape=LARGE, text="The answer is 7. " * 12)
     shelf = Shelf(root)
     book = shelf.book(RUN)
-    reading = median_seconds(lambda: book.run.trajectory(2))
-    answering = median_seconds(lambda: trajectory_message(book, 2, shelf.offers, {}))
+    reading, answering = median_seconds(
+        lambda: book.run.trajectory(2), lambda: trajectory_message(book, 2, shelf.offers, {})
+    )
     print(f"reading the cells of 256 × 256: {1000 * reading:.1f} ms")
     print(f"the server's answer: {1000 * answering:.1f} ms, {answering / reading:.2f} times that")
     with serving(root) as address:
@@ -125,7 +126,7 @@ def measure_list(root: Path, page: Page) -> None:
         folder = root / str(count)
         write_run(folder, "gsm8k", range(count), shape=SMALL, text="7")
         with serving(folder) as address:
-            times[count] = median_seconds(lambda address=address: open_page(page, address))
+            (times[count],) = median_seconds(lambda address=address: open_page(page, address))
     few, many = times[100], times[10_000]
     print(f"the page with 100 trajectories: {few:.2f} s; with 10,000: {many:.2f} s, ", end="")
     print(f"{many / few:.2f} times that")

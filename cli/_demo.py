@@ -209,5 +209,7 @@ def _write_looks(out: Path, library: "Library") -> "list[Look]":
     _run(["view", str(out / "runs"), "--html", str(view), *chosen])
     key = "/".join(run.folder.parts[len(out.parts) + 1 :])
     says = tell_example(library.texts) or "One decode, step by step."
-    link = f"{view.name}#{urlencode({'run': key, 't': index})}"
+    exits = library.texts.filter(method="cvee")["step"].to_list()
+    step = exits[0] if exits else 1
+    link = f"{view.name}#{urlencode({'run': key, 't': index, 'step': step})}"
     return [Look("One decode, step by step", says, link)]

@@ -47,8 +47,8 @@ li { overflow-wrap: anywhere; }
 NARROW = "(max-width: 640px)"
 """Where figures of a column's width are shown instead."""
 DASHES = (
-    f"A dash ({DASH}) means that nothing was measured there. What would measure it is folded away "
-    "below each table."
+    f"A dash ({DASH}) means that nothing was measured there, and methods of which nothing was "
+    "measured have no row. What would measure them is folded away below each table."
 )
 
 
@@ -109,12 +109,17 @@ def write_page(path: Path, page: Page) -> None:
     path.write_text(f"<!doctype html>\n{text}\n", encoding="utf-8")
 
 
+def title_of(name: str) -> str:
+    """A figure's or a table's name as a heading."""
+    return name.replace("-", " ").capitalize()
+
+
 def _add_contents(main: Element, page: Page) -> None:
     nav = SubElement(main, "nav", {"aria-label": "Contents"})
     SubElement(nav, "h2").text = "Contents"
     items = SubElement(nav, "ul")
-    drawn = [(one.figure_kind.name, one.figure_kind.name) for one in page.drawings]
-    tables = [(f"table-{table.name}", f"table: {table.name}") for table in page.tables]
+    drawn = [(one.figure_kind.name, title_of(one.figure_kind.name)) for one in page.drawings]
+    tables = [(f"table-{table.name}", f"Table: {title_of(table.name)}") for table in page.tables]
     for target, words in drawn + tables:
         SubElement(SubElement(items, "li"), "a", href=f"#{target}").text = words
 
@@ -128,7 +133,7 @@ def _add_look(main: Element, look: Look) -> None:
 
 def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder: Path) -> None:
     section = SubElement(main, "section", id=drawing.figure_kind.name)
-    SubElement(section, "h2").text = drawing.figure_kind.name
+    SubElement(section, "h2").text = title_of(drawing.figure_kind.name)
     SubElement(section, "p").text = drawing.figure_kind.see
     shown = _picture_of(drawing)
     if shown is not None:
@@ -161,7 +166,7 @@ def _add_missing(main: Element, page: Page) -> None:
 
 def _add_table(main: Element, table: ReportTable) -> None:
     section = SubElement(main, "section", id=f"table-{table.name}")
-    SubElement(section, "h2").text = f"Table: {table.name}"
+    SubElement(section, "h2").text = f"Table: {title_of(table.name)}"
     SubElement(section, "p").text = f"{table.caption}."
     if not table.is_empty:
         _add_grid(section, table)
@@ -180,13 +185,21 @@ def _add_grid(section: Element, table: ReportTable) -> None:
     for column in table.columns:
         SubElement(head, "th", {"scope": "col", **_look_of(table, column)}).text = column.heading
     body = SubElement(grid, "tbody")
-    for row in table.rows.iter_rows(named=True):
+    for row in measured_rows(table).iter_rows(named=True):
         line = SubElement(body, "tr")
         for column in table.columns:
             past = {"class": "past"} if table.marks(row, column) else _look_of(table, column)
             SubElement(line, "td", past).text = show_cell(row, column)
     if table.legend:
         SubElement(section, "p", {"class": "past"}).text = f"Red: {table.legend}."
+
+
+def measured_rows(table: ReportTable) -> pl.DataFrame:
+    """The rows with a number in them; the others are among what is missing."""
+    numbers = [column.key for column in table.columns if not table.is_text(column)]
+    if not numbers:
+        return table.rows
+    return table.rows.filter(pl.any_horizontal(pl.col(numbers).is_not_null()))
 
 
 def _look_of(table: ReportTable, column: Column) -> dict[str, str]:

@@ -73,7 +73,7 @@ def _ranges(metadata: pq.FileMetaData) -> list[Range]:
 
 
 class ColumnFile:
-    """A Parquet file of which the footer was read. Columns are fetched when they are asked for.
+    """A Parquet file of which the footer was read. Columns are fetched when first asked for.
 
     Whatever does not match the checksum in the file's name raises ValueError.
     """
@@ -85,6 +85,7 @@ class ColumnFile:
             checksum: that of the whole file.
         """
         self._path = path
+        self._pieces: dict[Range, bytes] = {}
         self._tail, self._size = read_tail(path, TAIL)
         footer = self._footer()
         spelled = SPELLED.search(footer)
@@ -135,10 +136,16 @@ class ColumnFile:
         return path.partition(".")[0]
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Pieces of the file; what came with the footer is not fetched again."""
+        """Pieces of the file; what is here already is not fetched again."""
         at = self._size - len(self._tail)
-        far = iter(read_ranges(self._path, [(a, b) for a, b in ranges if a < at]))
-        return [next(far) if a < at else self._tail[a - at : b - at] for a, b in ranges]
+        for start, stop in ranges:
+            if start >= at:
+                self._pieces[start, stop] = self._tail[start - at : stop - at]
+        missing = [where for where in ranges if where not in self._pieces]
+        if missing:
+            fetched = read_ranges(self._path, missing)
+            self._pieces.update(zip(missing, fetched, strict=True))
+        return [self._pieces[where] for where in ranges]
 
 
 PartFile: TypeAlias = pq.ParquetFile | ColumnFile

@@ -31,6 +31,9 @@ from c4.tasks.registry import knows_task, learn_task
 
 log = logging.getLogger(__name__)
 
+KEPT_NEAR = 4
+"""Files of parts that a run keeps at hand where it is far away."""
+
 
 @dataclass(frozen=True)
 class Trajectory:
@@ -71,6 +74,8 @@ class Run:
         self.parts = _find_parts(folder, self.manifest)
         self._bound: set[RunPart] = set()
         """Parts whose rows are known to name their cells."""
+        self._near: dict[Part, Contents] = {}
+        """The parts that were fetched last, where the run is far away."""
 
     def _learn_task(self) -> None:
         """Get to know a task that was a YAML file, which the manifest holds in full."""
@@ -195,7 +200,7 @@ class Run:
         try:
             if not part.is_pending and part not in self._bound:
                 self._open_rows(part)
-            return Contents.of(part.cells, self.manifest).batches()
+            return self._contents(part.cells).batches()
         except FileNotFoundError:
             found = self._sealed_since(part).trajectory(part.rows.first)
             return [([found.row.trajectory], found.cells[None])]
@@ -211,10 +216,20 @@ class Run:
 
     def _open_rows(self, part: RunPart) -> Contents:
         """The file of a part's rows, which must name the cells that lie beside it."""
-        contents = Contents.of(part.rows, self.manifest)
+        contents = self._contents(part.rows)
         if part.cells is not None and not part.is_pending:
             require_own_cells(contents, part.cells)
         self._bound.add(part)
+        return contents
+
+    def _contents(self, part: Part) -> Contents:
+        """An open part. Signals and texts are made of the same cells, which are fetched once."""
+        if not is_remote(part.path):
+            return Contents.of(part, self.manifest)
+        contents = self._near.pop(part, None) or Contents.of(part, self.manifest)
+        self._near[part] = contents
+        for oldest in list(self._near)[:-KEPT_NEAR]:
+            self._near.pop(oldest, None)
         return contents
 
     def _grade(self, row: Row) -> dict[str, Any]:

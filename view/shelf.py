@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 KEPT_PARTS = 8
 """Parts whose rows or signals are kept in memory, of every run."""
+KEPT_TRAJECTORIES = 32
+"""Trajectories whose own signals are kept where those of their part are not cached."""
 KEPT_COHORTS = 16
 """Runs of which the signals of all trajectories are kept in memory."""
 KEPT_WORDS = 64
@@ -82,6 +84,7 @@ class Book:
         self.grader = AskedGrader(run, unsafe_code)
         self._rows = Kept(KEPT_PARTS)
         self._signals = Kept(KEPT_PARTS)
+        self._alone = Kept(KEPT_TRAJECTORIES)
 
     @cached_property
     def indices(self) -> list[int]:
@@ -115,7 +118,10 @@ class Book:
         part = self.part_of(recorded.row.trajectory)
         read = self._signals.peek(part.rows.path.name) or cached_signals(self.run, part)
         if read is None:
-            return trajectory_signals(self.run, recorded, self.reader)
+            return self._alone.get(
+                recorded.row.trajectory,
+                lambda: trajectory_signals(self.run, recorded, self.reader),
+            )
         self._signals.get(part.rows.path.name, lambda: read)
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
 

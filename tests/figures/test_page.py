@@ -42,7 +42,7 @@ def drawings(tmp_path):
 
 
 def test_text_never_becomes_markup(drawings, tmp_path):
-    rows = pl.DataFrame({"task": [NASTY], "accuracy": [None], "past": [False]})
+    rows = pl.DataFrame({"task": [NASTY], "accuracy": [1.0], "past": [False]})
     columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
     table = ReportTable("t", NASTY, columns, rows, [NASTY], "accuracy")
     look = Look(NASTY, NASTY, "view.html#t=1", NASTY)
@@ -75,13 +75,14 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
 
 
 def test_words_stand_left_and_numbers_right_and_contents_lead_to_all_of_it(drawings, tmp_path):
-    rows = pl.DataFrame({"task": ["math"], "accuracy": [1.0], "past": [False]})
+    rows = {"task": ["math", "never run"], "accuracy": [1.0, None], "past": [False, False]}
     columns = [Column("task", "task"), Column("accuracy", "accuracy", 1)]
-    table = ReportTable("main", "All", columns, rows)
+    table = ReportTable("main", "All", columns, pl.DataFrame(rows))
     shown = Page(title="t", intro="i", drawings=[drawings], narrow=[drawings], tables=[table])
     write_page(tmp_path / "index.html", shown)
     page = Tags()
     page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "never run" not in page.text
     cells = [attrs.get("class") for tag, attrs in page.tags if tag in ("th", "td")]
     assert cells == ["word", None, "word", None]
     targets = {attrs["href"] for tag, attrs in page.tags if tag == "a" and "#" in attrs["href"]}
