@@ -271,12 +271,13 @@ class Claims:
         others = sum(name not in self._held for name in current)
         free = (name for name in names if name not in current)
         # Everybody prefers the same names, so each picks one at random of as many as there are
-        # competitors. Somebody who is alone takes them in order.
-        while few := list(islice(free, 1 + others)):
-            random.shuffle(few)
-            for name in few:
-                if claim := self._make(name, 1):
-                    return claim
+        # competitors, and of more after each that was lost. Who is alone takes them in order.
+        window, more = list(islice(free, 1 + others)), 4
+        while window:
+            if claim := self._make(window.pop(random.randrange(len(window))), 1):
+                return claim
+            window += islice(free, more)
+            more *= 4
         return self._take_over(names, current)
 
     def _make(self, name: str, generation: int) -> Claim | None:
