@@ -1,5 +1,6 @@
 """`c4 bench`."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from c4.record.methods import ResolvedMethod
     from c4.record.plan import Plan
 
+JSON_COLUMNS = ("settings", "identity")
+"""Columns that hold JSON on disk, and objects in what is printed."""
 HELP = """Time methods by the paper's protocol.
 
 The protocol decodes 20 fixed examples in 3 passes after 2 warm-ups, and reports the mean of the
@@ -77,7 +80,7 @@ def bench_command(
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
-        say_json(rows)
+        say_json([row | {name: json.loads(row[name]) for name in JSON_COLUMNS} for row in rows])
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from c4.cli._complete import complete_gate
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._output import say, say_json, show
@@ -46,7 +47,10 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 
 
 GateOption = Annotated[
-    str, typer.Option(help="Gate to calibrate; one of your own as in `c4 replay`.")
+    str,
+    typer.Option(
+        help="Gate to calibrate; one of your own as in `c4 replay`.", autocompletion=complete_gate
+    ),
 ]
 PoolOption = Annotated[
     int | None,

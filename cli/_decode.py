@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from c4.cli._complete import complete_method, complete_model, complete_task
 from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
@@ -25,14 +26,20 @@ TASK_HELP = (
     "A task that `c4 tasks` lists, or one of your own: a YAML file, or code that is run, as in "
     "my_task.py:TASK or module:TASK"
 )
-TaskOption = Annotated[str, typer.Option("--task", help=f"{TASK_HELP}.")]
+TaskOption = Annotated[
+    str, typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
+]
 TasksOption = Annotated[
-    list[str], typer.Option("--task", help=f"{TASK_HELP}; may be given several times.")
+    list[str],
+    typer.Option(
+        "--task", help=f"{TASK_HELP}; may be given several times.", autocompletion=complete_task
+    ),
 ]
 MethodOption = Annotated[
     list[str],
     typer.Option(
         "--method",
+        autocompletion=complete_method,
         help=f"{', '.join(METHODS)}; a pair rule+gate such as klass+cvee; or rules and gates of "
         "your own, whose code is run, as in wino+my_gates:Calm or my_rules.py:Greedy. May be "
         "given several times.",
@@ -65,7 +72,10 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "model": (
         Annotated[
             str,
-            typer.Option(help=f"{', '.join([EMBEDDED, *ALIASES])}, a hub id or a local folder."),
+            typer.Option(
+                help=f"{', '.join([EMBEDDED, *ALIASES])}, a hub id or a local folder.",
+                autocompletion=complete_model,
+            ),
         ],
         EMBEDDED,
     ),

@@ -1,5 +1,6 @@
 """`c4 import`, `export`, `push` and `pull`: what comes from elsewhere, and what goes there."""
 
+import io
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,9 +10,11 @@ from rich.table import Table
 
 from c4.cli._decode import JsonOption
 from c4.cli._output import say, say_json, show
+from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, percent
-from c4.errors.system import require_writable_file, require_writable_folder
+from c4.store.locations import Location
+from c4.store.storage import put_file, require_can_put, require_writable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +44,9 @@ Examples:
 
 def import_command(
     source: Annotated[Literal["prophet", "klass"], typer.Argument(help="Whose files these are.")],
-    folder: Annotated[Path, typer.Argument(help="Folder with the files, at any depth.")],
+    folder: Annotated[
+        Path, typer.Argument(**LOCAL_PLACE, help="Folder with the files, at any depth.")
+    ],
     task: Annotated[
         str | None,
         typer.Option(help="Whose answers these are. [default: as a folder is called, or gsm8k]"),
@@ -51,10 +56,12 @@ def import_command(
         typer.Option(min=1, help="Steps of the full decode. [default: as file or folder say]"),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Parquet file to write, one row per trajectory.")
+        Location,
+        typer.Option(**ANY_PLACE, help="Parquet file to write, one row per trajectory."),
     ] = Path("imported.parquet"),
     figure: Annotated[
-        Path | None, typer.Option(help="Also draw when answers settle, as PDF, PNG or SVG.")
+        Path | None,
+        typer.Option(**LOCAL_PLACE, help="Also draw when answers settle, as PDF, PNG or SVG."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,11 +74,13 @@ def import_command(
     )
 
     for file in filter(None, (out, figure)):
-        require_writable_file(file)
+        require_can_put(file)
     plan = plan_import(Source(source), folder, task, budget)
     with progress(f"reading {folder}", total=len(plan.files)) as advance:
         imported = import_trajectories(plan, advance)
-    imported.write_parquet(out)
+    content = io.BytesIO()
+    imported.write_parquet(content)
+    put_file(out, content.getvalue())
     if figure is not None:
         draw(imported, figure)
     summary = summarise_imported(imported)
@@ -103,17 +112,19 @@ def render(summary: "pl.DataFrame") -> Table:
 
 
 def export_command(
-    run: Annotated[Path, typer.Argument(help="Folder of one run.")],
+    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
     kind: Annotated[
         Literal["steps"], typer.Option("--format", help="What to write: steps, the step maps.")
     ] = "steps",
-    out: Annotated[Path, typer.Option(help="File of JSON lines to write.")] = Path("steps.jsonl"),
+    out: Annotated[Location, typer.Option(**ANY_PLACE, help="File of JSON lines to write.")] = Path(
+        "steps.jsonl"
+    ),
     as_json: JsonOption = False,
 ) -> None:
     from c4.exchange.steps import export_steps
     from c4.store import open_run
 
-    require_writable_file(out)
+    require_can_put(out)
     opened = open_run(run)
     with progress(f"writing {out}", total=len(opened)) as advance:
         count = export_steps(opened, out, advance)
@@ -127,7 +138,8 @@ PUSH_HELP = """Push a run, or all runs below a folder, to the hub as a data set 
 
 The card says what was recorded and with what, lists the columns, and tells how to replay. Runs are
 checked first, and a damaged one is not pushed. Give the same command again after an interruption:
-what the hub has is not sent twice.
+what the hub has is not sent twice, and files that were replaced here are removed there. A push that
+would remove trajectories that you lack is refused; pull them first.
 
 Examples:
 
@@ -150,7 +162,7 @@ Examples:
 
 
 def push_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or of several.")],
+    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of a run, or of several.")],
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
     private: Annotated[
         bool, typer.Option("--private", help="Make the data set private if it is new.")
@@ -170,7 +182,7 @@ def push_command(
 
 def pull_command(
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
-    out: Annotated[Path, typer.Option(help="Folder of runs to put them in.")] = Path("runs"),
+    out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
     revision: Annotated[
         str | None, typer.Option(help="Branch, tag or commit of the data set.")
     ] = None,
@@ -181,7 +193,7 @@ def pull_command(
 ) -> None:
     from c4.exchange.hub import plan_pull, pull_runs
 
-    require_writable_folder(out)
+    require_writable(out)
     with status(f"asking for {repo}"):
         plan = plan_pull(repo, revision)
     with progress(f"pulling {repo}", total=len(plan.files)) as advance:

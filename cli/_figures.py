@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from c4.cli._complete import listed_names, offer
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import (
     BesideOption,
@@ -71,7 +72,7 @@ TrajectoryOption = Annotated[
 ]
 StyleOption = Annotated[
     Path | None,
-    typer.Option(help="A Matplotlib style file (.mplstyle) over c4's own settings."),
+    typer.Option(**LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."),
 ]
 TitleOption = Annotated[str | None, typer.Option(help="A title above every figure but text.")]
 ColumnsOption = Annotated[
@@ -84,13 +85,18 @@ CalibrationsOption = Annotated[
         help="A file of `c4 calibrate`, besides those in the current folder and in --runs.",
     ),
 ]
+FigureNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Figures to draw. [default: all]",
+        autocompletion=offer(lambda: listed_names(HELP)),
+    ),
+]
 
 
 def figures_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Figures to draw. [default: all]"),
-    ] = None,
+    names: FigureNames = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(
         "figures-out"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._complete import complete_gate, complete_method, complete_task
 from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
 from c4.gates.kinds import GATES
@@ -22,6 +23,7 @@ TaskOption = Annotated[
     list[str] | None,
     typer.Option(
         "--task",
+        autocompletion=complete_task,
         help="Use only this task, one of your own named as when it was recorded; may be given "
         "several times.",
     ),
@@ -31,6 +33,7 @@ GateOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
+        autocompletion=complete_gate,
         help=f"{', '.join(GATES)}, or one of your own, whose code is run: module:object or "
         "path/to/file.py:object. May be given several times.",
     ),
@@ -47,6 +50,7 @@ ComparedOption = Annotated[
     list[str] | None,
     typer.Option(
         "--gate",
+        autocompletion=complete_gate,
         help="A gate to compare, as in `c4 replay`; may be given several times, and is listed in "
         "that order.",
     ),
@@ -72,6 +76,7 @@ ShownMethodsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--method",
+        autocompletion=complete_method,
         help="Show only these methods and their variants, in this order, beside the baseline; by "
         "name or label.",
     ),

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from c4.cli._complete import run_folders
 from c4.cli._decode import UnsafeOption
 from c4.cli._engines import (
     EngineAnswers,
@@ -42,7 +43,9 @@ Examples:
 @takes_engine_options
 def grade_command(
     engines: EngineAnswers,
-    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
+    run: Annotated[
+        Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
+    ],
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
     ] = False,

@@ -75,7 +75,24 @@ def log_handler() -> logging.Handler:
     """A handler that prints log messages between progress bars."""
     handler = RichHandler(console=console, show_path=False, show_time=False)
     handler.setFormatter(VisibleFormatter("%(message)s"))
+    handler.addFilter(OnceFromOthers())
     return handler
+
+
+class OnceFromOthers(logging.Filter):
+    """Lets a message of another library pass once: the hub's come again with every file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] == "c4":
+            return True
+        message = record.getMessage()
+        known = message in self._seen
+        self._seen.add(message)
+        return not known
 
 
 class VisibleFormatter(logging.Formatter):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
 
 from rich.progress import (
@@ -50,13 +51,18 @@ class _Lines:
         self.description = description
         self.total = total
         self.done = 0
-        self.last = time.monotonic()
+        self.began = self.last = time.monotonic()
 
     def __call__(self, note: str = "") -> None:
         self.done += 1
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            say(f"{self.description}: {self.done} of {self.total} {note}", err=True)
+            say(f"{self.description}: {self.done} of {self.total}, {self._left()} {note}", err=True)
+
+    def _left(self) -> str:
+        """How long the rest will take if it goes on as before."""
+        seconds = (self.last - self.began) / self.done * (self.total - self.done)
+        return f"eta {timedelta(seconds=round(max(0.0, seconds)))}"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from c4.cli._complete import listed_names, offer
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import (
     BesideOption,
@@ -45,12 +46,18 @@ Examples:
     c4 report main --config calibration.json --set cvee.tau=0.8
 """
 
+TableNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Tables to print. [default: all]",
+        autocompletion=offer(lambda: listed_names(HELP)),
+    ),
+]
+
 
 def report_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Tables to print. [default: all]"),
-    ] = None,
+    names: TableNames = None,
     runs: RunsOption = Path("runs"),
     form: Annotated[
         Literal["markdown", "latex", "csv", "json"],

@@ -21,17 +21,17 @@ from c4.view.server import Viewer
 FOLDER = Path(__file__).parent / "view"
 RUN = "model=tiny/task=gsm8k/method=baseline"
 SHOTS = {
-    "trajectory": (1280, 1010, "light", {"t": 44, "step": 40}),
-    "trajectory-dark": (1920, 1080, "dark", {"t": 44, "step": 58, "layer": "entropy"}),
-    "texts": (1280, 900, "light", {"t": 44, "step": 62, "scroll": 1}),
-    "list": (1280, 700, "dark", {"t": 44, "exits": "premature", "gate2": "prophet"}),
+    "trajectory": (1280, 1010, "light", {"t": 46, "step": 40}),
+    "trajectory-dark": (1920, 1080, "dark", {"t": 46, "step": 58, "layer": "entropy"}),
+    "texts": (1280, 900, "light", {"t": 46, "step": 62, "scroll": 1}),
+    "list": (1280, 700, "dark", {"t": 46, "exits": "premature", "gate2": "prophet"}),
     "cohort": (1280, 860, "light", {"view": "cohort"}),
     "cohort-dark": (1280, 860, "dark", {"view": "cohort"}),
-    "compare": (1280, 680, "light", {"view": "compare", "t": 44, "step": 9}),
-    "compare-dark": (1280, 680, "dark", {"view": "compare", "t": 44, "step": 9}),
-    "phone": (390, 844, "light", {"t": 44, "step": 40}),
+    "compare": (1280, 680, "light", {"view": "compare", "t": 46, "step": 9}),
+    "compare-dark": (1280, 680, "dark", {"view": "compare", "t": 46, "step": 9}),
+    "phone": (390, 844, "light", {"t": 46, "step": 40}),
     "phone-dark": (390, 844, "dark", {"view": "cohort"}),
-    "phone-list": (390, 844, "light", {"view": "list", "t": 44}),
+    "phone-list": (390, 844, "light", {"view": "list", "t": 46}),
 }
 """Width, height, theme and address of every picture."""
 COLOURS = 255

@@ -1,11 +1,13 @@
 """The card of a data set on the hub: what was recorded, with what, its columns, how to replay."""
 
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
+from c4.store.manifest import Manifest
 from c4.store.schema import CELLS, GRADES, ROWS
+from c4.tasks.registry import PLAIN_NAME
 
 FRONT = """\
 ---
@@ -29,14 +31,16 @@ KINDS = {
     "grades": (GRADES, "grades that were added later"),
 }
 
+ENDS_CODE = str.maketrans(dict.fromkeys("`|\\", "_"))
 
-def make_card(repo: str, manifests: Mapping[str, Mapping[str, Any]]) -> str:
-    """The card of a data set with some runs.
+
+def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
+    """The card of a data set with some runs. What manifests say is shown and never interpreted.
 
     Args:
-        manifests: what the manifest of each run holds, by the run's folder in the data set.
+        manifests: the manifest of each run, by the run's folder in the data set.
     """
-    has_cells = any(manifest["identity"]["cells"] for manifest in manifests.values())
+    has_cells = any(manifest.identity["cells"] for manifest in manifests.values())
     lines = [
         FRONT.format(cells=CELLS_CONFIG if has_cells else ""),
         f"# {repo}",
@@ -73,43 +77,52 @@ def make_card(repo: str, manifests: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _runs(manifests: Mapping[str, Mapping[str, Any]]) -> list[Sequence[str]]:
+def _runs(manifests: Mapping[str, Manifest]) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = []
     for folder, manifest in manifests.items():
-        identity = manifest["identity"]
+        identity = manifest.identity
         shape = "/".join(str(identity["shape"][k]) for k in ("length", "budget", "block_length"))
         kept = "kept" if identity["cells"] else "not kept"
-        rows.append((folder, *(identity[k] for k in ("model", "task", "label")), shape, kept))
+        names = (_code(identity[k]) for k in ("model", "task", "label"))
+        rows.append((_code(folder), *names, shape, kept))
     return rows
 
 
-def _made(manifests: Mapping[str, Mapping[str, Any]]) -> list[Sequence[str]]:
+def _made(manifests: Mapping[str, Manifest]) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = []
     for folder, manifest in manifests.items():
-        identity, environment = manifest["identity"], manifest.get("environment", {})
+        identity = manifest.identity
         weights = f"sha256 {identity['weights_sha256'][:16]}"
-        programs = environment.get("libraries", {})
-        made = ", ".join(f"{name} {programs[name]}" for name in sorted(programs))
-        rows.append(
-            (folder, weights, identity["dtype"], identity["device"], identity["origin"], made)
-        )
+        values = (weights, *(identity[k] for k in ("dtype", "device", "origin")))
+        rows.append((_code(folder), *map(_code, values), _code(_programs(manifest))))
     return rows
+
+
+def _programs(manifest: Manifest) -> str:
+    found = manifest.made_with.get("libraries")
+    programs = found if isinstance(found, dict) else {}
+    return ", ".join(f"{name} {programs[name]}" for name in sorted(programs))
 
 
 def _columns(schema: pa.Schema) -> list[Sequence[str]]:
-    return [(f"`{field.name}`", str(field.type)) for field in schema]
+    return [(_code(field.name), str(field.type)) for field in schema]
 
 
-def _commands(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    recorded = sorted({m["identity"]["task"] for m in manifests.values() if m["identity"]["cells"]})
-    return [f"c4 replay --task {task}" for task in recorded] or ["c4 runs"]
+def _commands(manifests: Mapping[str, Manifest]) -> list[str]:
+    recorded = sorted({m.identity["task"] for m in manifests.values() if m.identity["cells"]})
+    named = [shlex.quote(task) for task in recorded if PLAIN_NAME.fullmatch(task)]
+    return [f"c4 replay --task {task}" for task in named] or ["c4 runs"]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """A table of Markdown; names come from users, so bars and line ends in them are taken out."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [head, ["---"] * len(head), *rows]
-    return [f"| {' | '.join(_cell(value) for value in line)} |" for line in lines]
+    return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _cell(value: object) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
+def _code(value: object) -> str:
+    """A cell that shows a text as it is: inside code nothing is a link, a picture or a tag.
+
+    The characters that would end the code or the cell become underscores.
+    """
+    text = " ".join(str(value).split()).translate(ENDS_CODE)
+    return f"`{text}`" if text else ""

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from c4.errors import DataError
 
+MOST = 2**31 - 1
+"""The largest number of a question, and the largest budget."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
@@ -27,6 +30,8 @@ class Course:
     def __post_init__(self) -> None:
         if not 0 < self.steps <= self.budget:
             raise DataError(f"{self.steps} steps of a budget of {self.budget}")
+        if max(self.number, self.budget) > MOST:
+            raise DataError("its question or its budget has an impossible number")
 
     @property
     def steps(self) -> int:

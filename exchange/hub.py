@@ -8,17 +8,27 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from c4.errors import C4Error, DataError, RunError
 from c4.exchange.card import make_card
-from c4.store import find_runs
+from c4.store import find_runs, open_run
 from c4.store.check import Finding, State, check_run
+from c4.store.contents import Contents
 from c4.store.locations import Location
-from c4.store.manifest import MANIFEST, RECORDED, TOKENIZER, read_manifest
+from c4.store.manifest import (
+    MANIFEST,
+    RECORDED,
+    TOKENIZER,
+    Manifest,
+    name_differences,
+    read_manifest,
+    run_folder,
+)
 from c4.store.merge import Merged, plan_merge
-from c4.store.parts import PART, run_parts
+from c4.store.parts import PART, Part, named_part, run_parts
+from c4.store.storage import read_file
 
 ROOT = "runs"
 """The folder of a data set that holds its runs."""
@@ -79,30 +89,55 @@ class Pushed:
 def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     """Push a run, or all runs below a folder, as one commit with a card.
 
-    A run that is damaged is not pushed. Repeating a push sends only what the hub lacks.
+    A run that is damaged is not pushed. Repeating a push sends only what the hub lacks, and what
+    files here have replaced is removed there.
     """
-    from huggingface_hub import CommitOperationAdd
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    runs = {f"{ROOT}/{'/'.join(run.parts[-3:])}": run for run in _sound_runs(folder)}
-    files = {
-        f"{place}/{path.relative_to(run).as_posix()}": path
-        for place, run in runs.items()
-        for path in _own_files(run)
-    }
-    strange = [name for name in files if not KEPT.fullmatch(name)]
-    if strange:
-        raise RunError(f"{files[strange[0]]}: not in a folder model=…/task=…/method=…")
+    runs = _places(_sound_runs(folder))
+    files = {name: path for place, run in runs.items() for name, path in _files(place, run)}
     client, doing = hub_client(), f"pushing to {repo}"
     with hub_errors(doing):
         client.create_repo(repo, repo_type=DATASET, private=private, exist_ok=True)
-        manifests = {place: _manifest(run / MANIFEST) for place, run in runs.items()}
-        card = make_card(repo, _others(client, repo, runs) | manifests)
-        changes = [CommitOperationAdd(name, str(path)) for name, path in files.items()]
-        changes.append(CommitOperationAdd(CARD, card.encode()))
+        remote = _Remote.ask(client, repo)
+        replaced = [name for place, run in runs.items() for name in remote.replaced(place, run)]
+        manifests = {place: read_manifest(run) for place, run in runs.items()}
+        card = make_card(repo, remote.manifests(besides=runs) | manifests)
+        changes = [
+            *(CommitOperationAdd(name, _content(path)) for name, path in files.items()),
+            *(CommitOperationDelete(name) for name in replaced),
+            CommitOperationAdd(CARD, card.encode()),
+        ]
         done = client.create_commit(
-            repo, changes, commit_message=f"Runs recorded by c4: {len(runs)}", repo_type=DATASET
+            repo,
+            changes,
+            commit_message=f"Runs recorded by c4: {len(runs)}",
+            repo_type=DATASET,
+            parent_commit=remote.commit,  # what somebody pushes meanwhile is not mixed with this
         )
     return Pushed(repo, list(runs), len(files), done.oid)
+
+
+def _places(runs: Sequence[Location]) -> dict[str, Location]:
+    """Runs by their folders in a data set."""
+    places: dict[str, Location] = {}
+    for run in runs:
+        place = _place_of(read_manifest(run))
+        other = places.setdefault(place, run)
+        if other != run:
+            raise RunError(
+                f"{run} and {other} would be one folder of the data set; join them first with: "
+                f"c4 runs --merge '{run}' --runs '{other}'"
+            )
+        if not KEPT.fullmatch(f"{place}/{MANIFEST}"):
+            raise RunError(f"{run}: its model, task or method has a name that no folder can have")
+    return places
+
+
+def _place_of(manifest: Manifest) -> str:
+    """The folder of a data set that a run belongs in."""
+    model, task, label = (str(manifest.identity[name]) for name in ("model", "task", "label"))
+    return run_folder(PurePosixPath(ROOT), model, task, label).as_posix()
 
 
 def _sound_runs(folder: Location) -> list[Location]:
@@ -120,27 +155,104 @@ def _require_sound(run: Location) -> None:
         raise RunError("\n".join(problems))
 
 
-def _own_files(run: Location) -> list[Location]:
-    return [run / MANIFEST, run / TOKENIZER, *(part.path for part in run_parts(run, RECORDED))]
+def _files(place: str, run: Location) -> Iterator[tuple[str, Location]]:
+    """The files of a run that are pushed, by their names in the data set."""
+    parts = (part.path for part in run_parts(run, RECORDED))
+    for path in (run / MANIFEST, run / TOKENIZER, *parts):
+        yield "/".join((place, *path.relative_to(run).parts)), path
 
 
-def _manifest(path: Location) -> dict[str, Any]:
-    manifest = read_manifest(path.parent)
-    return {"identity": manifest.identity, "environment": manifest.environment}
+def _content(path: Location) -> str | bytes:
+    """A file as the client takes it: by its path, or if it is far away, its bytes."""
+    return str(path) if isinstance(path, Path) else read_file(path)
 
 
-def _others(client: Any, repo: str, pushed: Mapping[str, Location]) -> dict[str, Any]:
-    """The manifests of the runs that the data set has already, for the card to name them."""
-    found = {}
-    for name in client.list_repo_files(repo, repo_type=DATASET):
-        place = name.removesuffix(f"/{MANIFEST}")
-        if KEPT.fullmatch(name) and name.endswith(MANIFEST) and place not in pushed:
-            path = Path(client.hf_hub_download(repo, name, repo_type=DATASET))
+@dataclass(frozen=True)
+class _Remote:
+    """The files that a data set has before a push."""
+
+    client: Any
+    repo: str
+    commit: str
+    names: Sequence[str]
+
+    @classmethod
+    def ask(cls, client: Any, repo: str) -> "_Remote":
+        info = client.repo_info(repo, repo_type=DATASET)
+        names = [sibling.rfilename for sibling in info.siblings]
+        return cls(client, repo, str(info.sha), [name for name in names if KEPT.fullmatch(name)])
+
+    def fetch(self, name: str) -> Path:
+        path = self.client.hf_hub_download(self.repo, name, repo_type=DATASET, revision=self.commit)
+        return Path(path)
+
+    def manifests(self, besides: Mapping[str, Location]) -> dict[str, Manifest]:
+        """The manifests of its other runs, for the card to name them."""
+        found = {}
+        for name in self.names:
+            place = name.removesuffix(f"/{MANIFEST}")
+            if place == name or place in besides:
+                continue
             try:
-                found[place] = _manifest(path)
+                found[place] = read_manifest(self.fetch(name).parent)
             except RunError:
                 continue  # the card says nothing of what cannot be read
-    return found
+        return found
+
+    def replaced(self, place: str, run: Location) -> list[str]:
+        """Files of a run that hold trajectories which other files hold here.
+
+        Parts that lie apart from all parts here are another half of the run, and stay.
+        """
+        named = f"{place}/{MANIFEST}"
+        if named not in self.names:
+            return []
+        opened = open_run(run)
+        self._require_same_run(named, opened.manifest)
+        own = dict(_files(place, run))
+        kinds = tuple(f"{place}/{kind}/" for kind in RECORDED)
+        others = [name for name in self.names if name.startswith(kinds) and name not in own]
+        here = [part.rows for part in opened.parts]
+        found = [name for name in others if _overlaps(named_part(PurePosixPath(name)), here)]
+        for name in found:
+            self._require_known(name, opened.manifest, set(opened.indices))
+        return found
+
+    def _require_same_run(self, name: str, ours: Manifest) -> None:
+        try:
+            theirs = read_manifest(self.fetch(name).parent)
+        except RunError as error:
+            raise DataError(
+                f"{self.repo} has a run in {name} that cannot be compared with yours; delete its "
+                f"folder there, or push to another data set ({error})"
+            ) from error
+        keys = sorted(theirs.identity.keys() | ours.identity.keys())
+        differ = name_differences(theirs.identity, ours.identity, keys)
+        if differ:
+            raise DataError(
+                f"{self.repo} has another run in {name.removesuffix(f'/{MANIFEST}')}; delete that "
+                "folder there, or push to another data set. They differ in:\n" + "\n".join(differ)
+            )
+
+    def _require_known(self, name: str, manifest: Manifest, known: set[int]) -> None:
+        """Refuse to remove a file with trajectories that the run here lacks."""
+        kind, part = PurePosixPath(name).parent.name, named_part(PurePosixPath(name))
+        few = part.last - part.first <= len(known)
+        if kind not in ("rows", "pending") or (few and known.issuperset(part.trajectories)):
+            return
+        try:
+            held = set(Contents.of(named_part(self.fetch(name)), manifest).numbers)
+        except RunError:
+            return  # it is damaged, and everybody's pull fails at it
+        if not held <= known:
+            raise DataError(
+                f"{self.repo} has trajectories of this run that are not here, among them "
+                f"{min(held - known)}; bring them here first with: c4 pull {self.repo} --out RUNS"
+            )
+
+
+def _overlaps(part: Part, others: Sequence[Part]) -> bool:
+    return any(part.first <= other.last and other.first <= part.last for other in others)
 
 
 @dataclass(frozen=True)
@@ -206,10 +318,11 @@ def pull_runs(
     for name, path in plan.fetch(fresh=fresh):
         fetched[name] = path
         note(name)
-    folders = sorted({_run_folder(name, path) for name, path in fetched.items()})
-    for folder in folders:
+    folders = {_run_folder(name, path): _run_place(name) for name, path in fetched.items()}
+    for folder, place in sorted(folders.items()):
         _require_pulled_sound(plan.repo, folder)
-    merges = [merge for folder in folders for merge in plan_merge(folder, out)]
+        _require_in_place(plan.repo, folder, place)
+    merges = [merge for folder in sorted(folders) for merge in plan_merge(folder, out)]
     return [merge.run() for merge in merges]
 
 
@@ -217,6 +330,20 @@ def _run_folder(name: str, path: Path) -> Path:
     """The folder of the run in the cache that a file belongs to."""
     depth = len(name.split("/")) - len(f"{ROOT}/model/task/method".split("/"))
     return path.parents[depth - 1]
+
+
+def _run_place(name: str) -> str:
+    """The folder of the run in the data set that a file belongs to."""
+    return "/".join(name.split("/")[:4])
+
+
+def _require_in_place(repo: str, folder: Path, place: str) -> None:
+    """Refuse a run that would be put elsewhere than the data set shows it."""
+    own = _place_of(read_manifest(folder))
+    if own != place:
+        raise DataError(
+            f"{repo}: the run in {place} says that it belongs in {own}; nothing was put in place"
+        )
 
 
 def _require_pulled_sound(repo: str, folder: Path) -> None:

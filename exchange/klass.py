@@ -37,7 +37,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:
     try:
         texts = [str(step["decoded_text"]) for step in steps]
         commit_step = _commit_steps(steps)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
     extract = get_task(task).extractor(AnswerReading().style)
     values = [found.value if (found := extract(text)) else None for text in texts]

@@ -13,7 +13,7 @@ import numpy as np
 
 from c4.errors import DataError
 from c4.exchange.courses import Course
-from c4.exchange.tensors import Array, read_tensors
+from c4.exchange.tensors import MOST_TENSOR_BYTES, Array, read_tensors
 
 FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
@@ -21,6 +21,11 @@ KEYS = {
     *("x0_history", "true_indices_history", "gen_ids", "prompt_token_len"),
     *("ans_posidx", "pred_token_id"),
 }
+MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What arrays raise at values and shapes that do not belong together."""
+
+LEAST_BYTES = 2**10
+"""What a tensor counts for if it is smaller, so that there are not too many of them."""
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -36,22 +41,22 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: A
         raise DataError(f"{path}: no file of Prophet's trajectories")
     try:
         return _course(int(named[1]), budget or int(named[2]), saved)
-    except (DataError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (DataError, *MISFITS) as error:
         raise DataError(f"{path}: its steps do not fit together ({error})") from error
 
 
 def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
-    final: Array = np.array(saved["gen_ids"], dtype=np.int64)  # (L,)
-    start, length = int(saved["prompt_token_len"]), len(final)
-    token = np.concatenate([_steps_of(block) for block in saved["x0_history"]])[:, start:]  # (T, L)
+    final = _ids(saved["gen_ids"])  # (L,)
+    start, length = _number(saved["prompt_token_len"]), len(final)
+    token = _join(saved["x0_history"])[:, start:]  # (T, L)
     if token.shape[1] != length:
         raise ValueError(f"{token.shape[1]} predictions of {length} positions")
-    commit_step = _commit_steps(saved["true_indices_history"], start, length)
+    commit_step = _commit_steps(saved["true_indices_history"], start, token.shape)
     steps = np.arange(1, len(token) + 1)
     masked = commit_step[None, :] >= steps[:, None]  # at the start of each step, (T, L)
     filled = np.where(masked, token, final)
-    answer = np.array(saved["pred_token_id"], dtype=np.int64)
-    at = int(saved["ans_posidx"]) - start
+    answer = _ids(saved["pred_token_id"])
+    at = _number(saved["ans_posidx"]) - start
     is_final = np.zeros(len(token), dtype=np.bool_)
     if len(answer) and 0 <= at <= length - len(answer):
         is_final = (filled[:, at : at + len(answer)] == answer).all(axis=1)
@@ -61,24 +66,65 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
         is_final=is_final.tolist(),
         budget=budget,
         commit_step=commit_step.tolist(),
-        answer=str(saved.get("pred_ans") or "") or None,
-        target=None if saved.get("gt_text") is None else str(saved["gt_text"]),
+        answer=_text(saved.get("pred_ans")) or None,
+        target=_text(saved.get("gt_text")),
         correct=None if correct is None else bool(correct),
     )
 
 
-def _steps_of(block: Any) -> Array:
-    """The predictions of a block's steps: stacked, or one tensor for each. (steps, prompt + L)"""
-    return np.concatenate(block) if isinstance(block, list) else np.asarray(block)
+# A file is small and can still name one list or tensor a million times, or lists inside lists, so
+# the following look at how much there is before they copy it.
 
 
-def _commit_steps(history: Any, start: int, length: int) -> Array:
-    """Per position, the step at which it was committed; 0 where it was given from the start."""
+def _ids(value: Any) -> Array:
+    """Token ids, which are a flat list or a tensor of one axis."""
+    flat = isinstance(value, list) and all(type(item) is int for item in value)
+    if not flat and not (isinstance(value, np.ndarray) and value.ndim == 1):
+        raise ValueError("token ids that are no list of numbers")
+    return np.array(value, dtype=np.int64)
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, int | np.ndarray):
+        return int(value)
+    raise ValueError("a length or a place that is no number")
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str | int | float):
+        return None if value is None else str(value)
+    raise ValueError("an answer that is no text")
+
+
+def _join(history: Any) -> Array:
+    """The predictions of all steps. A block has them stacked, or in one tensor for each."""
+    steps: list[Array] = []
+    size = 0
+    for block in history:
+        for tensor in block if isinstance(block, list) else [block]:
+            if not isinstance(tensor, np.ndarray):
+                raise ValueError("predictions that are no tensors")
+            steps.append(tensor)
+            size += max(LEAST_BYTES, tensor.nbytes)
+            if size > MOST_TENSOR_BYTES:
+                raise ValueError("more predictions than a decode has")
+    return np.concatenate(steps)  # (T, prompt + L)
+
+
+def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
+    """Per position, the step at which it was committed; 0 where it was given from the start.
+
+    Args:
+        shape: of the predictions, (T, L).
+    """
+    most, length = shape
     commit_step = np.zeros(length, dtype=np.int32)
     step = 0
     for block in history:
         for pairs in block:  # (committed, 2): row of the batch, position
             step += 1
+            if step > most or len(pairs) > length:
+                raise ValueError("more commits than steps and positions")
             places = np.asarray(pairs)[:, 1] - start
             if len(places) and not (places.min() >= 0 and places.max() < length):
                 raise ValueError("a position outside the generated text")

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from c4.store import Row, Run
+from c4.store.locations import Location
 from c4.store.storage import put_file
 
 
@@ -22,7 +22,7 @@ def step_map(row: Row) -> dict[str, Any]:
     }
 
 
-def export_steps(run: Run, path: Path, note: Callable[[], None] = lambda: None) -> int:
+def export_steps(run: Run, path: Location, note: Callable[[], None] = lambda: None) -> int:
     """Write the step maps of a run, one JSON object per line; returns how many there are.
 
     Args:

@@ -22,10 +22,12 @@ from c4.errors.system import reason, require_plain_file
 
 LARGEST_FILE = 2**30
 """Bytes of a file that is read."""
-LARGEST_PICKLE = 2**26
-"""Bytes of the pickle inside; tensors lie beside it."""
+LARGEST_PICKLE = 2**22
+"""Bytes of the pickle inside; tensors lie beside it. One byte builds at most one small object."""
 MOST_TENSOR_BYTES = 2**28
-"""Bytes that all tensors of a file may take."""
+"""Bytes that all storages of a file may take; tensors are views of them and take none."""
+MOST_AXES = 32
+"""Axes that a tensor may have."""
 
 REBUILD = "torch._utils _rebuild_tensor_v2"
 HOOKS = "collections OrderedDict"
@@ -179,10 +181,17 @@ class _Machine:
         self.push(self.storages[key])
 
     def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Array:
-        """A view of a storage, which must lie inside it and be no larger than it."""
-        numbers = [offset, *size, *stride]
-        if not isinstance(storage, np.ndarray) or len(size) != len(stride):
+        """A read-only view of a storage, which must lie inside it and be no larger than it.
+
+        A pickle can name one storage any number of times, so nothing is copied.
+        """
+        if not isinstance(storage, np.ndarray):
             raise ValueError("a tensor without a storage")
+        if not isinstance(size, tuple) or not isinstance(stride, tuple):
+            raise ValueError("a tensor without a shape")
+        if not len(size) == len(stride) <= MOST_AXES:
+            raise ValueError("a tensor with an impossible shape")
+        numbers = [offset, *size, *stride]
         if not all(isinstance(n, int) and n >= 0 for n in numbers):
             raise ValueError("a tensor with an impossible shape")
         if math.prod(size) == 0:
@@ -191,10 +200,15 @@ class _Machine:
         if last >= len(storage) or math.prod(size) > len(storage):
             raise ValueError("a tensor larger than its storage")
         width = storage.dtype.itemsize
-        view = np.lib.stride_tricks.as_strided(
+        return np.lib.stride_tricks.as_strided(
             storage[offset:], size, [step * width for step in stride], writeable=False
         )
-        return view.copy()
+
+    def ask_for_both(self) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise ValueError("it asks for something without a name")
+        self.ask_for(f"{module} {name}")
 
     def extend(self, items: list[Any]) -> None:
         target = self.stack[-1]
@@ -248,7 +262,7 @@ DO: dict[str, Callable[[_Machine, Any], None]] = {
     "BINGET": lambda m, place: m.push(m.memo[place]),
     "LONG_BINGET": lambda m, place: m.push(m.memo[place]),
     "GLOBAL": lambda m, name: m.ask_for(name),
-    "STACK_GLOBAL": lambda m, _: m.ask_for(" ".join(map(str, (m.stack.pop(-2), m.stack.pop())))),
+    "STACK_GLOBAL": lambda m, _: m.ask_for_both(),
     "BINPERSID": lambda m, _: m.find_storage(),
     "REDUCE": lambda m, _: m.call(),
 }

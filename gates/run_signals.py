@@ -89,7 +89,7 @@ def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
 
 def cached_signals(run: Run, part: RunPart, tail_frac: float = TAIL_FRAC) -> RunSignals | None:
     """The signals of a part, if they are cached and valid; None where they would take time."""
-    kept = [f for f in list_parts(run.folder / "signals") if f.trajectories == part.trajectories]
+    kept = _list_cache(run).get(part.trajectories, [])
     return _read_cache(run, kept, signals_key(part, run, tail_frac))
 
 

@@ -6,6 +6,7 @@ A setting, which `store/labels.py` reads, may name the part that has it, and the
 of the method has that name.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -40,6 +41,9 @@ from c4.tasks.task import Choices
 
 FORWARD = "forward"
 """Name of the part of every method that is neither rule nor gate."""
+
+OF_USERS = re.compile(r"[\w.+-]+:\w+(\+.*)?", re.DOTALL)
+"""What a user's own method goes by, as in `my_rules.py:Greedy+cvee`."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ def _checked_label(wanted: str | None, derived: str) -> str:
     if not wanted.strip(" ."):
         raise ConfigError(f"--label {wanted!r} is no name; results could not be told apart by it")
     name = Label.parse(wanted).method
-    if name in METHODS or ":" in name:
+    if name in METHODS or OF_USERS.fullmatch(name):
         raise ConfigError(
             f"--label {wanted} would pass for the method {name}, and this is {derived}; choose a "
             "label that does not begin with a method's name"

@@ -426,10 +426,12 @@ class Claims:
         """
         if len(list_files(self.folder / WORKERS)) > FEW:
             return
+        # Claims first: whoever made one of these had given a sign of life before.
+        claims = self.current().values()
         signs = self.watch.signs()
         dead = {worker for worker, sign in signs.items() if self.watch.is_dead(worker, sign)}
         alone = signs.keys() <= dead
-        for claim in self.current().values():
+        for claim in claims:
             of_dead = self._holder(claim) in dead or alone
             if of_dead and (self.finished or not claim.name.isdecimal()):
                 self._remove(claim)

@@ -45,6 +45,8 @@ class ObjectPath(PurePosixPath):
 
 def parse_location(text: str | PurePath) -> Location:
     """Where a user keeps runs: a folder, `file://…`, or the address of an object store."""
+    if "\0" in str(text):
+        raise ConfigError("a path cannot hold the character NUL")
     if isinstance(text, PurePath):
         return _checked(text)
     address = ADDRESS.fullmatch(text)
@@ -63,7 +65,7 @@ def parse_local_path(text: str | PurePath) -> Path:
     """Where a user wants a file of this machine: a path or `file://…`."""
     location = parse_location(text)
     if isinstance(location, ObjectPath):
-        raise ConfigError(f"{location}: this is written to the local disk; give a path")
+        raise ConfigError(f"{location}: this must be on the local disk; give a path")
     return Path(location)
 
 

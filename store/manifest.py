@@ -110,15 +110,20 @@ def identity_digest(identity: Mapping[str, Any]) -> str:
 def run_folder(root: Location, model: str, task: str, label: str) -> Location:
     """Where a run lives: hive-partitioned by model, task and method.
 
-    The label is quoted as in an address, which readers of partitions undo: a second equals sign
-    would make them overlook the first.
+    Names are quoted as in an address, which readers of partitions undo: a second equals sign
+    would make them overlook the first, and a slash would lead elsewhere.
     """
-    return task_folder(root, model, task) / f"method={quote(label, safe=' +,')}"
+    return task_folder(root, model, task) / _partition("method", label)
 
 
 def task_folder(root: Location, model: str, task: str) -> Location:
     """Where everything of a model and a task lives."""
-    return root / f"model={model}" / f"task={quote(task, safe=' +,')}"
+    return root / _partition("model", model) / _partition("task", task)
+
+
+def _partition(key: str, value: str) -> str:
+    """A folder's name, which readers of partitions take apart; a manifest may be anybody's."""
+    return f"{key}={quote(value, safe=' +,')}"
 
 
 def write_manifest(folder: Location, manifest: Manifest) -> None:

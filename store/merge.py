@@ -13,7 +13,7 @@ from c4.store.cells import SIGNALS, Cells
 from c4.store.claims import SEAL
 from c4.store.contents import Contents
 from c4.store.grades import Grades, read_added
-from c4.store.locations import Location, resolve_location
+from c4.store.locations import Location, parse_location, resolve_location
 from c4.store.manifest import is_run, name_differences, read_tokenizer, run_folder
 from c4.store.parts import Part, read_part
 from c4.store.rows import GRADE, Row
@@ -46,7 +46,7 @@ def plan_merge(source: Location, target: Location) -> "list[Merge]":
     Args:
         target: a folder of runs, or a run.
     """
-    folders = find_runs(source)
+    folders, target = find_runs(source), parse_location(target)
     if not folders:
         raise RunError(f"{source}: no runs to merge")
     into_one = is_run(target) or target.name.startswith("method=")

@@ -130,8 +130,13 @@ def delete(paths: Iterable[ObjectPath]) -> None:
     for path in paths:
         by_bucket.setdefault(path.bucket, []).append(path)
     for some in by_bucket.values():
-        with _explained(some[0], writing=True) as obstore, suppress(FileNotFoundError):
-            obstore.delete(_store(some[0]), [path.key for path in some])
+        with _explained(some[0], writing=True) as obstore:
+            try:
+                obstore.delete(_store(some[0]), [path.key for path in some])
+            except FileNotFoundError:  # some stores end at the first that is missing
+                for path in some:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(_store(path), path.key)
 
 
 def require_reachable(folder: ObjectPath) -> None:
@@ -253,7 +258,8 @@ def _reason(path: ObjectPath, error: Exception) -> str:
         if re.search(pattern, text):
             return reason
     if answer := CODE.search(text):
-        return f"the store answers {answer[1]}: {_without_secrets(answer[2])[:LONGEST_REASON]}"
+        said = _without_secrets(answer[2].partition("\n")[0])
+        return f"the store answers {answer[1]}: {said[:LONGEST_REASON]}"
     if status := STATUS.search(text):
         return f"the store answers {status[1].strip()}; check the credentials in the environment"
     kind = type(error).__name__.removesuffix("Error")

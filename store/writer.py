@@ -313,6 +313,9 @@ class RunWriter:
         """Let others know of a part of rows without listing all of them."""
         noted = [(token, part.path.name) for token, part in self._read_note()[1 - KEPT_SEALS :]]
         noted.append((secrets.token_hex(6), path.name))
+        self._note(noted)
+
+    def _note(self, noted: Sequence[tuple[str, str]]) -> None:
         note_file(self.folder / CLAIMS / SEALED, json.dumps(noted).encode())
 
     def is_ready(self, indices: range) -> bool:
@@ -417,6 +420,9 @@ class RunWriter:
         for part in unnamed:
             Contents.of(part, self._run)  # whole, and the run's own
             require_rows(part, sealed, pending)
+        if sealed:
+            # Whoever was killed may have noted nothing; this note makes everybody list again.
+            self._note([(secrets.token_hex(6), sealed[-1].path.name)])
         self._drop_copies(sealed)
         self._remove_own(p for p in list_parts(self.folder / "rows") if p not in sealed)
         self._remove_own(unnamed)

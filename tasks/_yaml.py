@@ -1,13 +1,15 @@
 """Tasks as YAML files with lm-evaluation-harness's field names. They are data: no code is run."""
 
+import ast
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
-from c4.errors import ConfigError, did_you_mean
+from c4.errors import ConfigError, did_you_mean, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks._extract import last_boxed, last_number
 from c4.tasks._letters import LETTERS
@@ -60,7 +62,30 @@ SHAPE_KEYS = {
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
-    """Reads plain data, and says why a tag of the harness is refused."""
+    """Reads plain data, leaves texts as they are written, and says why something is refused.
+
+    An unquoted `yes`, `1:30`, `010` or `1.10` is a text here, as a choice of a question should be.
+    """
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            # Aliases of aliases make gigabytes of a few lines.
+            raise ConfigError(
+                f"line {event.start_mark.line + 1}: *{event.anchor} is an alias; write out what "
+                "it stands for"
+            )
+        return super().compose_node(parent, index)
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"-?(0|[1-9][0-9]*)", list("-0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"({_pattern})$"), _first)
 
 
 def _refuse_function(_: Any, node: Any) -> None:
@@ -257,8 +282,8 @@ class _YamlRows:
 
     def _choices(self, row: Row) -> tuple[str, ...]:
         found = self._value("doc_to_choice", row)
-        if isinstance(found, str):  # a template writes a list as text
-            found = yaml.safe_load(found)
+        if isinstance(found, str):
+            found = _written_list(found)
         if found is None:
             return ()
         if not isinstance(found, list | tuple) or not 0 < len(found) <= len(LETTERS):
@@ -268,7 +293,10 @@ class _YamlRows:
     def _target(self, row: Row, choices: tuple[str, ...]) -> str:
         target = self._value("doc_to_target", row)
         text = str(target).strip()
-        if self.extractor == "letter":
+        if choices and self._is_number(target, text, row):
+            index = _choice_number(text, len(choices))
+            text = LETTERS[index] if self.extractor == "letter" else choices[index]
+        elif self.extractor == "letter":
             return _letter(text, choices)
         if self.extractor == "number" and (number := last_number(text)):
             return number.value
@@ -276,13 +304,43 @@ class _YamlRows:
             return box.value
         return text
 
+    def _is_number(self, target: Any, text: str, row: Row) -> bool:
+        """Whether the target is the number of a choice, by the harness's rule.
+
+        A whole number is one, and so are the digits that a template writes. Digits that are the
+        text of a field may also be the text of a choice.
+        """
+        if isinstance(target, int):
+            return not isinstance(target, bool)
+        return text.isdecimal() and self.templates["doc_to_target"] not in row
+
+
+def _written_list(text: str) -> Any:
+    """The list that a template has written, as Python writes lists."""
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ValueError(
+            f"doc_to_choice gives {shortened(text)!r}, which cannot be read as a list; write "
+            "['one', 'two'] with quotes, or name a field that holds a list"
+        ) from error
+
+
+def _choice_number(digits: str, choices: int) -> int:
+    if not digits.isdecimal() or int(digits) >= choices:
+        raise ValueError(
+            f"doc_to_target gives {digits}, and choices are numbered from 0 to {choices - 1}; a "
+            "choice whose text is a number is given by a field that holds the text"
+        )
+    return int(digits)
+
 
 def _letter(target: str, choices: tuple[str, ...]) -> str:
-    """The letter of the right choice, which a file may give by its letter, number or text."""
+    """The letter of the right choice, which a row may give by its letter, number or text."""
     if target in choices and not (len(target) == 1 and target in LETTERS):
         return LETTERS[choices.index(target)]
     if (
-        target.isdigit()
+        target.isdecimal()
         and (not choices or int(target) < len(choices))
         and int(target) < len(LETTERS)
     ):

@@ -115,12 +115,15 @@ def learn_task(name: str, definition: Mapping[str, Any]) -> None:
     """
     if name in TASKS or "fields" not in definition:
         return
+    fields = definition["fields"]
+    if not isinstance(fields, Mapping) or str(fields.get("task")) != name:
+        raise ConfigError(f"its task is {name}, but the definition it holds is of another task")
     known = _NAMED.get(name)
     if known is None:
         from c4.tasks._yaml import task_from_fields
 
-        adopt_task(task_from_fields(definition["fields"], f"the task {name}"))
-    elif known.definition.get("fields", definition["fields"]) != definition["fields"]:
+        adopt_task(task_from_fields(fields, f"the task {name}"))
+    elif known.definition.get("fields", fields) != fields:
         raise ConfigError(f"its task {name} is defined otherwise than another of that name")
 
 

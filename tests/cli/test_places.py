@@ -1,12 +1,16 @@
 """Every command that takes a folder of runs takes the address of an object store."""
 
+import inspect
 import json
+import typing
+from pathlib import PurePath
 
 import pytest
 from typer.testing import CliRunner
 
 from benchmarks.s3_server import SECRET
 from c4.cli._app import app
+from c4.cli._places import ANY_PLACE, LOCAL_PLACE
 from c4.store.runs import find_runs, open_run
 from c4.store.storage import file_exists, list_files
 
@@ -76,10 +80,17 @@ def test_what_comes_of_runs_can_be_kept_beside_them(bucket, options, tmp_path, m
         (("record", "--task", "math", "--out", "s4://b/runs"), "s4://…: there is no such storage"),
         (("runs", "--runs", "s3:/b/runs"), "write an address as text, like s3://bucket/path"),
         (("runs", "--runs", f"s3://me:{SECRET}@b/runs"), "and nothing secret"),
-        (("figures", "--out", "s3://b/figures"), "s3://b/figures: this is written to the local"),
-        (("replay", "--out", "s3://b/x.parquet"), "s3://b/x.parquet: this is written to the local"),
-        (("demo", "--out", "s3://b/demo"), "s3://b/demo: this is written to the local disk"),
+        (("figures", "--out", "s3://b/figures"), "s3://b/figures: this must be on the local"),
+        (("replay", "--out", "s3://b/x.parquet"), "s3://b/x.parquet: this must be on the local"),
+        (("demo", "--out", "s3://b/demo"), "s3://b/demo: this must be on the local disk"),
         (("grade", "file://host/run"), "such an address has three slashes"),
+        (("pull", "a/b", "--out", "s3:/b/runs"), "write an address as text"),
+        (("pull", "a/b", "--out", f"s3://me:{SECRET}@b/runs"), "and nothing secret"),
+        (("push", "s4://b/runs", "a/b"), "s4://…: there is no such storage"),
+        (("export", "s3:/b/run"), "write an address as text"),
+        (("export", "run", "--out", "s4://b/steps.jsonl"), "s4://…: there is no such storage"),
+        (("import", "klass", "s3://b/x"), "s3://b/x: this must be on the local disk"),
+        (("import", "klass", "x", "--out", "s3:/b/x.parquet"), "write an address as text"),
     ],
 )
 def test_what_is_no_place_for_it_is_refused_and_makes_nothing(
@@ -91,6 +102,34 @@ def test_what_is_no_place_for_it_is_refused_and_makes_nothing(
     assert message in " ".join(result.stderr.split())
     assert SECRET not in result.output
     assert not list(tmp_path.iterdir())
+
+
+def commands(group):
+    """Every command with its function, those of groups included."""
+    for command in group.registered_commands:
+        yield command.name or command.callback.__name__, command.callback
+    for inner in group.registered_groups:
+        yield from commands(inner.typer_instance)
+
+
+def is_path(hint):
+    """Whether a parameter's type is a path, or one among others."""
+    inside = any(is_path(argument) for argument in typing.get_args(hint))
+    return inside or (isinstance(hint, type) and issubclass(hint, PurePath))
+
+
+COMMANDS = dict(commands(app))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_takes_an_address_for_a_folder(name):
+    """A plain path would make a folder named `s3:` of an address."""
+    known = [place["parser"] for place in (ANY_PLACE, LOCAL_PLACE)]
+    for parameter in inspect.signature(COMMANDS[name], eval_str=True).parameters.values():
+        if is_path(parameter.annotation):
+            options = getattr(parameter.annotation, "__metadata__", ())
+            parsers = [getattr(option, "parser", None) for option in options]
+            assert any(parser in known for parser in parsers), f"{name}: {parameter.name}"
 
 
 def test_a_bucket_that_is_not_there_is_an_error_before_anything_is_decoded(bucket, options):

@@ -29,9 +29,9 @@ class Hub:
                 return sha, files
         raise KeyError(revision)
 
-    def commit(self, repo, added):
+    def commit(self, repo, added, removed=()):
         _, files = self.files(repo)
-        files = {**files, **added}
+        files = {name: data for name, data in files.items() if name not in removed} | added
         sha = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self.commits[repo].append((sha, files))
         self.committed += len(added)
@@ -88,13 +88,14 @@ class Handler(BaseHTTPRequestHandler):
             modes = {"uploadMode": "regular", "shouldIgnore": False}
             self.answer({"files": [{"path": path, **modes} for path in paths]})
         elif found := re.fullmatch(r"/api/datasets/(.+)/commit/\w+", self.path):
-            lines = map(json.loads, content.splitlines())
+            lines = list(map(json.loads, content.splitlines()))
+            removed = [line["value"]["path"] for line in lines if line["key"] == "deletedFile"]
             added = {
                 line["value"]["path"]: base64.b64decode(line["value"]["content"])
                 for line in lines
                 if line["key"] == "file"
             }
-            sha = self.hub.commit(found[1], added)
+            sha = self.hub.commit(found[1], added, removed)
             url = f"{self.address}/datasets/{found[1]}/commit/{sha}"
             self.answer({"success": True, "commitOid": sha, "commitUrl": url, "hookOutput": ""})
         else:

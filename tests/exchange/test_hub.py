@@ -1,7 +1,9 @@
 """Runs to and from the hub, by the hub's own client against a server on this machine."""
 
 import json
+import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,14 @@ import yaml
 from typer.testing import CliRunner
 
 from c4.cli._app import app
+from c4.exchange.card import make_card
 from c4.exchange.hub import KEPT
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
+from c4.store.manifest import read_manifest, read_tokenizer, run_folder
+from c4.store.parts import Stamp
+from c4.store.storage import read_file
+from c4.store.writer import Decode, RunWriter
 from tests.exchange.standin import served
 
 DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
@@ -40,6 +47,20 @@ def hub(tmp_path, monkeypatch):
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
         monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
         yield hub
+
+
+def write_anew(folder, root, numbers=(40, 41, 42), **identity):
+    """A sound run with the same decodes in other files: some of them, or of another identity."""
+    run = open_run(folder)
+    manifest = replace(run.manifest, identity=dict(run.manifest.identity) | identity)
+    names = (str(manifest.identity[name]) for name in ("model", "task", "label"))
+    target = run_folder(root, *names)
+    with RunWriter(target) as writer:
+        writer.begin(manifest, read_tokenizer(folder, run.manifest))
+        for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
+            if row.trajectory in numbers:
+                writer.add(Decode(row, cells), Stamp.of(manifest))
+    return target
 
 
 def content(folder):
@@ -85,12 +106,26 @@ def test_the_card_tells_what_was_recorded_and_how_to_replay(hub, runs):
     card = files["README.md"].decode()
     head = yaml.safe_load(card.split("---\n")[1])
     assert [config["config_name"] for config in head["configs"]] == ["rows", "cells"]
-    assert card.count(f"| runs/{FULL} |") == 2  # of an earlier push, and still told
-    assert "| runs/model=tiny/task=mmlu/method=c4 |" in card
+    assert card.count(f"| `runs/{FULL}` |") == 2  # of an earlier push, and still told
+    assert "| `runs/model=tiny/task=mmlu/method=c4` |" in card
     assert "c4 pull somebody/letters" in card
     assert "c4 replay --task mmlu" in card
     for column in ("confidence", "committed_by", "verdict"):
         assert f"| `{column}` |" in card
+
+
+def test_runs_go_to_the_hub_from_a_store_and_come_back_into_one(hub, runs, bucket, tmp_path):
+    assert c4("runs", "--merge", runs, "--runs", bucket / "runs").exit_code == 0
+    pushed = c4("push", bucket / "runs", REPO)
+    assert pushed.exit_code == 0, pushed.output
+    pulled = c4("pull", REPO, "--out", bucket / "pulled")
+    assert pulled.exit_code == 0, pulled.output
+    assert content(bucket / "pulled" / FULL) == content(runs / FULL)
+    out = bucket / "steps.jsonl"
+    exported = c4("export", bucket / "pulled" / FULL, "--out", out)
+    assert exported.exit_code == 0, exported.output
+    assert len(read_file(out).splitlines()) == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("s3")]
 
 
 def test_pulling_again_adds_nothing(hub, runs, tmp_path):
@@ -183,10 +218,128 @@ def test_a_data_set_that_is_not_there_or_holds_no_runs_is_said(hub, runs):
 
 def test_a_pulled_run_never_chooses_code(hub, runs, tmp_path):
     """A manifest may name a task in a file; pulling and reading it must not run that file."""
-    (tmp_path / "evil.py").write_text("open('harmed', 'w')")
-    manifest = json.loads((runs / FULL / "manifest.json").read_text())
-    manifest["identity"]["task"] = "evil.py:TASK"
-    assert c4("push", runs / FULL, REPO).exit_code == 0
-    hub.commit(REPO, {f"runs/{FULL}/manifest.json": json.dumps(manifest).encode()})
-    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 2
+    (tmp_path / "evil.py").write_text("open('harmed', 'w').close()\nTASK = 1")
+    write_anew(runs / FULL, tmp_path / "theirs", task="evil.py:TASK")
+    assert c4("push", "theirs", REPO).exit_code == 0
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    (folder,) = find_runs(tmp_path / "elsewhere")
+    assert open_run(folder).task == "evil.py:TASK"
+    for command in (("runs",), ("runs", "--check"), ("replay",), ("report", "main")):
+        result = c4(*command, "--runs", "elsewhere")
+        assert result.exception is None or isinstance(result.exception, SystemExit), command
+    assert c4("runs", "--runs", "elsewhere").exit_code == 0
+    c4("grade", folder)
     assert not (tmp_path / "harmed").exists()
+    c4("replay", "--runs", "elsewhere", "--task", "evil.py:TASK")  # the user chooses it
+    assert (tmp_path / "harmed").exists()
+
+
+def test_what_was_recorded_anew_replaces_what_was_pushed(hub, runs, tmp_path):
+    assert c4("push", runs, REPO).exit_code == 0
+    anew = write_anew(runs / FULL, tmp_path / "anew")
+    pushed = c4("push", anew, REPO)
+    assert pushed.exit_code == 0, pushed.output
+    _, files = hub.files(REPO)
+    there = {name.removeprefix(f"runs/{FULL}/") for name in files if f"runs/{FULL}/" in name}
+    assert there == {p.relative_to(anew).as_posix() for p in anew.rglob("*.*") if p.is_file()}
+    assert [name for name in files if "method=c4" in name]  # another run stays
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+
+
+def test_another_half_of_a_run_stays_beside_the_one_that_is_pushed(hub, runs, tmp_path):
+    for name, numbers in (("a", [40]), ("b", [41, 42])):
+        half = write_anew(runs / FULL, tmp_path / name, numbers)
+        assert c4("push", half, REPO).exit_code == 0
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+
+
+def test_a_push_never_removes_trajectories_that_are_not_here(hub, runs, tmp_path):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    before = hub.files(REPO)
+    half = write_anew(runs / FULL, tmp_path / "half", [40, 42])
+    refused = c4("push", half, REPO)
+    assert refused.exit_code == 2
+    assert "among them 41; bring them here first with: c4 pull" in refused.stderr
+    assert hub.files(REPO) == before
+    assert c4("pull", REPO, "--out", "half").exit_code == 0
+    pushed = c4("push", half, REPO)
+    assert pushed.exit_code == 0, pushed.output
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+
+
+def test_a_run_of_another_identity_is_not_replaced(hub, runs, tmp_path):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    before = hub.files(REPO)
+    other = write_anew(runs / FULL, tmp_path / "other", seed=7)
+    result = c4("push", other, REPO)
+    assert result.exit_code == 2
+    assert "seed: 0 there, 7 here" in result.stderr
+    assert hub.files(REPO) == before
+
+
+def test_two_folders_of_one_run_are_not_pushed_as_one(hub, runs, tmp_path):
+    shutil.copytree(runs / FULL, tmp_path / "both" / "a" / FULL)
+    write_anew(runs / FULL, tmp_path / "both" / "b")
+    result = c4("push", "both", REPO)
+    assert result.exit_code == 2
+    assert "join them first" in result.stderr
+    assert not hub.commits
+
+
+def test_a_run_that_says_it_belongs_elsewhere_is_not_put_in_place(hub, runs, tmp_path):
+    other = write_anew(runs / FULL, tmp_path / "other", task="math")
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    _, files = hub.files(REPO)
+    moved = {
+        f"runs/{FULL}/{path.relative_to(other).as_posix()}": path.read_bytes()
+        for path in other.rglob("*.*")
+        if path.is_file()
+    }
+    hub.commit(REPO, moved, removed=[name for name in files if FULL in name])
+    result = c4("pull", REPO, "--out", "elsewhere")
+    assert result.exit_code == 2
+    assert "belongs in runs/model=tiny/task=math/method=baseline" in result.stderr
+    assert find_runs(tmp_path / "elsewhere") == []
+
+
+HARMFUL = ["math; rm -rf ~", "$(id)", "a`id`", "x\n```\nid", "[a](https://evil.example)", "a|b\\|c"]
+HARMFUL += ["<img src=x>", "![x](http://x.example/y.png)", "https://evil.example", "-rf"]
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_names_in_others_manifests_are_shown_and_do_nothing(name):
+    manifest = read_manifest(DATA / FULL)
+    changed = dict.fromkeys(("task", "model", "label", "origin", "dtype"), name)
+    harmful = replace(
+        manifest,
+        identity=dict(manifest.identity) | changed,
+        environment={"libraries": {name: name}},
+    )
+    card = make_card(REPO, {f"runs/{name}": harmful, "runs/mine": manifest})
+    _, block, after = card.split("```")
+    assert block.strip().splitlines() == [f"c4 pull {REPO}", "c4 replay --task mmlu"]
+    assert not after.strip()
+    tables = [line for line in card.splitlines() if line.startswith("|")]
+    assert all(line.count("|") in (3, 7) for line in tables)
+    for line in tables:
+        if name.split()[0] in line:
+            outside = line.split("`")[::2]
+            assert not any(sign in part for part in outside for sign in "[]<$;!\\:")
+
+
+def test_tasks_in_the_card_are_quoted_for_the_shell():
+    manifest = read_manifest(DATA / FULL)
+    named = replace(manifest, identity=dict(manifest.identity) | {"task": "lm-eval:a+b"})
+    *_, command = make_card(REPO, {"runs/x": named}).split("```")[1].strip().splitlines()
+    assert shlex.split(command) == ["c4", "replay", "--task", "lm-eval:a+b"]
+
+
+@pytest.mark.parametrize("libraries", [None, "torch", ["torch"], {"torch": None}])
+def test_an_odd_environment_makes_a_card_all_the_same(libraries):
+    manifest = replace(read_manifest(DATA / FULL), environment={"libraries": libraries})
+    assert "## With what" in make_card(REPO, {"runs/x": manifest})

@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 from contextlib import suppress
 
@@ -123,17 +124,24 @@ def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protoco
     assert not (tmp_path / "imported.parquet").exists()
 
 
-def pickled(value):
+def pickled(value, storage=None):
     """A value as a file of torch would hold it, whatever it is."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(
             "archive/data.pkl", value if isinstance(value, bytes) else pickle.dumps(value)
         )
+        if storage is not None:
+            archive.writestr("archive/data/0", storage)
     return content.getvalue()
 
 
 PROTO = b"\x80\x02"
+HUGE = b"\x8a\x0b" + bytes(10) + b"\x01"
+"""2**80, as a pickle says it."""
+ONE_LONG = b"K\x00K\x01\x85"
+"""No offset, and one axis with one item."""
+SIX_NUMBERS = bytes(6 * 8)
 REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
 STORAGE = (
     b"(X\x07\x00\x00\x00storagectorch\nLongStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQ"
@@ -151,6 +159,18 @@ HOSTILE = {
     "no end": (pickled(PROTO + b"}"), "damaged"),
     "nothing on the stack": (pickled(PROTO + b"u."), "damaged"),
     "a tensor without storage": (pickled(PROTO + REBUILD + b"(NK\x00))tR."), "damaged"),
+    "names that are no texts": (pickled(b"\x80\x04]]\x93."), "something without a name"),
+    "a shape that is a list": (
+        pickled(PROTO + REBUILD + b"(" + STORAGE + b"K\x00]]tR.", SIX_NUMBERS),
+        "without a shape",
+    ),
+    "a stride beyond all numbers": (
+        pickled(
+            PROTO + REBUILD + b"(" + STORAGE + b"K\x00K\x01\x85" + HUGE + b"\x85tR.", b"\0" * 48
+        ),
+        "damaged",
+    ),
+    "a pickle beyond all sizes": (pickled(PROTO + b"]0" * 2**21 + b"N."), "too many"),
     "a storage that is not there": (pickled(PROTO + STORAGE + b"."), "damaged"),
     "no zip": (pickle.dumps({}), "not a file that torch.save writes"),
     "nothing": (b"", "not a file that torch.save writes"),
@@ -163,6 +183,87 @@ def test_files_that_are_not_tensors_are_refused(kind, tmp_path):
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(DataError, match=words):
         read_tensors(tmp_path / "x.pt")
+
+
+def test_a_storage_that_many_tensors_name_is_held_once(tmp_path):
+    storage = torch.arange(2**17)  # 1 MiB
+    torch.save([storage[:] for _ in range(200)], tmp_path / "x.pt")
+    tracemalloc.start()
+    try:
+        saved = read_tensors(tmp_path / "x.pt")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(saved) == 200
+    assert all(np.array_equal(tensor, storage.numpy()) for tensor in saved[::50])
+    assert peak < 8 * 2**20
+
+
+def nested(depth):
+    """A list of ten lists of ten lists …, which a pickle says in a few bytes per level."""
+    value = [1]
+    for _ in range(depth):
+        value = [value] * 10
+    return value
+
+
+COMMITS = [torch.zeros(0, 2, dtype=torch.long)] * 3000
+REPEATED = {
+    "ids inside lists": ({"gen_ids": nested(6)}, "token ids"),
+    "an answer inside lists": ({"pred_token_id": nested(6)}, "token ids"),
+    "a text of lists": ({"pred_ans": nested(6)}, "no text"),
+    "a target of lists": ({"gt_text": nested(6)}, "no text"),
+    "a place inside lists": ({"ans_posidx": nested(6)}, "no number"),
+    "predictions inside lists": ({"x0_history": nested(6)}, "no tensors"),
+    "one block a thousand times": (
+        {"x0_history": [torch.zeros(40_000, 7, dtype=torch.long)] * 1000},
+        "more predictions",
+    ),
+    "steps without end": ({"x0_history": [[torch.zeros(1, 7)] * 3000] * 3000}, "more predictions"),
+    "commits without end": ({"true_indices_history": [COMMITS] * 3000}, "more commits"),
+    "a commit of everything": (
+        {"true_indices_history": [[torch.zeros(10_000, 2, dtype=torch.long)]]},
+        "more commits",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_what_a_file_repeats_is_refused_before_it_is_copied(kind, tmp_path):
+    from c4.exchange.prophet import read_course
+
+    changes, words = REPEATED[kind]
+    path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, **changes)
+    with pytest.raises(DataError, match=rf"{path.name}.*{words}"):
+        read_course(path, "gsm8k", None)
+
+
+NUMBERS = ("prompt_token_len", "ans_posidx", "gen_ids", "pred_token_id")
+
+
+@pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], [-(2**70)], [7, 2**80], 1e400])
+@pytest.mark.parametrize("key", NUMBERS)
+def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value, tmp_path):
+    from c4.exchange.prophet import read_course
+
+    name = "question_0000_steps_004.pt"
+    path = save_prophet(tmp_path / name, SETTLES_LATE, **{key: value})
+    if key == "ans_posidx" and isinstance(value, int):  # a place outside the text
+        assert read_course(path, "gsm8k", None).settled is None
+        return
+    with pytest.raises(DataError, match=name):
+        read_course(path, "gsm8k", None)
+
+
+@pytest.mark.parametrize(
+    "name", [f"question_0000_steps_{10**12}.pt", f"question_{10**12}_steps_004.pt"]
+)
+def test_a_name_with_an_impossible_number_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
+    result = c4("import", "prophet", "hist")
+    assert result.exit_code == 2
+    assert name in result.stderr
 
 
 def test_a_zip_that_unfolds_is_refused(tmp_path):
@@ -201,6 +302,24 @@ def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
         read_tensors(path)
 
 
+def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "hist").exit_code == 0
+    before = (tmp_path / "imported.parquet").read_bytes()
+
+    def fail(file, target):
+        if hasattr(target, "write"):
+            target.write(b"half")
+        else:
+            target.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    assert c4("import", "prophet", "hist").exit_code != 0
+    assert (tmp_path / "imported.parquet").read_bytes() == before
+
+
 def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     texts = [
@@ -233,6 +352,7 @@ BAD_STEPS = {
     "other keys": "[{}]",
     "deep": "[" * 100_000,
     "far apart": json.dumps(klass_steps(["a"], [[0, 10**9]])),
+    "endless": json.dumps(klass_steps(["a"], [[float("inf")]])),
 }
 
 

@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 
 import pytest
+from made import MANIFEST, write
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import is_running, process_mark
 from c4.store.claims import (
     DEATHS,
+    SEAL,
     Claims,
     Sign,
     Watch,
@@ -21,6 +23,7 @@ from c4.store.claims import (
     sign_file,
 )
 from c4.store.storage import note_file
+from c4.store.writer import RunWriter
 
 NAMES = [f"{number:06d}" for number in range(6)]
 
@@ -175,3 +178,45 @@ def test_a_lease_that_cannot_be_meant_is_refused(monkeypatch, seconds):
     monkeypatch.setenv("C4_LEASE", seconds)
     with pytest.raises(ConfigError, match="give a number of seconds from"):
         lease_seconds()
+
+
+def test_a_worker_learns_what_was_sealed_by_one_that_was_killed_before_it_could_say_so(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, range(3), [])
+    with RunWriter(tmp_path) as living:
+        living.go_on(MANIFEST)
+        assert living.unfinished(range(5)) == [3, 4]
+        monkeypatch.setattr(RunWriter, "note_sealed", lambda self, path: die())
+        killed = RunWriter(tmp_path)
+        killed.claims.report()
+        killed.go_on(MANIFEST)
+        with pytest.raises(KeyboardInterrupt):
+            killed.seal_part(range(3), killed.claims.take([SEAL]))
+        bury(tmp_path, killed.claims.sign.worker, "killed")
+        monkeypatch.undo()
+        with RunWriter(tmp_path) as next_one:
+            next_one.go_on(MANIFEST)
+            with next_one.sealing() as claim:
+                assert claim.generation == 2
+        assert not (tmp_path / "pending").exists() or not list((tmp_path / "pending").iterdir())
+        assert living.unfinished(range(5)) == [3, 4]
+
+
+def die():
+    raise KeyboardInterrupt
+
+
+def test_who_leaves_removes_no_claim_of_a_worker_that_began_meanwhile(tmp_path, monkeypatch):
+    began = Claims(tmp_path)
+    with Claims(tmp_path) as leaving:
+        listed = leaving.watch.signs
+
+        def signs_and_then_somebody_begins():
+            signs = listed()
+            began.report()
+            began._make(SEAL, 1)
+            return signs
+
+        monkeypatch.setattr(leaving.watch, "signs", signs_and_then_somebody_begins)
+    assert began.current().keys() == {SEAL}

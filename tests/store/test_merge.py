@@ -325,4 +325,15 @@ def test_a_merge_that_makes_no_sense_is_refused(tmp_path):
     with pytest.raises(RunError, match="holds 2 runs"):
         merge(tmp_path / "runs", tmp_path / "method=c")
     result = CliRunner().invoke(app, ["runs", "--merge", "x", "--check"])
-    assert "one of --check, --repair and --merge" in result.stderr
+    assert "one of --check, --repair, --merge and --watch" in result.stderr
+
+
+def test_a_manifest_of_others_leads_nowhere_but_below_the_target(tmp_path):
+    home = tmp_path / "home"
+    hostile = make_manifest(model="x/../../../escaped", task="../../y", label="../z\0\n")
+    write(tmp_path / "source", manifest=hostile)
+    merge(tmp_path / "source", home / "runs")
+    (found,) = home.rglob("manifest.json")
+    assert found.is_relative_to(home / "runs")
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "source"}
+    assert open_run(found.parent).model == "x/../../../escaped"

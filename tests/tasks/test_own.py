@@ -17,6 +17,7 @@ from c4.tasks import (
     grade,
     registry,
 )
+from c4.tasks._template import Template
 from c4.tasks.examples import default_source, load_samples
 from c4.tasks.prompts import with_prompt
 from c4.tasks.registry import learn_task
@@ -74,6 +75,80 @@ def test_a_choice_is_given_by_its_number_letter_or_text(folder, target):
     assert samples(task)[0].example.target == "B"
 
 
+def with_rows(folder, *rows):
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+NUMERIC = ["1", "0", "3", "2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "right", "target", "expected"),
+    [
+        (NUMERIC, 1, "right", "B"),
+        (NUMERIC, 1, "{{right}}", "B"),
+        (NUMERIC, 3, " {{right}}\n", "D"),
+        (NUMERIC, 0, 2, "C"),
+        (NUMERIC, "1", "{{right}}", "B"),  # digits that a template writes are a number
+        (NUMERIC, "1", "right", "A"),  # and a field's text is a text
+        (NUMERIC, "2", "right", "D"),
+        (["no", "yes"], "1", "right", "B"),
+        (["\u00b2", "\u00b3"], "\u00b3", "{{right}}", "B"),
+    ],
+)
+def test_a_number_is_a_choice_s_place_and_not_its_text(folder, options, right, target, expected):
+    with_rows(folder, {"question": "?", "options": options, "right": right})
+    task = find_task(write(folder, {**LETTERS, "doc_to_target": target}))
+    assert samples(task)[0].example.target == expected
+
+
+@pytest.mark.parametrize(("right", "target"), [(20, "right"), (20, "{{right}}"), (-1, "right")])
+def test_a_number_that_no_choice_has_is_refused(folder, right, target):
+    with_rows(folder, {"question": "?", "options": ["10", "20"], "right": right})
+    with pytest.raises(DataError, match=f"gives {right}, and choices are numbered from 0 to 1"):
+        samples(find_task(write(folder, {**LETTERS, "doc_to_target": target})))
+
+
+def test_the_number_of_a_choice_stands_for_its_text_where_answers_are_numbers(folder):
+    with_rows(folder, {"question": "?", "options": ["12", "15"], "right": 1})
+    task = find_task(write(folder, {**LETTERS, "extractor": "number"}))
+    assert samples(task)[0].example.target == "15"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [r"\frac{1}{2}", "two\nlines"],
+        ["yes", "no", "1:30", "null", "010", "~"],
+        ["it's", 'a "quoted" one', """both ' and " of them"""],
+        ["a: b", "- c", "# d", "{e}", "[f]", "*g", "!h"],
+        ["\u00e9", "\U0001f600", "tab\tin it"],
+    ],
+)
+def test_choices_keep_their_wording(folder, options):
+    with_rows(folder, {"question": "?", "options": options, "right": 1})
+    (sample,) = samples(find_task(write(folder, LETTERS)))
+    assert sample.example.choices == tuple(options)
+
+
+def test_choices_written_in_the_file_keep_their_wording(folder):
+    fields = "\n".join(f"{name}: {json.dumps(value)}" for name, value in LETTERS.items())
+    written = "doc_to_choice: [yes, no, 1:30, 010, 1.10, 2020-01-01, 0x10, 7]"
+    text = fields.replace('doc_to_choice: "{{options}}"', written)
+    (folder / "plain.yaml").write_text(f"data_files: rows.jsonl\n{text}")
+    choices = samples(find_task("plain.yaml"))[0].example.choices
+    assert choices == ("yes", "no", "1:30", "010", "1.10", "2020-01-01", "0x10", "7")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    ["[yes, no]", "['a', {{question}}]", "yes or no", "[" * 500, "['a'", "\\", "[1+'a']"],
+)
+def test_a_text_that_is_no_list_of_choices_is_refused(folder, choices):
+    with pytest.raises(C4Error, match=r"row .: doc_to_choice gives .* cannot be read as a list"):
+        samples(find_task(write(folder, {**LETTERS, "doc_to_choice": choices})))
+
+
 def test_rows_stand_beside_the_file_in_the_harness_s_own_way_too(folder):
     (folder / "deep").mkdir()
     (folder / "rows.jsonl").rename(folder / "deep" / "mine.jsonl")
@@ -126,6 +201,9 @@ def test_a_mistake_in_a_file_is_named(folder, fields, message):
         ("a: [", "not valid YAML"),
         ("- a", "a task is a list of fields"),
         ("\x00", "not valid YAML"),
+        ("a: &x [1]\nb: *x", "line 2: *x is an alias; write out what it stands for"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "line 3: *x is an alias"),
+        ("a: &x [*x]", "line 1: *x is an alias"),
     ],
 )
 def test_a_yaml_file_runs_no_code(folder, text, message):
@@ -144,11 +222,107 @@ def test_a_yaml_file_runs_no_code(folder, text, message):
         "{{9**999999}}",
         "{{range(10**9)|list}}",
         "{{no_such_field}}",
+        "{{self.question}}",
+        "{{((((9**99)**99)**99)**99)}}",
+        "{{" + "(" * 5000 + "1" + ")" * 5000 + "}}",
+        "{% for i in [1] %}" * 30 + "{% endfor %}" * 30,
+        "{% macro m() %}{{m()}}{% endmacro %}{{m()}}",
     ],
 )
 def test_a_template_is_kept_in_its_sandbox(folder, template):
     with pytest.raises(C4Error, match="doc_to_text"):
         samples(find_task(write(folder, {**SUMS, "doc_to_text": template})))
+
+
+HUGE = 10**8
+THOUSANDS = "{% set a = ['x'] * 3000 %}{% set b = [a] * 3000 %}{% set c = [b] * 3000 %}"
+DOUBLED = "{% set x = 'ab' %}" + "{% set x = TWICE %}" * 40 + "{{x|length}}"
+IN_A_LOOP = "{% set n = namespace(x='ab') %}{% for i in range(60) %}SET{% endfor %}{{n.x|length}}"
+OUTGROWN = {
+    "a width after %": f"{{{{'%{HUGE}d' % 1}}}}",
+    "a precision after %": f"{{{{'%.{HUGE}f' % 1}}}}",
+    "a width given to %": f"{{{{'%*d' % ({HUGE}, 1)}}}}",
+    "a width in a format": f"{{{{'{{:{HUGE}d}}'.format(1)}}}}",
+    "a width given to a format": f"{{{{'{{:{{}}d}}'.format(1, {HUGE})}}}}",
+    "a width in a mapped format": f"{{{{'{{a:{HUGE}d}}'.format_map({{'a': 1}})}}}}",
+    "the filter format": f"{{{{'%{HUGE}d'|format(1)}}}}",
+    "the filter center": f"{{{{'a'|center({HUGE})}}}}",
+    "the filter center by name": f"{{{{['a']|map('center', width={HUGE})|list}}}}",
+    "the method center": f"{{{{'a'.center({HUGE})}}}}",
+    "a method by its name": f"{{{{('a'|attr('ljust'))({HUGE})}}}}",
+    "zfill": f"{{{{'a'.zfill({HUGE})}}}}",
+    "tabs": f"{{{{'\\t'.expandtabs({HUGE})}}}}",
+    "bytes": f"{{{{(1).to_bytes({HUGE}, 'big')}}}}",
+    "one indent": f"{{{{'a\\nb'|indent({HUGE})}}}}",
+    "many indents": "{{('a\\n' * 50000)|indent(50000)}}",
+    "an indented list": "{{([1] * 50000)|tojson(indent=50000)}}",
+    "a batch that is filled up": f"{{{{'a'|batch({HUGE}, 'x')|list}}}}",
+    "slices": f"{{{{'a'|slice({HUGE})|list}}}}",
+    "replacements": "{{('a' * 50000).replace('a', 'b' * 50000)}}",
+    "the filter replace": "{{('a' * 50000)|replace('a', 'b' * 50000)}}",
+    "joined texts": "{{(['a' * 50000] * 50000)|join}}",
+    "a long separator": "{{range(50000)|map('string')|join('a' * 50000)}}",
+    "the method join": "{{('a' * 50000).join(['a'] * 50000)}}",
+    "summed lists": "{{([[1]] * 50000)|sum(start=[])}}",
+    "filler": f"{{{{lipsum({HUGE})}}}}",
+    "a list of lists": THOUSANDS + "{{c}}",
+    "a list of lists as a text": THOUSANDS + "{{c ~ ''}}",
+    "a list of lists compared": THOUSANDS + "{{c == c[:]}}",
+    "doubling": DOUBLED.replace("TWICE", "x ~ x"),
+    "doubling sums": DOUBLED.replace("TWICE", "x + x"),
+    "doubling lists": DOUBLED.replace("TWICE", "[x, x]").replace("x|length", "x"),
+    "doubling blocks": DOUBLED.replace("{% set x = TWICE %}", "{% set x %}{{x}}{{x}}{% endset %}"),
+    "doubling in a loop": IN_A_LOOP.replace("SET", "{% set n.x = n.x ~ n.x %}"),
+    "doubling lists in a loop": IN_A_LOOP.replace("SET", "{% set n.x = [n.x, n.x] %}") + "{{n}}",
+    "squares in a loop": "{% set n = namespace(x=9) %}{% for i in range(60) %}"
+    "{% set n.x = n.x * n.x %}{% endfor %}{{n.x % 7}}",
+    "nested loops": "{% for i in range(9**5) %}{% for j in range(9**5) %}{% endfor %}{% endfor %}",
+    "recursive loops": "{% for i in [1] recursive %}{{loop([1])}}{% endfor %}",
+    "much text in a loop": "{% set x %}{% for i in range(99999) %}"
+    + "a" * 50000
+    + "{% endfor %}{% endset %}",
+    "macros": "{% macro m(n) %}{% if n %}{{m(n-1)}}{{m(n-1)}}{% endif %}{% endmacro %}{{m(60)}}",
+}
+
+
+@pytest.mark.parametrize("template", OUTGROWN.values(), ids=OUTGROWN)
+def test_a_template_that_would_take_all_memory_or_never_end_is_refused(template):
+    with pytest.raises(ConfigError, match=r"prompt: (?!\w+Error)"):
+        Template(template, "prompt").render({})
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{% for o in options %}{{loop.index}}/{{loop.length}} {{o}};{% endfor %}", "1/2 a;2/2 b;"),
+        ("{{'%05.1f' % 2.25}} {{'{:>4}'.format(7)}} {{'%s'|format(7)}}", "002.2    7 7"),
+        ("{{passage|length}} {{passage[:3]|upper}}", "200000 WOR"),
+        ("{{passage.replace('word ', 'w')|length}} {{passage.split()|length}}", "40000 40000"),
+        ("{{'a'|center(5)}}|{{'a\nb'|indent(2)}}", "  a  |a\n  b"),
+        ("{{options|map('upper')|join(', ')}} {{none_here|default('-')}}", "A, B -"),
+        (
+            "{{options|tojson}} {{1 in [1, 2]}} {{2 * 3 ** 2}} {{'ab' * 2}}",
+            '["a", "b"] True 18 abab',
+        ),
+        ("{% macro m(x) %}<{{x}}>{% endmacro %}{{m('a') ~ m(1)}}", "<a><1>"),
+        (
+            "{% set n = namespace(x=0) %}{% for o in options %}{% set n.x = n.x + 1 %}{% endfor %}"
+            "{{n.x}}",
+            "2",
+        ),
+    ],
+)
+def test_what_prompts_need_is_rendered(template, text):
+    row = {"options": ["a", "b"], "passage": "word " * 40000}
+    assert Template(template, "prompt").render(row) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["self", "context", "environment", "args", "kwargs", "loop", "row"]
+)
+def test_a_field_may_have_any_name(name):
+    assert Template(f"{{{{{name}}}}} {{{{q}}}}", "prompt").render({name: 1, "q": 2}) == "1 2"
+    assert Template("{{q}}", "prompt").render({name: 1, "q": 2}) == "2"
 
 
 def test_a_shape_in_the_file_is_fixed(folder):
@@ -243,3 +417,14 @@ def test_a_recording_tells_what_its_yaml_file_said(folder):
     learn_task("other", {"task": "os:path", "source_sha256": "0"})  # code is never loaded
     with pytest.raises(ConfigError, match="no task named 'other'"):
         get_task("other")
+
+
+@pytest.mark.parametrize("named", ["popular", "gsm8k", "my_task ", None, ["my_task"]])
+def test_a_recording_names_no_task_but_its_own(folder, named):
+    fields = dict(find_task(write(folder, SUMS)).definition["fields"])
+    registry._NAMED.clear()
+    with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
+        learn_task("my_task", {"fields": {**fields, "task": named}})
+    with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
+        learn_task("my_task", {"fields": [["task", "my_task"]]})
+    assert not registry._NAMED

@@ -24,6 +24,7 @@ export class TrajectoryScreen {
     this.player = new Player((step) => this.moved(step));
     this.lane = new MarkLane();
     this.answers = new AnswerTrack();
+    this.answers.scale.title = "how often the answer has changed so far";
     this.runs = new LevelTrack("steps unchanged", "For how many steps the answer has been the same, and the patience that gates ask for", [["run", "ink"]], 4);
     this.confidence = new LevelTrack("confidence", "Confidence of the answer’s span, and what gates ask for", [["confidence", "ink"]], 1);
     this.gap = new LevelTrack("gap (logits)", "Mean gap over the task’s region, dotted over masked positions, and the thresholds of Prophet and SchED", [["region_gap", "ink"], ["masked_gap", "quiet", [1.5, 2.5]]], 4);
@@ -324,6 +325,7 @@ export class TrajectoryScreen {
     this.player.readout.replaceChildren(
       el("strong", {}, `step ${step}`), ` of ${decode.steps}`, el("span", {}, `block ${block}/${decode.blocks}`), el("span", {}, `${masked} masked`),
       el("span", { class: "reads" }, decode.hasCells ? (read === null ? "reads no answer" : `reads ${brief(read, 28)}`) : ""));
+    if (decode.hasCells) this.answers.scale.textContent = `${decode.arrays.signal_changes[step - 1]}×`;
     this.player.range.setAttribute("aria-valuetext", `step ${step} of ${decode.steps}, block ${block}, ${masked} masked${read === null ? "" : `, reads ${brief(read, 28)}`}`);
     if (this.position >= 0) this.inspect();
   }

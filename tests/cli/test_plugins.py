@@ -1,0 +1,211 @@
+"""Every kind of plug-in passes through every command that accepts its built-in sibling."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from c4.cli import _complete
+from c4.cli._app import app
+from c4.cli._output import OnceFromOthers
+from c4.cli._progress import _Lines
+from c4.store.runs import find_runs, open_run
+
+GATES = """
+from dataclasses import dataclass
+from c4.gates import parameter
+
+@dataclass(frozen=True)
+class Calm:
+    nats: float = parameter(0.3, high=1.0)
+    def fires(self, s):
+        return (s.step >= 3) & (s.changed <= self.nats)
+
+class Still:
+    wants_cells = True
+    def fires(self, s, cells):
+        return cells.confidence.min(axis=1) > 0.2
+"""
+RULES = """
+from dataclasses import dataclass
+from c4.decode import Rule, RuleState, accept
+
+@dataclass(frozen=True)
+class Greedy(Rule):
+    tau: float = 0.5
+    def start(self):
+        return State(self)
+
+@dataclass
+class State(RuleState):
+    rule: Greedy
+    def choose(self, step, reading, masked):
+        places = self.block.open_positions(masked)
+        return accept(places[reading.confidence[places] > self.rule.tau], places, reading)
+"""
+TASKS = """
+from c4.tasks import Example, Task, answers
+ROWS = [{"q": f"What is {i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
+TASK = Task(name="sums", read=lambda row: Example(row["q"], row["a"]), rows=ROWS,
+            **answers("number"))
+"""
+YAML = "data_files: rows.jsonl\ndoc_to_text: '{{q}}'\ndoc_to_target: a\nextractor: number\n"
+SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
+ROWS = "\n".join(json.dumps({"q": f"{i}+{i}?", "a": 2 * i}) for i in range(1, 7))
+
+GATE, CELLS_GATE, RULE, PYTHON, YAML_TASK = (
+    *("my_gates.py:Calm", "my_gates:Still", "my_rules.py:Greedy", "my_task.py:TASK"),
+    "my_task.yaml",
+)
+REPLAYED = [
+    "replay --gate {}",
+    "report main --gate {}",
+    "figures phase-diagram gates trace text --format png --gate {}",
+    "view runs --html page.html --n 1 --gate {}",
+]
+DECODED = [
+    "run --task mmlu --n 1 --method {}",
+    "run --task mmlu --n 1 --method wino+{}",
+    "bench --task mmlu --n 1 --warmups 0 --passes 1 --method {}",
+]
+TASKED = [
+    "record --n 2 --task {}",
+    "run --n 1 --method c4 --task {}",
+    "verify --n 1 --gate cvee --task {}",
+    "bench --n 1 --warmups 0 --passes 1 --method cvee --task {}",
+    "replay --gate cvee --task {}",
+    "calibrate --gate cvee --set tau=0.5 --set p_min=1 --out of-task.json --task {}",
+    "report main --task {}",
+    "figures stabilization totals --format png --task {}",
+    "view runs --html page.html --n 1 --task {}",
+]
+CASES = [
+    *((command, gate) for command in [*REPLAYED, *DECODED] for gate in (GATE, CELLS_GATE)),
+    *(("verify --task mmlu --n 1 --gate {}", gate) for gate in (GATE, CELLS_GATE)),
+    ("calibrate --task mmlu --tolerance 100 --out calm.json --gate {}", GATE),
+    ("replay --gate {} --config calm.json", GATE),
+    ("figures phase-diagram --format png --gate {} --config calm.json --set nats=0.5", GATE),
+    ("run --task mmlu --n 1 --config calm.json --method {}", GATE),
+    *((command, RULE) for command in (DECODED[0], DECODED[2])),
+    ("run --task mmlu --n 1 --method {}+cvee --set Greedy.tau=0.4", RULE),
+    *((command, task) for task in (PYTHON, YAML_TASK) for command in TASKED),
+    ("grade runs/model=tiny/task=sums/method=baseline --all --task {}", PYTHON),
+    ("grade runs/model=tiny/task=my_task/method=baseline --all", YAML_TASK),
+    ("record --task mmlu --n 1 --out worded --prompt {}", "my_prompt.txt"),
+    ("run --task mmlu --method c4 --n 1 --out worded --prompt {}", "my_prompt.txt"),
+    ("verify --task mmlu --n 1 --gate cvee --prompt {}", "my_prompt.txt"),
+]
+
+
+def c4(*args):
+    return CliRunner().invoke(app, list(args))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a plug-in of every kind, and a recording."""
+    made = tmp_path_factory.mktemp("plugins")
+    files = {"my_gates.py": GATES, "my_rules.py": RULES, "my_task.py": TASKS, "my_task.yaml": YAML}
+    files |= {"rows.jsonl": ROWS, "my_prompt.txt": "Please: {{prompt}}"}
+    for name, text in files.items():
+        (made / name).write_text(text)
+    out = str(made / "runs")
+    result = c4("record", "--task", "mmlu", "--n", "3", "--skip", "39", "--out", out, *SMALL)
+    assert result.exit_code == 0, result.output
+    return made
+
+
+@pytest.mark.parametrize(("command", "plugin"), CASES)
+def test_a_plug_in_passes_wherever_its_sibling_does(folder, monkeypatch, command, plugin):
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    words = command.format(plugin).split()
+    decodes = words[0] in ("record", "run", "bench", "verify")
+    result = c4(*words, *(SMALL if decodes else ()))
+    assert result.exit_code == 0, result.output
+
+
+def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for run in map(open_run, find_runs("runs")):
+        assert repr(run)
+    assert c4("runs").exit_code == 0
+    assert c4("runs", "--check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("complete", "typed", "wanted"),
+    [
+        (_complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
+        (
+            _complete.complete_task,
+            "my_",
+            ["my_gates.py:", "my_rules.py:", "my_task.py:", YAML_TASK],
+        ),
+        (_complete.complete_gate, "c", ["cvee", "confidence"]),
+        (_complete.complete_method, "wino+cv", ["wino+cvee"]),
+        (_complete.complete_method, "klass", ["klass", "klass+"]),
+        (_complete.complete_model, "lla", ["llada", "llada-1.5"]),
+        (_complete.run_folders, "runs/model=tiny/task=mm", None),
+    ],
+)
+def test_a_shell_completes_names_files_and_runs(folder, monkeypatch, complete, typed, wanted):
+    monkeypatch.chdir(folder)
+    found = complete(typed)
+    if wanted is None:
+        assert "runs/model=tiny/task=mmlu/method=baseline" in found
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_works_in_every_shell_and_loads_no_torch(shell):
+    words = "c4 replay --gate prop"
+    facts = {
+        "_C4_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": words,
+        "COMP_CWORD": "3",
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    code = "import sys, c4.cli._app as a\ntry: a.app(prog_name='c4')\n"
+    code += "finally: print('torch' in sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=os.environ | facts, capture_output=True, text=True, check=False
+    )
+    assert "prophet" in done.stdout, done.stderr
+    assert done.stderr.strip().endswith("False")
+
+
+def test_a_log_tells_how_long_it_will_take(capsys):
+    lines = _Lines("recording", total=3)
+    lines.began -= 20
+    lines.last -= 20
+    lines("2 s each")
+    assert "recording: 1 of 3, eta 0:00:40 2 s each" in capsys.readouterr().err
+
+
+def test_what_other_libraries_say_is_said_once():
+    import logging
+
+    once = OnceFromOthers()
+    of_hub = logging.makeLogRecord({"name": "huggingface_hub.utils", "msg": "set a token"})
+    of_c4 = logging.makeLogRecord({"name": "c4.store", "msg": "passed over"})
+    assert [once.filter(of_hub), once.filter(of_hub)] == [True, False]
+    assert [once.filter(of_c4), once.filter(of_c4)] == [True, True]
+
+
+def test_json_holds_no_json_in_strings(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    timed = ["--n", "1", "--warmups", "0", "--passes", "1"]
+    done = c4("bench", "--task", "mmlu", "--method", "baseline", "--json", *timed, *SMALL)
+    (row,) = json.loads(done.stdout)
+    assert row["identity"]["task"] == "mmlu"
+    tables = json.loads(c4("report", "main", "--json").stdout)
+    for held in (row, *(row for table in tables for row in table["rows"])):
+        texts = [value for value in held.values() if isinstance(value, str)]
+        assert not [text for text in texts if text.startswith(("{", "["))]
