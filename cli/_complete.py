@@ -9,6 +9,7 @@ from pathlib import Path
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS, RULE_NAMES
+from c4.tasks.graders import REGISTRY as GRADER_NAMES
 from c4.tasks.registry import REGISTRY as TASK_NAMES
 
 Completer = Callable[[str], list[str]]
@@ -56,6 +57,7 @@ def method_names() -> list[str]:
 
 complete_task = offer(lambda: TASK_NAMES.names, ".py", ".yaml", ".yml")
 complete_gate = offer(lambda: GATE_NAMES.names, ".py")
+complete_grader = offer(lambda: GRADER_NAMES.names, ".py")
 complete_model = offer(lambda: [EMBEDDED, *ALIASES])
 
 

@@ -4,8 +4,10 @@ from typing import Annotated
 
 import typer
 
+from c4.cli._complete import complete_grader
 from c4.store.locations import Location
-from c4.tasks import AnswerReading, Ending, Grader, ReadingStyle
+from c4.tasks import AnswerReading, Ending, ReadingStyle
+from c4.tasks.graders import find_grader
 
 USUAL = AnswerReading()
 ReadingOption = Annotated[
@@ -25,12 +27,14 @@ EndingOption = Annotated[
     ),
 ]
 GraderOption = Annotated[
-    Grader | None,
+    str | None,
     typer.Option(
         "--grader",
+        autocompletion=complete_grader,
         help="How to grade an answer whose form differs from the gold answer's: as wrong (exact), "
         "or by asking a computer algebra system (math-verify; needs "
-        f"pip install 'c4-dlm[math]'). [default: {USUAL.grader}, or as in --config]",
+        "pip install 'c4-dlm[math]'); or a function of your own, which is run: my_graders.py:near. "
+        f"[default: {USUAL.grader}, or as in --config]",
     ),
 ]
 
@@ -38,7 +42,7 @@ GraderOption = Annotated[
 def choose_reading(
     style: ReadingStyle | None,
     ending: Ending | None,
-    grader: Grader | None = None,
+    grader: str | None = None,
     config: Location | None = None,
 ) -> AnswerReading:
     """The reading that a user asks for, or that of a calibration, or the default."""
@@ -49,7 +53,8 @@ def choose_reading(
 
         frozen = load_calibration(config)
         usual = frozen.reading
-    chosen = AnswerReading(style or usual.style, ending or usual.ending, grader or usual.grader)
+    graded = find_grader(grader) if grader else usual.grader
+    chosen = AnswerReading(style or usual.style, ending or usual.ending, graded)
     if config is not None:
         frozen.check_reading(chosen)
     return chosen

@@ -26,4 +26,10 @@ __all__ = ["C4LM", "ListedTask", "find_lm_eval_task", "list_tasks"]
 def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(HOMES[name]), name)
+    try:
+        return getattr(import_module(HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "lm_eval":
+            raise
+        needed = "lm-evaluation-harness is needed for this: pip install 'c4-dlm[lm-eval]'"
+        raise ModuleNotFoundError(needed, name="lm_eval") from error

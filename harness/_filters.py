@@ -1,7 +1,7 @@
 """The harness's filters as extractors: what they find in a text, and where it stands."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,12 @@ def cut_at(text: str, until: Sequence[str]) -> str:
     """A text up to the first of some stop strings, as the harness wants it."""
     ends = (text.find(stop) for stop in until if stop)
     return text[: min((end for end in ends if end >= 0), default=len(text))]
+
+
+def stops_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The stop strings that a task or a request asks for."""
+    until = kwargs.get("until") or ()
+    return (until,) if isinstance(until, str) else tuple(map(str, until))
 
 
 @dataclass(frozen=True)
@@ -82,14 +88,12 @@ class FilterExtractor:
 def read_filter(task: Any, name: str, ensemble: Any, version: str) -> FilterExtractor:
     """The extractor that reads as one pipeline of a task's filters does."""
     made = [make() for make in ensemble.filters]
-    kwargs = task.config.generation_kwargs or {}
-    until = kwargs.get("until") or []
     return FilterExtractor(
         task=name,
         filter_name=str(ensemble.name),
         version=version,
         steps=tuple(f"{type(one).__name__}({_settings(one)})" for one in made),
-        until=tuple([until] if isinstance(until, str) else map(str, until)),
+        until=stops_of(task.config.generation_kwargs or {}),
         repeats=max(1, int(task.config.repeats or 1)),
         regex=_regex(made),
     )

@@ -6,7 +6,7 @@ import logging
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,13 +14,13 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from c4.errors import C4Error, ConfigError, unknown_name
-from c4.lm_eval._filters import FilterExtractor, cut_at
+from c4.lm_eval._filters import FilterExtractor, cut_at, stops_of
 from c4.lm_eval._load import NO_LIKELIHOODS
 from c4.lm_eval._tasks import find_harness_task, make_task, plain_name, read_row, shape_of
 from c4.models import LoadedModel
 from c4.record import MethodChoice, Plan, RunConfig, load_planned, plan_methods, start_recording
 from c4.store import Row, open_run
-from c4.tasks import Family, SearchMode, Task
+from c4.tasks import Family, SearchMode, Shape, Task
 from c4.tasks.examples import TASK_SOURCE
 from c4.tasks.registry import adopt_task
 
@@ -33,7 +33,12 @@ FROM_HARNESS = ("max_batch_size", "device", "batch_size")
 
 
 class RawModel(LoadedModel):
-    """A model whose prompts have been through the chat template already."""
+    """A model with a chat template that is asked with texts as they are."""
+
+    @property
+    def applies_template(self) -> bool:
+        """No: the harness has done it, or the user wants none."""
+        return False
 
     def encode_prompt(self, prompt: str) -> list[int]:
         """Token ids of a text as it is."""
@@ -108,14 +113,14 @@ class C4LM(LM):  # type: ignore[misc]
 
     def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
         """Decode what is asked, task by task, and cut each text where its request says."""
-        groups: dict[tuple[str, bool, str], list[int]] = {}
+        groups: dict[tuple[str, bool, Shape, tuple[str, ...]], list[int]] = {}
         for place, request in enumerate(requests):
             prompt, kwargs = request.args
             raw = prompt in self._templated or not self._chat
-            size = json.dumps({k: kwargs[k] for k in ("max_gen_toks",) if k in kwargs})
-            groups.setdefault((str(request.task_name), raw, size), []).append(place)
+            key = (str(request.task_name), raw, shape_of(kwargs), stops_of(kwargs))
+            groups.setdefault(key, []).append(place)
         texts: dict[int, str] = {}
-        for (name, raw, _size), places in groups.items():
+        for (name, raw, _shape, _stops), places in groups.items():
             asked = [requests[place] for place in places]
             texts |= dict(zip(places, self._generate(name, asked, raw=raw), strict=True))
         return [texts[place] for place in range(len(requests))]
@@ -130,8 +135,7 @@ class C4LM(LM):  # type: ignore[misc]
             plan = self._plan(task, set(prompts), Path(scratch))
             rows = self._decode(plan, raw=raw)
         by_prompt = {row.prompt: row.text for row in rows}
-        untils = [_until(request.args[1]) for request in asked]
-        return [cut_at(by_prompt[p], until) for p, until in zip(prompts, untils, strict=True)]
+        return [cut_at(by_prompt[prompt], stops_of(kwargs)) for prompt in prompts]
 
     def _plan(self, task: Task, prompts: set[str], scratch: Path) -> Plan:
         """A plan for the examples that are asked for, and no others of their task."""
@@ -146,7 +150,7 @@ class C4LM(LM):  # type: ignore[misc]
         if self._loaded is None:
             self._loaded = load_planned(plan)
         model = self._loaded
-        if raw:
+        if raw and model.applies_template:
             model = RawModel(**{spec.name: getattr(model, spec.name) for spec in fields(model)})
         with start_recording(plan, model) as recording:
             for _ in recording:
@@ -206,11 +210,6 @@ def _device(asked: str | None) -> str:
     return asked
 
 
-def _until(kwargs: Mapping[str, Any]) -> list[str]:
-    until = kwargs.get("until") or []
-    return [until] if isinstance(until, str) else [str(stop) for stop in until]
-
-
 def _place_of(name: str, include: Path | None) -> str:
     """The YAML file of a task, if it is among those included; else its name."""
     if include is None:
@@ -224,21 +223,27 @@ def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str
     """The task that prompts come from: the harness's own if it gives them, else one made of them.
 
     The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
+    A request with another length or other stop strings than the task's file (`--gen_kwargs`) gets
+    the second, and what it asks for comes before the model's own shape.
     """
+    shape, stops, is_other_shape = shape_of(kwargs), stops_of(kwargs), False
     try:
         harness = find_harness_task(place)
-        rows = harness.rows()
-        if set(prompts) <= {row["prompt"] for row in rows}:
-            return adopt_task(make_task(harness, rows))
-        extract = harness.extract
+        is_other_shape = shape != harness.shape
+        if not is_other_shape and stops == harness.extract.until:
+            rows = harness.rows()
+            if set(prompts) <= {row["prompt"] for row in rows}:
+                return adopt_task(make_task(harness, rows))
+        extract = replace(harness.extract, until=stops)
     except C4Error as error:
         log.warning("gates watch the whole text of %s: %s", name, error)
-        extract = FilterExtractor(name, "", "", (), tuple(_until(kwargs)), 1, None)
+        extract = FilterExtractor(name, "", "", (), stops, 1, None)
     own = [
         {"doc_id": number, "prompt": prompt, "target": ""}
         for number, prompt in enumerate(dict.fromkeys(prompts))
     ]
-    digest = hashlib.sha256(json.dumps(sorted(prompts)).encode()).hexdigest()[:8]
+    asked = json.dumps([sorted(prompts), asdict(shape), stops])
+    digest = hashlib.sha256(asked.encode()).hexdigest()[:8]
     made = Task(
         name=plain_name(f"{name}+{digest}"),
         family=Family.LONG_REASONING,
@@ -247,7 +252,8 @@ def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str
         extract=extract,
         plain=extract,
         search=SearchMode.CODE,
-        shape=shape_of(kwargs),
+        shape=shape,
+        fixed_shape=is_other_shape,
         definition={"task": plain_name(name), "prompts": digest, "filter": repr(extract)},
     )
     return adopt_task(made)

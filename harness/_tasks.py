@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, SupportsFloat
 
 from c4.errors import ConfigError, unknown_name
 from c4.lm_eval._filters import FilterExtractor, cut_at, read_filter
@@ -24,6 +24,11 @@ SEED = 1234
 LENGTH, BLOCK = 256, 32
 """Positions that are generated if a task does not say how many, and positions per block."""
 
+NO_VERDICT = (
+    "and c4 needs a verdict for each answer, right (1) or wrong (0); evaluate it in the harness, "
+    "with c4.lm_eval.C4LM as the model and without `record`"
+)
+
 
 @dataclass(frozen=True)
 class HarnessTask:
@@ -33,6 +38,23 @@ class HarnessTask:
     task: Any
     ensemble: Any
     extract: FilterExtractor
+
+    @property
+    def shape(self) -> Shape:
+        """The shape that the task's file asks for."""
+        return shape_of(self.task.config.generation_kwargs or {})
+
+    @property
+    def metric(self) -> str | None:
+        """The metric that decides; None where only the results of an answer name it."""
+        return next(iter(_metric_names(self.task)), None)
+
+    def require_upward(self, metric: str | None) -> None:
+        """Refuse a metric of which less is better: it has no full score."""
+        with harness_errors(self.name):
+            is_upward = self.task.higher_is_better().get(metric)
+        if is_upward is False:
+            raise ConfigError(f"less is better of the metric {metric} of {self.name}, {NO_VERDICT}")
 
     def rows(self) -> list[dict[str, Any]]:
         """Every document with its prompt, few-shot examples included, as the harness builds them.
@@ -62,17 +84,17 @@ class HarnessTask:
         return next(iter(filtered))
 
     def score(self, text: str, doc: Mapping[str, Any]) -> bool:
-        """Whether the task's own metric gives a text the full score."""
+        """Whether the task's own metric gives a text 1; it must give 0 otherwise."""
         with harness_errors(f"grading {self.name}"), no_programs():
             metrics = self.task.process_results(doc, [self.responses(text, doc)])
         name = next((n for n in _metric_names(self.task) if n in metrics), next(iter(metrics)))
-        value = metrics[name]
-        if isinstance(value, bool | int | float):
-            return float(value) >= 1.0
-        raise ConfigError(
-            f"the metric {name} of {self.name} judges all answers together, and c4 needs a verdict "
-            "for each; evaluate it in the harness, with c4.lm_eval.C4LM as the model"
-        )
+        self.require_upward(name)
+        value, metric = metrics[name], f"the metric {name} of {self.name}"
+        if not isinstance(value, SupportsFloat):
+            raise ConfigError(f"{metric} judges all answers together, {NO_VERDICT}")
+        if float(value) not in (0.0, 1.0):
+            raise ConfigError(f"{metric} gives an answer {float(value):g}, {NO_VERDICT}")
+        return float(value) == 1.0
 
 
 def _metric_names(task: Any) -> list[str]:
@@ -130,6 +152,7 @@ def plain_name(task: str, filter_name: str = "") -> str:
 def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
     harness = find_harness_task(name)
+    harness.require_upward(harness.metric)
     return make_task(harness, harness.rows())
 
 
@@ -143,7 +166,7 @@ def make_task(harness: HarnessTask, rows: Sequence[Mapping[str, Any]]) -> Task:
         extract=harness.extract,
         plain=harness.extract,
         search=SearchMode.CODE,  # the filter reads the whole text, from its start
-        shape=shape_of(harness.task.config.generation_kwargs or {}),
+        shape=harness.shape,
         judge=HarnessJudge(harness, rows),
         definition={
             "task": harness.name,

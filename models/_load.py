@@ -49,9 +49,14 @@ class LoadedModel:
         template = self.tokenizer.chat_template or ""
         return hashlib.sha256(f"{self.tokenizer_json}\n{template}".encode()).hexdigest()
 
+    @property
+    def applies_template(self) -> bool:
+        """Whether `encode_prompt` puts prompts through a chat template; runs keep it."""
+        return self.tokenizer.chat_template is not None
+
     def encode_prompt(self, prompt: str) -> list[int]:
         """Token ids of a user's message, through the chat template if the tokenizer has one."""
-        if self.tokenizer.chat_template is None:
+        if not self.applies_template:
             return list(self.tokenizer(prompt)["input_ids"])
         chat = [{"role": "user", "content": prompt}]
         try:

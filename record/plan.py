@@ -202,7 +202,7 @@ def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
     return plan.identity | {
         "weights_sha256": model.weights_sha256,
         "tokenizer_sha256": model.tokenizer_sha256,
-        "chat_template": model.tokenizer.chat_template is not None,
+        "chat_template": model.applies_template,
         "vocab_size": model.vocab_size,
         "mask_id": model.denoiser.mask_id,
         "end_ids": list(model.end_ids),

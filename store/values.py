@@ -14,6 +14,7 @@ from c4.store.origins import Origin
 from c4.store.schema import BENCH, GRADES, ROWS
 from c4.store.views import HIGHEST
 from c4.tasks import Ending, Grader, ReadingStyle, Verdict
+from c4.tasks.graders import OWN_GRADER
 
 Array = npt.NDArray[Any]
 MOST = 2**31 - 1
@@ -66,6 +67,8 @@ def check_words(name: str, column: pa.ChunkedArray) -> None:
     """Refuse what is none of the words that a column may hold."""
     known = {None, *(member.value for member in WORDS[name])}
     unknown = set(column.unique().to_pylist()) - known
+    if name == "grader":  # a user's own goes by its name and a hash
+        unknown = {word for word in unknown if not OWN_GRADER.fullmatch(word)}
     if unknown:
         raise ValueError(f"{name} cannot be {min(unknown)!r}")
 

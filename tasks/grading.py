@@ -10,6 +10,7 @@ from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
+from c4.tasks.graders import own_judge
 from c4.tasks.task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,10 @@ def grade(
     found = task.extractor(style)(text, example.choices)
     if found is None:
         return Grade(None, Verdict.NO_ANSWER)
+    judge = own_judge(reading.grader)
+    if judge is not None:
+        right = judge(example, found.value, text)
+        return Grade(found.value, Verdict.RIGHT if right else Verdict.WRONG)
     if task.judge is not None:
         return Grade(found.value, _judged(task, example, found.value, text))
     if task.family is not Family.CODE:

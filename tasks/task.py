@@ -138,12 +138,15 @@ class AnswerReading:
 
     style: ReadingStyle = ReadingStyle.CAREFUL
     ending: Ending = Ending.CUT
-    grader: Grader = Grader.EXACT
+    grader: str = Grader.EXACT
+    """One of `Grader`, or what a user's own goes by; see `c4.tasks.graders`."""
 
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
         """A reading as a file describes it."""
-        return cls(ReadingStyle(style), Ending(ending), Grader(grader))
+        from c4.tasks.graders import parse_grader
+
+        return cls(ReadingStyle(style), Ending(ending), parse_grader(grader))
 
     @property
     def of_signals(self) -> dict[str, str]:

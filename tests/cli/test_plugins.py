@@ -1,9 +1,11 @@
 """Every kind of plug-in passes through every command that accepts its built-in sibling."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from contextlib import chdir
 
 import pytest
 from typer.testing import CliRunner
@@ -82,6 +84,19 @@ TASKED = [
     "figures stabilization totals --format png --task {}",
     "view runs --html page.html --n 1 --task {}",
 ]
+GRADED = [
+    "record --task mmlu --n 1 --out graded --grader {}",
+    "run --task mmlu --method cvee --n 1 --out graded --grader {}",
+    "verify --task mmlu --n 1 --gate cvee --grader {}",
+    "replay --gate cvee --grader {}",
+    "calibrate --gate cvee --set tau=0.5 --set p_min=1 --task mmlu --out graded.json --grader {}",
+    "replay --config graded.json --grader {}",
+    "grade runs/model=tiny/task=mmlu/method=baseline --grader {}",
+    "report main --grader {}",
+    "figures totals --format png --grader {}",
+    "view runs --html page.html --n 1 --grader {}",
+    "runs --check",
+]
 CASES = [
     *((command, gate) for command in [*REPLAYED, *DECODED] for gate in (GATE, CELLS_GATE)),
     *(("verify --task mmlu --n 1 --gate {}", gate) for gate in (GATE, CELLS_GATE)),
@@ -94,10 +109,22 @@ CASES = [
     *((command, task) for task in (PYTHON, YAML_TASK) for command in TASKED),
     ("grade runs/model=tiny/task=sums/method=baseline --all --task {}", PYTHON),
     ("grade runs/model=tiny/task=my_task/method=baseline --all", YAML_TASK),
+    *((command, "my_graders.py:never") for command in GRADED),
     ("record --task mmlu --n 1 --out worded --prompt {}", "my_prompt.txt"),
     ("run --task mmlu --method c4 --n 1 --out worded --prompt {}", "my_prompt.txt"),
     ("verify --task mmlu --n 1 --gate cvee --prompt {}", "my_prompt.txt"),
 ]
+
+
+MADE_FIRST = [
+    "record --task mmlu --n 3 --skip 39",
+    f"record --n 2 --task {PYTHON}",
+    f"record --n 2 --task {YAML_TASK}",
+    f"calibrate --task mmlu --tolerance 100 --out calm.json --gate {GATE}",
+    "calibrate --gate cvee --set tau=0.5 --set p_min=1 --task mmlu --tolerance 100 "
+    "--grader my_graders.py:never --out graded.json",
+]
+"""What the commands below find in their folder."""
 
 
 def c4(*args):
@@ -109,12 +136,15 @@ def folder(tmp_path_factory):
     """A folder with a plug-in of every kind, and a recording."""
     made = tmp_path_factory.mktemp("plugins")
     files = {"my_gates.py": GATES, "my_rules.py": RULES, "my_task.py": TASKS, "my_task.yaml": YAML}
+    files["my_graders.py"] = "def never(example, answer, text):\n    return False\n"
     files |= {"rows.jsonl": ROWS, "my_prompt.txt": "Please: {{prompt}}"}
     for name, text in files.items():
         (made / name).write_text(text)
-    out = str(made / "runs")
-    result = c4("record", "--task", "mmlu", "--n", "3", "--skip", "39", "--out", out, *SMALL)
-    assert result.exit_code == 0, result.output
+    with chdir(made):
+        for command in MADE_FIRST:
+            words = command.split()
+            result = c4(*words, *(SMALL if words[0] == "record" else ()))
+            assert result.exit_code == 0, result.output
     return made
 
 
@@ -126,6 +156,17 @@ def test_a_plug_in_passes_wherever_its_sibling_does(folder, monkeypatch, command
     decodes = words[0] in ("record", "run", "bench", "verify")
     result = c4(*words, *(SMALL if decodes else ()))
     assert result.exit_code == 0, result.output
+
+
+def test_grades_of_a_user_s_own_grader_stand_beside_c4_s(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    run = "runs/model=tiny/task=mmlu/method=baseline"
+    usual = json.loads(c4("grade", run, "--json").stdout)
+    own = json.loads(c4("grade", run, "--json", "--grader", "my_graders.py:never").stdout)
+    assert own["accuracy"] == 0.0
+    assert json.loads(c4("grade", run, "--json").stdout)["accuracy"] == usual["accuracy"]
+    nearest = c4("grade", run, "--grader", "exakt")
+    assert "did you mean exact?" in nearest.stderr
 
 
 def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
@@ -140,11 +181,7 @@ def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
     ("complete", "typed", "wanted"),
     [
         (_complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
-        (
-            _complete.complete_task,
-            "my_",
-            ["my_gates.py:", "my_rules.py:", "my_task.py:", YAML_TASK],
-        ),
+        (_complete.complete_task, "my_t", ["my_task.py:", YAML_TASK]),
         (_complete.complete_gate, "c", ["cvee", "confidence"]),
         (_complete.complete_method, "wino+cv", ["wino+cvee"]),
         (_complete.complete_method, "klass", ["klass", "klass+"]),
@@ -190,8 +227,6 @@ def test_a_log_tells_how_long_it_will_take(capsys):
 
 
 def test_what_other_libraries_say_is_said_once():
-    import logging
-
     once = OnceFromOthers()
     of_hub = logging.makeLogRecord({"name": "huggingface_hub.utils", "msg": "set a token"})
     of_c4 = logging.makeLogRecord({"name": "c4.store", "msg": "passed over"})

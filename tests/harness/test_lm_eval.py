@@ -15,7 +15,7 @@ from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
 from c4.lm_eval._load import refusal
-from c4.lm_eval._model import C4LM
+from c4.lm_eval._model import C4LM, _task_for
 from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task
 from c4.store import find_runs, open_run
 from tests.harness.own_tasks import KINDS, save_tasks
@@ -125,6 +125,101 @@ def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
     assert [s["resps"] for s in plain] == [s["resps"] for s in templated]
 
 
+def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tmp_path):
+    only = {"own_letter": tasks["own_letter"]}
+    model = C4LM(model="tiny", record=str(tmp_path), include=str(tasks["own_letter"]), chat=False)
+    evaluate(only, model=model, limit=1)
+    (folder,) = find_runs(tmp_path)
+    run = open_run(folder)
+    assert run.manifest.identity["chat_template"] is False
+    (row,) = run.rows()
+    tokenizer = model._tokenizer
+    assert list(row.prompt_ids) == tokenizer(row.prompt, add_special_tokens=False)["input_ids"]
+    other = c4("record", "--task", f"lm-eval:{tasks['own_letter']}", "--out", tmp_path)
+    assert other.exit_code == 2
+    assert "chat_template" in other.stderr
+
+
+def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
+    only = {"own_letter": tasks["own_letter"]}
+    model = C4LM(model="tiny", record=str(tmp_path), include=str(tasks["own_letter"]))
+    gen_kwargs = {"max_gen_toks": 64, "until": ["A"]}
+    (sample,) = evaluate(only, model=model, limit=1, gen_kwargs=gen_kwargs)["samples"]["own_letter"]
+    (folder,) = find_runs(tmp_path)
+    run = open_run(folder)
+    assert run.manifest.shape.length == 64
+    assert run.task != "lm-eval:own_letter"
+    assert "A" not in sample["resps"][0][0]
+
+
+FILE = {"until": ["</s>"], "max_gen_toks": 16}
+OTHERS = [{"max_gen_toks": 64}, {"max_gen_toks": None, "max_new_tokens": 64}, {"until": "B"}]
+OTHERS += [{"until": []}, {"max_gen_toks": 64, "until": ["B", "C"]}]
+
+
+def test_a_request_like_the_file_gets_the_task_that_is_recorded(tasks):
+    place = str(tasks["own_letter"])
+    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
+    for same in (FILE, FILE | {"until": "</s>"}, FILE | {"max_gen_toks": 20, "do_sample": False}):
+        assert _task_for(place, "own_letter", prompts, same).name == "lm-eval:own_letter"
+
+
+@pytest.mark.parametrize("changes", OTHERS)
+def test_gates_and_lengths_follow_the_request(tasks, changes):
+    place, kwargs = str(tasks["own_letter"]), FILE | changes
+    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
+    task = _task_for(place, "own_letter", prompts, kwargs)
+    assert task.name.startswith("lm-eval:own_letter+")
+    assert list(task.extract.until) == list(kwargs["until"])
+    assert task.extract.regex is not None  # the file's filter all the same
+    assert task.shape.length == (64 if 64 in kwargs.values() else 32)
+    assert task.fixed_shape == (64 in kwargs.values())
+    assert task.name != _task_for(place, "own_letter", prompts, kwargs | {"until": ["Z"]}).name
+
+
+def test_requests_of_different_lengths_are_decoded_apart(tasks, tmp_path):
+    from lm_eval.api.instance import Instance
+
+    place = str(tasks["own_letter"])
+    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
+    settings = [FILE | {"max_gen_toks": None, "max_new_tokens": n} for n in (32, 64)]
+    requests = [
+        Instance("generate_until", {}, (prompt, kwargs), 0, metadata=("own_letter", number, 1))
+        for number, (prompt, kwargs) in enumerate(zip(prompts[:2], settings, strict=True))
+    ]
+    assert len(C4LM(record=str(tmp_path), include=place).generate_until(requests)) == 2
+    lengths = {open_run(folder).manifest.shape.length for folder in find_runs(tmp_path)}
+    assert len(find_runs(tmp_path)) == 2
+    assert 64 in lengths
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, True, False])
+def test_a_metric_of_zero_and_one_is_a_verdict(tasks, value, monkeypatch):
+    harness = find_harness_task(str(tasks["own_whole"]))
+    monkeypatch.setattr(harness.task, "process_results", lambda *_: {"acc": value})
+    assert harness.score("text", {}) is bool(value)
+
+
+@pytest.mark.parametrize("value", [100, 100.0, 0.5, 1.5, 2, -1, float("nan"), ("a", "b")])
+def test_a_metric_of_another_scale_is_no_verdict(tasks, value, monkeypatch):
+    harness = find_harness_task(str(tasks["own_whole"]))
+    monkeypatch.setattr(harness.task, "process_results", lambda *_: {"acc": value})
+    with pytest.raises(ConfigError, match="needs a verdict for each answer"):
+        harness.score("text", {})
+
+
+def test_a_metric_of_which_less_is_better_is_refused_before_anything_is_decoded(tasks, tmp_path):
+    text = tasks["own_whole"].read_text()
+    path = tasks["own_whole"].with_name("own_errors.yaml")
+    changed = text.replace("higher_is_better: true", "higher_is_better: false")
+    path.write_text(changed.replace("task: own_whole", "task: own_errors"))
+    result = c4("record", "--task", f"lm-eval:{path}", "--out", tmp_path / "runs")
+    assert result.exit_code == 2
+    assert "less is better of the metric acc" in " ".join(result.stderr.split())
+    assert not (tmp_path / "runs").exists()
+    path.unlink()
+
+
 def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
     path = tasks["own_shots"]
     assert find_harness_task(f"{path}:any-number").extract.filter_name == "any-number"
@@ -221,6 +316,23 @@ def test_importing_the_room_loads_neither_torch_nor_the_harness():
     code = "import sys, c4.lm_eval; print(*{'torch', 'lm_eval'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+def test_without_the_harness_both_doors_say_what_to_install():
+    code = """
+import sys
+sys.modules["lm_eval"] = None
+import c4.lm_eval
+for door in (lambda: c4.lm_eval.find_lm_eval_task("gsm8k"), lambda: c4.lm_eval.C4LM):
+    try:
+        door()
+    except Exception as error:
+        print(type(error).__name__, "pip install 'c4-dlm[lm-eval]'" in str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["ConfigError", "True", "ModuleNotFoundError", "True"], (
+        done.stderr
+    )
 
 
 PATTERNS = [r"(-?[$0-9.,]{2,})|(-?[0-9]+)", r"#### (\-?[0-9\.\,]+)", r"[0-9]+", r"(\w)\s*(\d)?"]

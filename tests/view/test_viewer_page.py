@@ -150,9 +150,11 @@ def test_hostile_text_is_only_text(tmp_path, watched):
     names = ["<b>x</b>", "a\u202eb"]
     for name in names:
         write_run(tmp_path, "gsm8k", [1], model=name, words=words, text=text, prompt=HOSTILE + BIG)
-    with serving(Shelf(tmp_path)) as viewer:
-        for name in names:
-            run = quote(f"model={name}/task=gsm8k/method=baseline", safe="")
+    shelf = Shelf(tmp_path)
+    assert len(shelf.books) == len(names)
+    with serving(shelf) as viewer:
+        for key in shelf.books:
+            run = quote(key, safe="")
             watched.open(f"{viewer.address}#run={run}&t=1&step=20&all=1")
             page = watched.page
             page.locator(".prompt summary").click()
@@ -174,11 +176,7 @@ def test_hostile_text_is_only_text(tmp_path, watched):
             assert "owned" not in page.title()
         hosts = {urlsplit(url).netloc for url in watched.requests if url.startswith("http")}
         assert hosts == {f"127.0.0.1:{viewer.port}"}
-        write_page(
-            tmp_path / "page.html",
-            Shelf(tmp_path),
-            [("model=<b>x</b>/task=gsm8k/method=baseline", 1)],
-        )
+        write_page(tmp_path / "page.html", shelf, [(key, 1) for key in shelf.books])
     watched.requests.clear()
     watched.open((tmp_path / "page.html").as_uri() + "#step=20")
     assert (
