@@ -1,6 +1,6 @@
 """What claims and workers cost, and what a second worker gains.
 
-    python benchmarks/bench_claims.py [--n 60] [--claimants 64] [--names 640]
+    python benchmarks/bench_claims.py [--n 60] [--claimants 64] [--names 192]
 
 1. One worker on a local folder: the processor time that goes into claims, signs of life and looking
    for what others have done, as a share of the processor time of decoding (aim: at most 3%).
@@ -195,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=60, help="Trajectories of a recording.")
     parser.add_argument("--claimants", type=int, default=64)
-    parser.add_argument("--names", type=int, default=640, help="Names that claimants take.")
+    parser.add_argument("--names", type=int, default=192, help="Names that claimants take.")
     parser.add_argument("--only", choices=["cost", "gain", "claimants"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:

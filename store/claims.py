@@ -66,6 +66,8 @@ SEALED = "sealed.json"
 CLAIM = re.compile(r"([a-z0-9-]+)\.([1-9][0-9]{0,5})")
 FEW = 16
 """Signs of life that whoever leaves looks through; of more, the last ones do."""
+WIDEST = 4096
+"""Names at most by which somebody who loses one to another widens the choice."""
 LONGEST_PAUSE = 1.0
 """Seconds at most between two looks at what somebody else holds."""
 
@@ -277,7 +279,7 @@ class Claims:
             if claim := self._make(window.pop(random.randrange(len(window))), 1):
                 return claim
             window += islice(free, more)
-            more *= 4
+            more = min(4 * more, WIDEST)
         return self._take_over(names, current)
 
     def _make(self, name: str, generation: int) -> Claim | None:
