@@ -150,6 +150,8 @@ def decode_here(plans: "Sequence[Plan]") -> None:
         with start_recording(plan, loaded, sign) as recording, ExitStack() as stack:
             total = len(plan.sample_set.samples)
             log.info("%s: %d of %d examples to decode", plan.folder, len(recording), total)
+            if not recording and not quiet:
+                say(f"{plan.folder}: all {total} examples are there; nothing to decode", err=True)
             title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
             advance = stack.enter_context(progress(title, len(recording))) if not quiet else None
             for row in recording:

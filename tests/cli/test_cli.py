@@ -49,7 +49,9 @@ def test_machines_get_json_on_stdout_and_nothing_else(record_args):
 def test_the_same_command_again_goes_on(record_args, tmp_path):
     c4(*record_args)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
-    assert c4(*record_args).exit_code == 0
+    again = c4(*record_args)
+    assert again.exit_code == 0
+    assert "examples are there; nothing to decode" in again.stderr
     after = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
     assert before == after
 
