@@ -1,12 +1,13 @@
 """Workers, nodes and coordinators killed at random instants, on every engine.
 
-    python benchmarks/kill_engines.py [--engine local] [--kills 20] [--n 30] [--out FOLDER]
+    python benchmarks/kill_engines.py [--engine local] [--storage folder] [--kills 20] [--n 24]
 
 For `local`, `ray` (two nodes in one cluster on this machine) and `slurm` (submitit's local
-executor): a recording by three workers is disturbed until as many kills have struck as were asked
-for. Each is a SIGKILL to a worker that holds a claim, to the coordinator, or, with Ray, the removal
-of a node with everything on it. Whenever the coordinator has ended, it is started again until the
-run is complete. Then one more recording is resumed by 1, 3 and 2 workers, each on another engine.
+executor), each on a folder and on an S3 server on loopback: a recording by three workers is
+disturbed until as many kills have struck as were asked for. Each is a SIGKILL to a worker that
+holds a claim, to the coordinator, or, with Ray, the removal of a node with everything on it.
+Whenever the coordinator has ended, it is started again until the run is complete.
+Then one more recording is resumed by 1, 3 and 2 workers, each on another engine.
 Every recording must end with the bytes of one that a single undisturbed worker made (a clock that
 counts replaces the real one), must not decode again what was safe, and must leave neither claims
 nor signs of life. Prints counts, and ends with 1 if any of them should be zero and is not.
@@ -22,17 +23,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from counted_job import CountedJob, decoded_again
+from s3_server import environment, make_bucket, serve_s3
 
 from c4.errors import C4Error
 from c4.record.engines import EngineChoice, Request, Supervisor, Worker, open_engine
 from c4.record.plan import RunConfig
-from c4.store.claims import Claims, Watch, read_aside
+from c4.store.claims import WORK_FOLDERS, Claims, Watch, read_aside
+from c4.store.locations import Location, parse_location
+from c4.store.manifest import DATA_FOLDERS, is_run
 from c4.store.runs import open_run
+from c4.store.storage import list_files, list_folders, list_leftovers, owner_of, read_file
 from c4.store.writer import RunWriter
 
 WORKERS = 3
@@ -42,19 +48,20 @@ PATIENCE = 900.0
 FAULTS = ("incomplete", "other bytes", "decoded again", "left over", "stuck")
 
 
-def make_job(out: Path, n: int) -> CountedJob:
-    config = RunConfig(task="mmlu", n=n, skip=0, out=out, device="cpu")
-    return CountedJob([Request(config)], str(out) + ".log")
+def make_job(spec: Mapping[str, Any]) -> CountedJob:
+    out = parse_location(spec["out"])
+    config = RunConfig(task="mmlu", n=spec["n"], skip=0, out=out, device="cpu")
+    return CountedJob([Request(config)], spec["beside"] + ".log")
 
 
 def coordinate(spec: dict[str, Any]) -> None:
     """What the process does that starts an engine: it can be killed like any other."""
-    job = make_job(Path(spec["out"]), spec["n"])
+    job = make_job(spec)
     (folder,) = job.folders
-    if folder.exists():
+    if is_run(folder):
         with RunWriter(folder) as writer:
             writer.claims.retry_aside()
-    slurm = {"cluster": "local", "folder": spec["out"] + ".slurm"}
+    slurm = {"cluster": "local", "folder": spec["beside"] + ".slurm"}
     choice = EngineChoice(
         spec["engine"],
         spec["workers"],
@@ -68,13 +75,10 @@ def coordinate(spec: dict[str, Any]) -> None:
 
 def start_coordinator(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
     command = [sys.executable, __file__, "--coordinate", json.dumps(spec)]
-    environment = os.environ | {
-        "C4_LEASE": str(LEASE),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(__file__).parent),
-    }
-    with open(spec["out"] + ".err", "ab") as log:
-        return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    settings = {"C4_LEASE": str(LEASE), "OMP_NUM_THREADS": "1"}
+    settings |= {"PYTHONPATH": str(Path(__file__).parent)}
+    with open(spec["beside"] + ".err", "ab") as log:
+        return subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
 
 
 class Nodes:
@@ -93,29 +97,25 @@ class Nodes:
         self.nodes.append(self.cluster.add_node(num_cpus=2))
 
 
-def busy_workers(folder: Path) -> list[int]:
+def busy_workers(folder: Location) -> list[int]:
     """The processes that hold a claim now."""
     signs = Watch(folder, LEASE).signs()
-    owners = set()
-    for owner in folder.glob("claims/*/owner"):
-        with suppress(OSError):
-            owners.add(owner.read_text(encoding="utf-8"))
+    owners = {(owner_of(claim) or b"").decode() for claim in list_folders(folder / "claims")}
     marks = [sign.process.split(":")[-2] for name, sign in signs.items() if name in owners]
     return [int(mark) for mark in marks]
 
 
-def disturb(engine: str, out: Path, n: int, kills: int, rng: random.Random) -> Counter[str]:
+def disturb(spec: dict[str, Any], kills: int, rng: random.Random) -> Counter[str]:
     """A recording under fire."""
     found: Counter[str] = Counter()
-    spec: dict[str, Any] = {"engine": engine, "out": str(out), "n": n, "workers": WORKERS}
-    nodes = Nodes() if engine == "ray" else None
+    nodes = Nodes() if spec["engine"] == "ray" else None
     if nodes:
         spec["address"] = nodes.cluster.address
-    (folder,) = make_job(out, n).folders
+    (folder,) = make_job(spec).folders
     coordinator, began = start_coordinator(spec), time.monotonic()
     while time.monotonic() - began < PATIENCE:
         if coordinator.poll() is not None:
-            if complete(folder, n):
+            if complete(folder, spec["n"]):
                 break
             coordinator = start_coordinator(spec)
         time.sleep(rng.uniform(0.2, 1.5))
@@ -126,11 +126,11 @@ def disturb(engine: str, out: Path, n: int, kills: int, rng: random.Random) -> C
         coordinator.kill()
     if nodes:
         nodes.cluster.shutdown()
-    return found + look_after(folder, n, str(out) + ".log")
+    return found + look_after(spec)
 
 
 def strike(
-    folder: Path,
+    folder: Location,
     coordinator: subprocess.Popen[bytes],
     nodes: Nodes | None,
     struck: int,
@@ -153,17 +153,19 @@ def strike(
     return Counter({"kills": 1, what: 1})
 
 
-def complete(folder: Path, n: int) -> bool:
+def complete(folder: Location, n: int) -> bool:
     with suppress(C4Error, FileNotFoundError):
-        return len(open_run(folder)) == n and not list(folder.glob("pending/*"))
+        return len(open_run(folder)) == n and not list_files(folder / "pending")
     return False
 
 
-def look_after(folder: Path, n: int, log: str) -> Counter[str]:
+def look_after(spec: Mapping[str, Any]) -> Counter[str]:
     """What is wrong with a run that ought to be complete."""
     found: Counter[str] = Counter()
-    found["incomplete"] += not complete(folder, n)
-    found["decoded again"] += decoded_again(log)
+    job = make_job(spec)
+    (folder,) = job.folders
+    found["incomplete"] += not complete(folder, spec["n"])
+    found["decoded again"] += decoded_again(job.log)
     found["set aside"] += len(read_aside(folder))
     deadline = time.monotonic() + 3 * LEASE
     while (left := leftovers(folder)) and time.monotonic() < deadline:
@@ -176,27 +178,26 @@ def look_after(folder: Path, n: int, log: str) -> Counter[str]:
     return found
 
 
-def leftovers(folder: Path) -> list[str]:
-    names = ("claims", "workers", "aside")
-    return [str(p) for name in names for p in folder.glob(f"{name}/*")] + [
-        str(path) for path in folder.rglob("*.tmp")
-    ]
+def leftovers(folder: Location) -> list[str]:
+    """What workers leave that did not come to their end."""
+    at_work = [folder / name for name in WORK_FOLDERS]
+    found = [path for place in at_work for path in (*list_files(place), *list_folders(place))]
+    found += [p for kind in (".", *DATA_FOLDERS) for p in list_leftovers(folder / kind)]
+    return [str(path) for path in found]
 
 
-def parts(folder: Path) -> dict[str, bytes]:
+def parts(spec: Mapping[str, Any]) -> dict[str, bytes]:
     """Every file but the manifest, which says when and with how many threads the run was begun."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "manifest.json"
-    }
+    (folder,) = make_job(spec).folders
+    files = [path for kind in DATA_FOLDERS for path in list_files(folder / kind)]
+    return {f"{path.parent.name}/{path.name}": read_file(path) for path in files}
 
 
-def resume_elsewhere(engines: list[str], out: Path, n: int) -> Counter[str]:
+def resume_elsewhere(engines: list[str], spec: dict[str, Any]) -> Counter[str]:
     """A recording stopped twice, and resumed with another number of workers on another engine."""
-    (folder,) = make_job(out, n).folders
+    (folder,), n = make_job(spec).folders, spec["n"]
     for engine, workers, until in zip(engines, (1, 3, 2), (n // 3, 2 * n // 3, n), strict=True):
-        spec = {"engine": engine, "out": str(out), "n": n, "workers": workers}
+        spec |= {"engine": engine, "workers": workers}
         coordinator, began = start_coordinator(spec), time.monotonic()
         while coordinator.poll() is None and time.monotonic() - began < PATIENCE:
             time.sleep(0.3)
@@ -205,14 +206,15 @@ def resume_elsewhere(engines: list[str], out: Path, n: int) -> Counter[str]:
                     coordinator.send_signal(signal.SIGINT)
                     break
         coordinator.wait()
-    return look_after(folder, n, str(out) + ".log")
+    return look_after(spec)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=["local", "ray", "slurm"], help="Only this one.")
+    parser.add_argument("--storage", choices=["folder", "S3"], help="Only this one.")
     parser.add_argument("--kills", type=int, default=20, help="Kills of every engine.")
-    parser.add_argument("--n", type=int, default=30, help="Trajectories of a recording.")
+    parser.add_argument("--n", type=int, default=24, help="Trajectories of a recording.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="Only the change of engines.")
     parser.add_argument("--coordinate", help=argparse.SUPPRESS)
@@ -220,28 +222,45 @@ def main() -> None:
     if options.coordinate:
         coordinate(json.loads(options.coordinate))
         return
-    rng, total = random.Random(options.seed), Counter[str]()
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
-        serial = make_job(root / "serial", options.n)
-        serial.for_workers().work(Worker("serial", device="cpu"))
-        expected = parts(serial.folders[0])
-        engines = [options.engine] if options.engine else ["local", "ray", "slurm"]
-        for engine in [] if options.resume else engines:
-            out = root / engine
-            found = disturb(engine, out, options.n, options.kills, rng)
-            found["other bytes"] += parts(make_job(out, options.n).folders[0]) != expected
-            report(f"{engine}, folder", found)
-            total += found
-        if options.resume or not options.engine:
-            order = ["local", "slurm", "ray"]
-            out = root / "resumed"
-            found = resume_elsewhere(order, out, options.n)
-            found["other bytes"] += parts(make_job(out, options.n).folders[0]) != expected
-            report("1 → 3 → 2 workers: " + ", ".join(order), found)
-            total += found
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as scratch, serve_s3() as endpoint:
+        os.environ |= environment(endpoint)
+        roots = {"folder": scratch, "S3": make_bucket(endpoint)}
+        chosen = [options.storage] if options.storage else list(roots)
+        serial = new_spec("serial", scratch, scratch, options.n)
+        make_job(serial).for_workers().work(Worker("serial", device="cpu"))
+        for storage in chosen:
+            total += matrix(storage, roots[storage], scratch, parts(serial), options)
     report("all", total)
     sys.exit(any(total[fault] for fault in FAULTS))
+
+
+def new_spec(name: str, root: str, scratch: str, n: int) -> dict[str, Any]:
+    """What a coordinator is told; its logs are kept on this machine."""
+    beside = f"{scratch}/{name}-{'folder' if root == scratch else 's3'}"
+    return {"engine": name, "out": f"{root}/{name}", "beside": beside, "n": n, "workers": WORKERS}
+
+
+def matrix(
+    storage: str, root: str, scratch: str, expected: dict[str, bytes], options: argparse.Namespace
+) -> Counter[str]:
+    """Every engine on one storage, and one after another."""
+    total: Counter[str] = Counter()
+    engines = [options.engine] if options.engine else ["local", "ray", "slurm"]
+    for engine in [] if options.resume else engines:
+        spec = new_spec(engine, root, scratch, options.n)
+        found = disturb(spec, options.kills, random.Random(options.seed))
+        found["other bytes"] += parts(spec) != expected
+        report(f"{engine}, {storage}", found)
+        total += found
+    if options.resume or not options.engine:
+        order = ["local", "slurm", "ray"]
+        spec = new_spec("resumed", root, scratch, options.n)
+        found = resume_elsewhere(order, spec)
+        found["other bytes"] += parts(spec) != expected
+        report(f"1 → 3 → 2 workers ({', '.join(order)}), {storage}", found)
+        total += found
+    return total
 
 
 def report(name: str, found: Counter[str]) -> None:

@@ -42,6 +42,8 @@ Examples:
     c4 calibrate --gamma 2 --risk 0.05 --delta 0.1 --out cvee.json
 """
 
+SHARES = ("accuracy", "full_accuracy", "saving", "fired", "identical")
+"""Beginnings of the names of columns that hold shares."""
 POOL_TASKS = ("mmlu", "gsm8k", "math")
 """The paper's pool, which is taken as far as it was recorded."""
 
@@ -182,8 +184,25 @@ def show_calibration(
 
 
 def render(title: str, frame: "pl.DataFrame") -> Table:
-    """A frame as a table."""
-    table = new_table(*frame.columns, title=title)
-    for row in frame.iter_rows():
-        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
+    """A frame as a table: shares in percent, and what is lost in points."""
+    table = new_table(*(_heading(name) for name in frame.columns), title=title)
+    for row in frame.iter_rows(named=True):
+        table.add_row(*(_cell(name, value) for name, value in row.items()))
     return table
+
+
+def _is_share(column: str) -> bool:
+    return column.startswith(SHARES)
+
+
+def _heading(column: str) -> str:
+    words = column.replace("_", " ")
+    if column == "worst_drop":
+        return "worst drop, points"
+    return f"{words} %" if _is_share(column) else column
+
+
+def _cell(column: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{100 * value:.1f}" if _is_share(column) else f"{value:.3g}"

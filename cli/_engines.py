@@ -3,7 +3,7 @@
 import logging
 import platform
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, replace
 from functools import wraps
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from c4.record.engines import DecodeJob, EngineChoice, Job
     from c4.record.plan import Plan, RunConfig
     from c4.store.locations import Location
-    from c4.store.progress import Progress
+    from c4.store.progress import Progress, ProgressWatch
     from c4.store.runs import Run
 
 log = logging.getLogger(__name__)
@@ -162,6 +162,7 @@ def grade_with_engine(
 ) -> None:
     """Have answers graded by an engine's workers."""
     from c4.record.engines.jobs import GradeJob
+    from c4.record.regrade import GradingWatch
     from c4.store.grades import newest_grade
     from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
@@ -169,13 +170,16 @@ def grade_with_engine(
     check_can_grade(get_task(run.task), run.reading, unsafe_code=unsafe_code)
     since = newest_grade(run.folder, run.manifest.digest)
     job = GradeJob(run.folder, run.reading, everything, unsafe_code, since)
-    supervise(choice, job, {run.folder: run.indices}, as_json=as_json, on_gpu=False)
+    wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
+    watch = GradingWatch(run, wanted, since)
+    supervise(choice, job, [watch], as_json=as_json, on_gpu=False)
 
 
 def decode_with_engine(choice: "EngineChoice", job: "DecodeJob", *, as_json: bool) -> None:
     """Have examples decoded, and show how far all workers together are."""
     from c4.record.recorder import check_recorded
     from c4.store.manifest import is_run
+    from c4.store.progress import ProgressWatch
     from c4.store.writer import RunWriter
 
     for plan in job.plans:
@@ -187,27 +191,24 @@ def decode_with_engine(choice: "EngineChoice", job: "DecodeJob", *, as_json: boo
                     writer.claims.retry_aside()
             if not plan.config.fresh:
                 check_recorded(plan)
-    wanted = {plan.folder: {s.index for s in plan.sample_set.samples} for plan in job.plans}
-    supervise(choice, job.for_workers(), wanted, as_json=as_json)
+    watches = [
+        ProgressWatch(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        for plan in job.plans
+    ]
+    supervise(choice, job.for_workers(), watches, as_json=as_json)
 
 
 def supervise(
     choice: "EngineChoice",
     job: "Job",
-    wanted: "Mapping[Location, Collection[int]]",
+    watches: "Sequence[ProgressWatch]",
     *,
     as_json: bool,
     on_gpu: bool = True,
 ) -> None:
-    """Keep workers at a job until it is done, with progress on stderr.
-
-    Args:
-        wanted: by run, the trajectories that count.
-    """
+    """Keep workers at a job until it is done, with progress on stderr."""
     from c4.record.engines import Supervisor, open_engine
-    from c4.store.progress import ProgressWatch
 
-    watches = [ProgressWatch(folder, numbers) for folder, numbers in wanted.items()]
     engine = open_engine(choice, on_gpu=on_gpu)
     with WorkerLines(as_json=as_json) as lines:
         shown = Looks(watches, lines.show)
@@ -256,7 +257,7 @@ class Looks:
     """Looks at runs every now and then, and shows what it sees."""
 
     def __init__(
-        self, watches: "Sequence[Any]", show: "Callable[[Sequence[Progress]], None]"
+        self, watches: "Sequence[ProgressWatch]", show: "Callable[[Sequence[Progress]], None]"
     ) -> None:
         self.watches = watches
         self.show = show

@@ -10,6 +10,7 @@ from c4.store.claims import Sign
 from c4.store.grades import newest_grade, read_grades
 from c4.store.locations import Location
 from c4.store.parts import Part, list_parts
+from c4.store.progress import ProgressWatch
 from c4.store.rows import Row
 from c4.store.runs import Run, RunPart, open_run
 from c4.store.writer import RunWriter
@@ -68,6 +69,17 @@ class Newer:
                 if row["number"] > self.since and reading.items() <= row.items():
                     self._found.add(row["trajectory"])
         return self._found
+
+
+class GradingWatch(ProgressWatch):
+    """Counts what has been graded since a grading began."""
+
+    def __init__(self, run: Run, wanted: set[int], since: int) -> None:
+        super().__init__(run.folder, wanted)
+        self._newer = Newer(run, since)
+
+    def _done(self) -> int:
+        return len(self._newer.look().intersection(self.wanted or ()))
 
 
 @dataclass

@@ -66,6 +66,8 @@ SEALED = "sealed.json"
 CLAIM = re.compile(r"([a-z0-9-]+)\.([1-9][0-9]{0,5})")
 FEW = 16
 """Signs of life that whoever leaves looks through; of more, the last ones do."""
+WIDEST = 4096
+"""Names at most by which somebody who loses one to another widens the choice."""
 LONGEST_PAUSE = 1.0
 """Seconds at most between two looks at what somebody else holds."""
 
@@ -271,12 +273,13 @@ class Claims:
         others = sum(name not in self._held for name in current)
         free = (name for name in names if name not in current)
         # Everybody prefers the same names, so each picks one at random of as many as there are
-        # competitors. Somebody who is alone takes them in order.
-        while few := list(islice(free, 1 + others)):
-            random.shuffle(few)
-            for name in few:
-                if claim := self._make(name, 1):
-                    return claim
+        # competitors, and of more after each that was lost. Who is alone takes them in order.
+        window, more = list(islice(free, 1 + others)), 4
+        while window:
+            if claim := self._make(window.pop(random.randrange(len(window))), 1):
+                return claim
+            window += islice(free, more)
+            more = min(4 * more, WIDEST)
         return self._take_over(names, current)
 
     def _make(self, name: str, generation: int) -> Claim | None:

@@ -25,6 +25,7 @@ from c4.record.engines.work import do_work
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.ranks import Rank, read_rank
 from c4.record.recorder import start_recording
+from c4.record.regrade import GradingWatch
 from c4.store.claims import Claims, Sign
 from c4.store.grades import newest_grade
 from c4.store.progress import ProgressWatch
@@ -126,7 +127,10 @@ def test_several_workers_grade_every_answer_once(config):
     plain = AnswerReading(ReadingStyle.PLAIN)
     since = newest_grade(plan.folder, open_run(plan.folder).manifest.digest)
     job = GradeJob(plan.folder, plain, everything=True, unsafe_code=False, since=since)
+    watch = GradingWatch(open_run(plan.folder, plain), set(range(6)), since)
+    assert (watch.look().done, watch.look().wanted) == (0, 6)
     assert sorted(job.work(Worker("test"))) == [0, 1, 2, 3, 4, 5]
+    assert watch.look().done == 6
     assert job.work(Worker("test")) == []
     assert all(row.verdict is not None for row in open_run(plan.folder, plain).rows())
 

@@ -72,6 +72,13 @@ def test_no_name_is_taken_twice_while_its_holder_lives(tmp_path):
         assert one.take(NAMES) is other.take(NAMES) is None
 
 
+def test_somebody_who_loses_every_race_is_given_nothing(tmp_path, monkeypatch):
+    """Others take each name between the look at the claims and the attempt."""
+    with Claims(tmp_path) as claims:
+        monkeypatch.setattr(claims, "_make", lambda name, generation: None)
+        assert claims.take([f"{number:06d}" for number in range(100)]) is None
+
+
 def test_a_claim_is_lost_after_a_lease_without_a_new_sign_by_the_watchers_clock(tmp_path, clock):
     gone = dead(tmp_path, "000000")
     with Claims(tmp_path, lease=60, clock=clock) as claims:

@@ -1,0 +1,213 @@
+"""What claims and workers cost, and what a second worker gains.
+
+    python benchmarks/bench_claims.py [--n 60] [--claimants 64] [--names 192]
+
+1. One worker on a local folder: the processor time that goes into claims, signs of life and looking
+   for what others have done, as a share of the processor time of decoding (aim: at most 3%).
+2. Two workers of one thread against one: by the clock, and in trajectories per processor second,
+   which a busy machine does not change (aim: 1.8 times as fast).
+3. Many claimants that decode nothing, on a folder and on an S3 server on loopback: claims a second,
+   and how many names were given twice (aim: none).
+"""
+
+import argparse
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from s3_server import environment, make_bucket, serve_s3
+
+from c4.record.engines import DecodeJob, Request, Supervisor
+from c4.record.engines._local import LocalEngine
+from c4.record.plan import RunConfig, load_planned
+from c4.record.recorder import Recording, start_recording
+from c4.store.claims import Claims
+from c4.store.locations import Location, parse_location
+from c4.store.writer import RunWriter
+
+SHARED = [
+    (Claims, "take"),
+    (Claims, "release"),
+    (Claims, "report"),
+    (Claims, "note"),
+    (Claims, "still_holds"),
+    (RunWriter, "unfinished"),
+    (RunWriter, "unsealed"),
+    (RunWriter, "is_ready"),
+    (RunWriter, "note_sealed"),
+]
+"""What a worker does for the sake of others."""
+PROCESSES = 4
+"""Processes among which claimants are divided."""
+
+
+class Stopwatch:
+    """Processor time of some functions, each thread's own; the outermost of them counts."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+        self.calls = 0
+        self._inside = threading.local()
+
+    def around(self, owner: type, name: str) -> None:
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*args: Any, **options: Any) -> Any:
+            if getattr(self._inside, "yes", False):
+                return real(*args, **options)
+            self._inside.yes, start = True, time.thread_time()
+            try:
+                return real(*args, **options)
+            finally:
+                self.spent += time.thread_time() - start
+                self.calls += 1
+                self._inside.yes = False
+
+        setattr(owner, name, timed)
+
+
+def cost_of_claims(out: Path, n: int) -> None:
+    """One worker, one thread, a local folder."""
+    torch.set_num_threads(1)
+    (plan,) = DecodeJob([Request(config(out, n))]).plans
+    model = load_planned(plan)
+    claims, decodes = Stopwatch(), Stopwatch()
+    for owner, name in SHARED:
+        claims.around(owner, name)
+    decodes.around(Recording, "_decode_claimed")
+    with start_recording(plan, model) as recording:
+        done = len(list(recording))
+    share = claims.spent / decodes.spent
+    print(
+        f"one worker, {done} trajectories: {1000 * decodes.spent / done:.1f} ms of processor time "
+        f"each to decode, {1000 * claims.spent / done:.2f} ms for claims: {share:.2%} (aim 3%)"
+    )
+
+
+def config(out: Path, n: int) -> RunConfig:
+    return RunConfig(task="mmlu", n=n, skip=0, out=out, device="cpu")
+
+
+def speed(out: Path, n: int, workers: int) -> tuple[float, float]:
+    """Seconds from the first trajectory to the last, and processor seconds of all decoding."""
+    job = DecodeJob([Request(config(out, n))])
+    (folder,) = job.folders
+    first: list[float] = []
+
+    def look() -> int:
+        if not first and any(Path(folder).glob("pending/*.parquet")):
+            first.append(time.monotonic())
+        return 0
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    Supervisor(LocalEngine(["cpu"] * workers, 1), job.for_workers(), look).run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = time.monotonic() - first[0]
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def gain_of_a_second(out: Path, n: int) -> None:
+    # A worker's start takes as long as many decodes, so short runs are taken off long ones.
+    found = {}
+    for workers in (1, 2):
+        few = speed(out / f"few-{workers}", 2 * workers, workers)
+        many = speed(out / f"many-{workers}", n, workers)
+        found[workers] = [m - f for m, f in zip(many, few, strict=True)], n - 2 * workers
+    clock, processor = (
+        (found[2][1] / found[2][0][i]) / (found[1][1] / found[1][0][i]) for i in (0, 1)
+    )
+    print(
+        f"two workers against one: {clock:.2f} times as fast by the clock (load "
+        f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} processors); {processor:.2f} times as many "
+        f"trajectories per processor second, so {2 * processor:.2f} times as fast on two idle "
+        "processors (aim 1.8)"
+    )
+
+
+def claimants(folder: Location, count: int, names: int) -> None:
+    """Many workers take as many names each, and keep them; nobody may be given another's."""
+    context = get_context("spawn")
+    results = context.Queue()
+    each = count // PROCESSES
+    start = context.Barrier(PROCESSES)
+    args = (str(folder), each, [f"{i:06d}" for i in range(names)], start, results)
+    workers = [context.Process(target=_claim, args=args) for _ in range(PROCESSES)]
+    for worker in workers:
+        worker.start()
+    answers = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    taken = Counter(name for names_taken, _ in answers for name in names_taken)
+    seconds = max(took for _, took in answers)
+    twice = sum(times - 1 for times in taken.values())
+    print(
+        f"{each * PROCESSES} claimants on {str(folder).partition(':')[0]}: {len(taken)} of {names} "
+        f"names in {seconds:.1f} s, {len(taken) / seconds:.0f} claims a second, {twice} given twice"
+    )
+    if twice or len(taken) < names:
+        sys.exit(1)
+
+
+def _claim(address: str, each: int, names: list[str], start: Any, results: Any) -> None:
+    folder = parse_location(address)
+    everybody = [Claims(folder) for _ in range(each)]
+    taken: list[str] = []
+
+    def take_share(claims: Claims) -> None:
+        left = dict.fromkeys(names)
+        for _ in range(len(names) // (PROCESSES * each)):
+            claim = claims.take(left)
+            if claim is not None:
+                taken.append(claim.name)
+                del left[claim.name]
+
+    for claims in everybody:
+        claims.report()
+    start.wait()
+    began = time.monotonic()
+    threads = [threading.Thread(target=take_share, args=(claims,)) for claims in everybody]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    results.put((taken, time.monotonic() - began))
+
+
+@contextmanager
+def places() -> Iterator[list[Location]]:
+    """A folder, and an address on an S3 server."""
+    with tempfile.TemporaryDirectory() as scratch, serve_s3() as endpoint:
+        os.environ |= environment(endpoint)
+        yield [Path(scratch) / "claimed", parse_location(f"{make_bucket(endpoint)}/claimed")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=60, help="Trajectories of a recording.")
+    parser.add_argument("--claimants", type=int, default=64)
+    parser.add_argument("--names", type=int, default=192, help="Names that claimants take.")
+    parser.add_argument("--only", choices=["cost", "gain", "claimants"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        if options.only in (None, "cost"):
+            cost_of_claims(Path(scratch) / "cost", options.n)
+        if options.only in (None, "gain"):
+            gain_of_a_second(Path(scratch) / "gain", options.n)
+    if options.only in (None, "claimants"):
+        with places() as folders:
+            for folder in folders:
+                claimants(folder, options.claimants, options.names)
+
+
+if __name__ == "__main__":
+    main()
