@@ -87,7 +87,6 @@ def view_command(
     grader: GraderOption = None,
     unsafe_code: UnsafeOption = False,
 ) -> None:
-    from c4.tasks import find_task
     from c4.view import Shelf, write_page
     from c4.view.export import choose_trajectories
     from c4.view.offers import Offers
@@ -97,7 +96,7 @@ def view_command(
     with status(f"looking for runs below {runs}"):
         shelf = Shelf(
             runs,
-            tasks=[find_task(name).name for name in task or ()],
+            tasks=task or (),
             model=model,
             gates=Offers(tuple(dict.fromkeys([*GATES, *(gate or ())]))),
             reading=choose_reading(reading, ending, grader),

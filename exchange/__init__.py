@@ -1,4 +1,4 @@
-"""Exchange: what comes from elsewhere, and what goes there.
+"""Exchange: bring trajectories and runs in from other projects and the hub, and send them there.
 
 `import_trajectories` reads the trajectories that other projects publish, and runs nothing of them;
 `export_steps` writes the step at which each token was unmasked, as serving engines exchange it;

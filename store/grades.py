@@ -41,8 +41,12 @@ class Grades:
 
 def read_added(folder: Location, digest: str) -> list[dict[str, Any]]:
     """All grades that were added to a run, file by file. See `GRADES`."""
-    parts = list_parts(folder / "grades")
-    return [row for part in parts for row in read_grades(part, digest)]
+    return [row for part in list_grades(folder) for row in read_grades(part, digest)]
+
+
+def list_grades(folder: Location) -> list[Part]:
+    """The files of grades that were added to a run."""
+    return list_parts(folder / "grades")
 
 
 def newest_grade(folder: Location, digest: str) -> int:

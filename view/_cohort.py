@@ -1,5 +1,6 @@
 """All trajectories of a run at once: where gates stop them, and what that is worth."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,13 +10,14 @@ import polars as pl
 
 from c4.analysis.stabilization import settled_by, settled_step
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import OwnGate, as_gate, is_premature, stabilization_step
+from c4.gates.kinds import as_gate, is_premature, stabilization_step
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import Ints
 from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
 from c4.replay.grids import at_exit
 from c4.replay.pools import RunSubset
 from c4.store.runs import Trajectory
+from c4.view.offers import Offers, Settings
 from c4.view.shelf import Book, Kept, Shelf
 
 UNKNOWN, WRONG, RIGHT = -1, 0, 1
@@ -27,8 +29,9 @@ KEPT_EXITS = 64
 class Cohort:
     """The trajectories of one run, ready to be asked about any gate."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, offers: Offers) -> None:
         self.book = book
+        self.offers = offers
         self.signals: RunSignals = book.all_signals()
         self.settled: Ints = stabilization_step(self.signals.signals)
         self._subset = RunSubset(book.run, self.signals)
@@ -39,11 +42,14 @@ class Cohort:
         """How many steps each trajectory has. (n,)"""
         return self.signals.signals.steps
 
-    def exits(self, name: str, gate: OwnGate) -> Ints:
+    def exits(self, name: str, settings: Settings) -> Ints:
         """The step at which a gate stops each trajectory; 0 where it never fires. (n,)"""
-        return self._exits.get(repr(gate), lambda: self._find_exits(name, gate))
+        # By name and settings: two gates of users' own may look the same when they are printed.
+        key = (name, *sorted(settings.get(name, {}).items()))
+        return self._exits.get(key, lambda: self._find_exits(name, settings))
 
-    def _find_exits(self, name: str, gate: OwnGate) -> Ints:
+    def _find_exits(self, name: str, settings: Settings) -> Ints:
+        gate = self.offers.make_one(name, self.book.run.task, settings)
         if not as_gate(gate).wants_cells:
             return PartExits({name: gate}, self.signals).all(name)
         found = [
@@ -60,9 +66,9 @@ class Cohort:
         values = at_exit(self.signals.signals.entropy, exits[None], self.steps)[0]
         return np.where(exits > 0, values, np.nan)
 
-    def summary(self, name: str, gate: OwnGate) -> dict[str, Any]:
+    def summary(self, name: str, settings: Settings) -> dict[str, Any]:
         """What a gate is worth on the run, as `c4 replay` says it."""
-        exits = self.exits(name, gate)
+        exits = self.exits(name, settings)
         ends = np.zeros_like(exits)
         frame = pl.DataFrame(
             {
@@ -130,9 +136,9 @@ class Cohort:
             for worth in self._worth(recorded)
         ]
 
-    def points(self, name: str, gate: OwnGate) -> dict[str, Any]:
+    def points(self, name: str, settings: Settings) -> dict[str, Any]:
         """Where a gate stops each trajectory, and whether that was premature."""
-        exits = self.exits(name, gate)
+        exits = self.exits(name, settings)
         return {
             "exit": exits.tolist(),
             "premature": self.premature(exits).tolist(),
@@ -153,18 +159,18 @@ class Cohort:
 
 def cohort_of(shelf: Shelf, book: Book) -> Cohort:
     """The cohort of a run, which is read once."""
-    return shelf.cohorts.get((book.key, len(book.indices)), lambda: Cohort(book))
+    return shelf.cohorts.get(book, lambda: Cohort(book, shelf.offers))
 
 
 def cohort_message(
-    cohort: Cohort, gates: dict[str, OwnGate], *, with_points: bool
+    cohort: Cohort, gates: Sequence[str], settings: Settings, *, with_points: bool
 ) -> dict[str, Any]:
     """What gates are worth on a run, and, for its plots, each trajectory."""
     found: dict[str, Any] = {
         "run": cohort.book.describe(),
-        "summaries": {name: cohort.summary(name, gate) for name, gate in gates.items()},
+        "summaries": {name: cohort.summary(name, settings) for name in gates},
     }
     if with_points:
         found |= cohort.settling()
-        found["gates"] = {name: cohort.points(name, gate) for name, gate in gates.items()}
+        found["gates"] = {name: cohort.points(name, settings) for name in gates}
     return found

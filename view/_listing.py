@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import unknown_name
-from c4.gates.kinds import OwnGate, as_gate
+from c4.gates.kinds import as_gate
 from c4.replay.decisions import PartExits
 from c4.view._cohort import cohort_of
 from c4.view._trajectory import settled_at
@@ -106,11 +106,10 @@ def _facts(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
     """What the list is filtered and sorted by, a row per trajectory."""
     frame = pl.DataFrame({"trajectory": book.indices}, schema={"trajectory": pl.Int32()})
     if query.needs_rows:
-        words = shelf.words.get((book.key, len(book.indices)), lambda: _words(book))
+        words = shelf.words.get(book, lambda: _words(book))
         frame = frame.join(words, on="trajectory", how="left", maintain_order="left")
     if query.needs_signals:
-        gate = shelf.offers.make(book.run.task, query.settings)[query.gate]
-        found = _exits(shelf, book, query.gate, gate)
+        found = _exits(shelf, book, query)
         frame = frame.join(found, on="trajectory", how="left", maintain_order="left")
     return frame
 
@@ -133,12 +132,12 @@ def _words(book: Book) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**schema, "words": pl.String()})
 
 
-def _exits(shelf: Shelf, book: Book, name: str, gate: OwnGate) -> pl.DataFrame:
+def _exits(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
     """Where a gate stops the trajectories of a run; where steps were not kept, its own exits."""
     if not book.run.has_cells:
         return _own_exits(book)
     cohort = cohort_of(shelf, book)
-    exits = cohort.exits(name, gate)
+    exits = cohort.exits(query.gate, query.settings)
     premature = cohort.premature(exits)
     outcome = [
         ["never"] if not at else ["fired", "premature" if early else "sound"]

@@ -20,6 +20,6 @@ def static_names() -> tuple[str, ...]:
 
 @cache
 def read_static(name: str) -> tuple[str, str]:
-    """One of them, and what kind of file it is."""
+    """The text of one file of the page, and its media type."""
     content = files("c4.view").joinpath("static", name).read_text(encoding="utf-8")
     return content, KINDS[name.rpartition(".")[2]]

@@ -15,6 +15,7 @@ from c4.store.origins import Origin
 from c4.store.rows import Row
 from c4.store.runs import Trajectory
 from c4.store.vocabulary import Vocabulary
+from c4.tasks import get_task
 from c4.view._wire import pack
 from c4.view.offers import Offers, Settings, demands
 from c4.view.shelf import Book
@@ -140,10 +141,16 @@ def replay_command(book: Book, offers: Offers, settings: Settings) -> str:
     """The command that gives the same exits."""
     changed = [name for name in offers.names if settings.get(name)]
     names = changed or [name for name in ("cvee", "prophet", "sched") if name in offers.names]
-    words = ["c4", "replay", "--runs", str(book.run.folder)]
+    words = ["c4", "replay", "--runs", str(book.run.folder), *_task_option(book)]
     words += [word for name in names for word in ("--gate", name)]
     words += [word for text in spell_settings(settings) for word in ("--set", text)]
     return shlex.join(words) + reading_options(book.run.reading)
+
+
+def _task_option(book: Book) -> list[str]:
+    """The option that names a task of a user's own; other tasks are known without it."""
+    name = get_task(book.run.task).definition.get("task")
+    return [] if name is None else ["--task", book.typed_task or name]
 
 
 def spell_settings(settings: Settings) -> list[str]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError
-from c4.errors.system import require_writable_file
 from c4.store.locations import Location
 from c4.store.runs import Run
+from c4.store.storage import put_file, require_can_put
 from c4.tasks import AnswerReading
 from c4.view._bundle import bundle_modules
 from c4.view._cohort import cohort_message, cohort_of
@@ -37,8 +37,8 @@ MOST_TRAJECTORIES = 200
 
 def write_page(path: Path, shelf: Shelf, keys: Sequence[Key]) -> None:
     """Write the page with some trajectories to a file."""
-    require_writable_file(path)
-    path.write_text(make_page(shelf, keys), encoding="utf-8")
+    require_can_put(path)
+    put_file(path, make_page(shelf, keys).encode())
 
 
 def choose_trajectories(shelf: Shelf, numbers: Sequence[int], n: int | None) -> list[Key]:
@@ -110,8 +110,7 @@ def page_data(shelf: Shelf, keys: Sequence[Key]) -> dict[str, Any]:
 
 
 def _cohort(shelf: Shelf, book: Book) -> dict[str, Any]:
-    gates = shelf.offers.make(book.run.task)
-    return cohort_message(cohort_of(shelf, book), gates, with_points=True)
+    return cohort_message(cohort_of(shelf, book), shelf.offers.names, {}, with_points=True)
 
 
 def _packed(shelf: Shelf, run: str, t: int) -> str:

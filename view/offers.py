@@ -13,7 +13,7 @@ import numpy as np
 
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label
-from c4.errors import ConfigError
+from c4.errors import ConfigError, unknown_name
 from c4.gates.kinds import (
     CVEE,
     GATES,
@@ -34,7 +34,7 @@ Settings = Mapping[str, Mapping[str, str]]
 MOST_DEMANDS = 4.0
 """How far a slider of an unbounded parameter reaches, in multiples of its default."""
 SPAN_OF_ZERO = 16.0
-"""And how far where the default is 0."""
+"""How far a slider of an unbounded parameter reaches, at the least; enough for a default of 0."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,13 @@ class Offers:
 
     def make(self, task: str, settings: Settings | None = None) -> dict[str, OwnGate]:
         """Every gate on offer, as it is set."""
-        family = get_task(task).family
-        changed = settings or {}
-        return {name: make_gate(name, family, **changed.get(name, {})) for name in self.names}
+        return {name: self.make_one(name, task, settings or {}) for name in self.names}
+
+    def make_one(self, name: str, task: str, settings: Settings) -> OwnGate:
+        """One gate on offer, as it is set. A gate of any other name is refused and not loaded."""
+        if name not in self.names:
+            raise unknown_name("gate", name, self.names)
+        return make_gate(name, get_task(task).family, **settings.get(name, {}))
 
     def read_settings(self, texts: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings as an address holds them: `cvee.tau=0.8`, like `--set`."""

@@ -1,7 +1,8 @@
 """The server behind the page. Needs `pip install 'c4-dlm[view]'`.
 
-It listens on loopback, or elsewhere behind a token. What it is asked under a foreign name or from a
-foreign page it refuses, so no other site can read recordings through somebody's browser.
+The server listens on loopback, or on another address behind a token. It refuses requests whose Host
+header names another machine and requests that come from another site's page, so that no other site
+can read recordings through a user's browser.
 """
 
 import hmac
@@ -12,12 +13,11 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -76,7 +76,7 @@ class Guard:
         if not is_own_name(host, self.names):
             return _refuse(f"this viewer does not answer to the name {host!r}")
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _split(origin).netloc != host:
             return _refuse("another page may not ask this viewer")
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             navigates = request.headers.get("sec-fetch-mode") == "navigate"
@@ -103,7 +103,7 @@ def is_own_name(host: str, names: frozenset[str]) -> bool:
 
     The port may be another one: a tunnel has its own.
     """
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _split(f"//{host}").hostname or ""
     if name in names:
         return True
     try:
@@ -111,6 +111,14 @@ def is_own_name(host: str, names: frozenset[str]) -> bool:
     except ValueError:
         return False
     return address.is_loopback or not names <= set(LOOPBACK)
+
+
+def _split(address: str) -> SplitResult:
+    """An address in its parts, all of which are empty where it is malformed."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def _refuse(reason: str) -> Response:
@@ -172,11 +180,10 @@ def _answer(shelf: Shelf, request: Request) -> Any:
 
 def _cohort(shelf: Shelf, request: Request) -> Any:
     book = shelf.book(request.query_params["run"])
-    gates = shelf.offers.make(book.run.task, _settings(shelf, request))
-    asked = request.query_params.getlist("gate") or list(gates)
-    chosen = {name: gate for name, gate in gates.items() if name in asked}
+    settings = _settings(shelf, request)
+    asked = request.query_params.getlist("gate") or shelf.offers.names
     points = request.query_params.get("points") == "1"
-    return cohort_message(cohort_of(shelf, book), chosen, with_points=points)
+    return cohort_message(cohort_of(shelf, book), asked, settings, with_points=points)
 
 
 def _grade(shelf: Shelf, request: Request) -> Any:
@@ -227,7 +234,8 @@ def _endpoint(shelf: Shelf, answer: Answer) -> Callable[[Request], Awaitable[Res
         except (C4Error, OSError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except (KeyError, ValueError) as error:
-            raise HTTPException(400, f"this is no question of the page's: {error}") from error
+            reason = f"this is no question of the page's: {error}"
+            return JSONResponse({"error": reason}, status_code=400)
         if isinstance(found, bytes):
             return Response(found, media_type="application/octet-stream")
         return Response(json.dumps(found), media_type="application/json")

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,10 +21,11 @@ from c4.gates.run_signals import (
 )
 from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
+from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
 from c4.store.rows import Row
 from c4.store.runs import Run, RunPart, Trajectory, find_runs, readable_runs
-from c4.tasks import AnswerReading, Family, get_task
+from c4.tasks import AnswerReading, Family, find_task, get_task
 from c4.view.offers import Offers
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ KEPT_PARTS = 8
 """Parts whose rows or signals are kept in memory, of every run."""
 KEPT_TRAJECTORIES = 32
 """Trajectories whose own signals are kept where those of their part are not cached."""
+KEPT_CELLS = 4
+"""Trajectories whose cells are kept: the ones on the screen and the ones before them."""
 KEPT_COHORTS = 16
 """Runs of which the signals of all trajectories are kept in memory."""
 KEPT_WORDS = 64
@@ -65,6 +68,14 @@ class Kept:
             known: Value | None = self.peek(key)
             return self._put(key, make()) if known is None else known
 
+    def keep_only(self, keys: Iterable[Hashable]) -> None:
+        """Forget the values of all other keys."""
+        wanted = set(keys)
+        with self._lock:
+            for gone in [key for key in self._values if key not in wanted]:
+                del self._values[gone]
+                self._making.pop(gone, None)
+
     def _put(self, key: Hashable, value: Value) -> Value:
         """Keep a value; the one that was asked for longest ago goes."""
         with self._lock:
@@ -78,13 +89,21 @@ class Kept:
 class Book:
     """One run on the shelf."""
 
-    def __init__(self, key: str, run: Run, unsafe_code: bool) -> None:
+    def __init__(self, key: str, run: Run, unsafe_code: bool, task: str | None = None) -> None:
+        """Open a book.
+
+        Args:
+            task: the run's task as the user named it, if the user did.
+        """
         self.key = key
         self.run = run
+        self.typed_task = task
+        self.files = _files(run)
         self.grader = AskedGrader(run, unsafe_code)
         self._rows = Kept(KEPT_PARTS)
         self._signals = Kept(KEPT_PARTS)
         self._alone = Kept(KEPT_TRAJECTORIES)
+        self._cells = Kept(KEPT_CELLS)
 
     @cached_property
     def indices(self) -> list[int]:
@@ -106,7 +125,10 @@ class Book:
         return rows[index]
 
     def trajectory(self, index: int) -> Trajectory:
-        """One trajectory with its cells."""
+        """One trajectory with its cells, which are kept while its sliders move."""
+        return self._cells.get(index, lambda: self._read_trajectory(index))
+
+    def _read_trajectory(self, index: int) -> Trajectory:
         row = self.row(index)
         for number, cells in self.run.read_cells(self.part_of(index)):
             if number == index and len(cells.token) == row.steps:
@@ -126,7 +148,7 @@ class Book:
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
 
     def listed_signals(self, index: int) -> RunSignals:
-        """The same from those of its whole part, which are computed if they are not cached."""
+        """The signals of one trajectory, out of its whole part's, which are computed if need be."""
         part = self.part_of(index)
         read = self._signals.get(
             part.rows.path.name, lambda: next(iter(load_signals(self.run, parts=[part])))
@@ -166,6 +188,11 @@ class Book:
         }
 
 
+def _files(run: Run) -> Sequence[object]:
+    """The files that a run consists of: its parts, and the grades that were added to it."""
+    return [*run.parts, *list_grades(run.folder)]
+
+
 def _with_known_tasks(runs: Sequence[Run]) -> list[Run]:
     """The runs whose tasks are known; where there are others only, how to make one known."""
     known: list[Run] = []
@@ -197,7 +224,8 @@ class Shelf:
         unsafe_code: bool = False,
     ) -> None:
         self.root = parse_location(root)
-        self.tasks = tasks
+        self.tasks = {find_task(name).name: name for name in tasks}
+        """The tasks to show, each with the name that the user gave it."""
         self.model = model
         self.offers = gates or Offers()
         self.reading = reading or AnswerReading()
@@ -220,6 +248,8 @@ class Shelf:
             )
         with self._lock:
             self.books = {key: self._book(key, run) for key, run in sorted(found.items())}
+            for kept in (self.cohorts, self.words):
+                kept.keep_only(self.books.values())
 
     def _wants(self, run: Run) -> bool:
         return self.model in (None, run.model) and (not self.tasks or run.task in self.tasks)
@@ -228,10 +258,11 @@ class Shelf:
         return "/".join(folder.parts[len(self.root.parts) :]) or "."
 
     def _book(self, key: str, run: Run) -> Book:
-        """The book that is open already, unless more was recorded since."""
+        """The book that is open already, unless more was recorded or graded since."""
         known = self.books.get(key)
-        same = known is not None and known.run.parts == run.parts
-        return known if known is not None and same else Book(key, run, self.unsafe_code)
+        if known is not None and known.files == _files(run):
+            return known
+        return Book(key, run, self.unsafe_code, self.tasks.get(run.task))
 
     def book(self, key: str) -> Book:
         """A run by its key, which is its folder below the root."""

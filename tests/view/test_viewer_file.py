@@ -4,20 +4,23 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 
 import pytest
-from decodes import write_run
+from decodes import SHAPES, TARGETS, TEXTS, write_run
 from typer.testing import CliRunner
 from viewing import recordings, shelf  # noqa: F401 - fixtures
 
 from c4.cli import _view
 from c4.cli._app import app
 from c4.store.runs import open_run
-from c4.tasks import Shape
+from c4.tasks import Shape, find_task
 from c4.view import Shelf, show
 from c4.view._bundle import bundle_modules
 from c4.view._static import read_static, static_names
+from c4.view._trajectory import replay_command
 from c4.view.export import choose_trajectories, make_page
+from c4.view.offers import Offers
 
 FOREIGN = re.compile(r"https?://(?!www\.w3\.org/2000/svg)")
 
@@ -82,12 +85,44 @@ def test_the_command_writes_what_was_asked_for(recordings, tmp_path):
     assert [row["t"] for row in json.loads(data)["rows"]] == [40, 41]
 
 
+def test_a_page_is_replaced_whole(recordings, tmp_path):
+    target = tmp_path / "some.html"
+    target.write_text("the old page", encoding="utf-8")
+    with target.open(encoding="utf-8") as old:
+        assert c4("view", recordings, "--html", target, "--n", 1).exit_code == 0
+        assert old.read() == "the old page"
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_copied_command_names_a_task_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "my_task.py").write_text(
+        "from dataclasses import replace\nfrom c4.tasks import get_task\n"
+        "TASK = replace(get_task('gsm8k'), name='sums_seen')\n",
+        encoding="utf-8",
+    )
+    typed = "own/my_task.py:TASK"
+    find_task(typed)
+    for table in (SHAPES, TEXTS, TARGETS):
+        monkeypatch.setitem(table, "sums_seen", table["gsm8k"])
+    write_run(tmp_path / "runs", "sums_seen", [1, 2])
+    (book,) = Shelf("runs", tasks=[typed]).books.values()
+    command = shlex.split(replay_command(book, Offers(), {}))
+    assert command[:2] == ["c4", "replay"]
+    assert command[command.index("--task") + 1] == typed
+    result = c4(*command[1:])
+    assert result.exit_code == 0, result.output
+    page = c4("view", "runs", "--task", typed, "--html", "page.html")
+    assert page.exit_code == 0, page.output
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--trajectory", 3], "give --html FILE too"),
         (["--html", "x.html", "--trajectory", 999], "has trajectory 999"),
-        (["--html", "nowhere/x.html"], "nowhere"),
+        (["--html", "/dev/null/x.html"], "/dev/null is not a folder"),
         (["--html", "x.html", "--task", "svamp"], "nothing below"),
         (["--html", "x.html", "--gate", "no-such"], "no gate named"),
         (["--task", "gsm9k"], "did you mean gsm8k"),

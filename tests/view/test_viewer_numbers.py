@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,9 +11,11 @@ from viewing import recordings, shelf  # noqa: F401 - fixtures
 
 from c4.gates.kinds import GATES
 from c4.replay.decisions import replay, summarise_decisions
+from c4.view import Shelf
 from c4.view._cohort import cohort_message, cohort_of
 from c4.view._trajectory import answer_message, trajectory_message
 from c4.view._wire import TYPES, pack
+from c4.view.offers import Offers
 
 TASKS = ("mmlu", "gsm8k", "humaneval")
 DTYPES = {name: np.dtype(f"<{code}") for code, name in TYPES.items()}
@@ -76,7 +79,8 @@ def test_exits_and_grades_are_those_of_a_replay(shelf, task, settings):
         for one, row in zip(told, expected.iter_rows(named=True), strict=True):
             shared = ("fired", "steps", "premature", "answer", "correct", "identical")
             assert [one[name] for name in shared] == [row[name] for name in shared]
-    said = cohort_message(cohort_of(shelf, book), gates, with_points=False)["summaries"]
+    cohort = cohort_of(shelf, book)
+    said = cohort_message(cohort, list(gates), settings, with_points=False)["summaries"]
     for row in summarise_decisions(frame).to_dicts():
         assert said[row["gate"]] == pytest.approx(row, abs=1e-12)
 
@@ -87,8 +91,7 @@ def test_programs_are_not_run_until_somebody_asks(shelf, monkeypatch):
 
     monkeypatch.setattr("c4.replay.grader.grade", refuse)
     book = book_of(shelf, "humaneval")
-    gates = shelf.offers.make("humaneval", {})
-    cohort = cohort_message(cohort_of(shelf, book), gates, with_points=True)
+    cohort = cohort_message(cohort_of(shelf, book), ["progress"], {}, with_points=True)
     told = answer_message(book, 40, shelf.offers, {})["gates"]
     assert any(one["waits"] for one in told)
     # A text that is the full decode's has its grade.
@@ -102,12 +105,34 @@ def test_a_program_that_was_run_on_demand_counts_from_then_on(shelf, monkeypatch
     from c4.view._programs import run_at
 
     book = book_of(shelf, "humaneval")
-    gate = shelf.offers.make("humaneval", {"progress": {"fraction": "0.25"}})["progress"]
+    settings = {"progress": {"fraction": "0.25"}}
     cohort = cohort_of(shelf, book)
-    before = cohort.summary("progress", gate)["not_gradable"]
+    before = cohort.summary("progress", settings)["not_gradable"]
     monkeypatch.setattr("c4.replay.grader.grade", lambda *_, **__: Grade("x", Verdict.RIGHT))
     assert run_at(shelf, book, 41, 6) == {"step": 6, "correct": True, "verdict": "right"}
-    assert cohort.summary("progress", gate)["not_gradable"] == before - 1
+    assert cohort.summary("progress", settings)["not_gradable"] == before - 1
+
+
+def test_gates_that_look_alike_keep_their_own_exits(recordings, tmp_path):
+    source = "class Calm:\n    def fires(self, s):\n        return s.step >= {}\n"
+    source += "    def __repr__(self):\n        return 'Calm()'\n"
+    names = [f"{tmp_path}/{name}.py:Calm" for name in ("early", "late")]
+    for name, step in zip(names, (3, 5), strict=True):
+        Path(name.removesuffix(":Calm")).write_text(source.format(step), encoding="utf-8")
+    shelf = Shelf(recordings, tasks=["mmlu"], gates=Offers(tuple(names)))
+    cohort = cohort_of(shelf, book_of(shelf, "mmlu"))
+    assert [set(cohort.exits(name, {}).tolist()) for name in names] == [{3}, {5}]
+
+
+def test_a_slider_reads_the_cells_once(recordings, monkeypatch):
+    shelf = Shelf(recordings, tasks=["mmlu"])
+    book = book_of(shelf, "mmlu")
+    reads = []
+    read_cells = book.run.read_cells
+    monkeypatch.setattr(book.run, "read_cells", lambda part: reads.append(part) or read_cells(part))
+    for tau in ("0.3", "0.4", "0.5"):
+        answer_message(book, 41, shelf.offers, {"cvee": {"tau": tau}})
+    assert len(reads) == 1
 
 
 def test_sliders_stay_within_what_gates_declare(shelf):

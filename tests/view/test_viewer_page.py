@@ -86,10 +86,7 @@ def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched):
 def test_dragging_a_slider_asks_what_the_command_says(viewer, shelf, watched, recordings, tmp_path):
     chosen = {"cvee": {"tau": "0.3", "gamma": "0"}}
     cohort = cohort_of(shelf, shelf.book("model=made/task=gsm8k/method=baseline"))
-    usual, moved = (
-        cohort.exits("cvee", shelf.offers.make("gsm8k", settings)["cvee"])
-        for settings in ({}, chosen)
-    )
+    usual, moved = (cohort.exits("cvee", settings) for settings in ({}, chosen))
     index = int(cohort.signals.trajectory[np.flatnonzero((moved > 0) & (moved != usual))[0]])
     watched.open(address(viewer, "gsm8k", index))
     page = watched.page

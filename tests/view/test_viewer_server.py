@@ -9,8 +9,13 @@ from decodes import write_run
 from viewing import recordings, serving, shelf, viewer  # noqa: F401 - fixtures
 
 from c4.errors import RunError
+from c4.store.writer import RunWriter
+from c4.tasks import AnswerReading, Grade, Verdict
 from c4.view import Shelf
+from c4.view._cohort import cohort_of
 from c4.view._listing import EXITS, SORTS, Query, list_message, marks_message
+
+MMLU = "model=made/task=mmlu/method=baseline"
 
 
 def ask(viewer, path, *, method="GET", **headers):
@@ -42,6 +47,8 @@ def test_every_answer_says_what_the_page_may_do(viewer):
         {"Host": "10.0.0.1"},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Host": "[x"},
+        {"Origin": "http://[x"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate"},
     ],
@@ -49,6 +56,7 @@ def test_every_answer_says_what_the_page_may_do(viewer):
 def test_foreign_pages_and_names_are_refused(viewer, headers):
     answer, body = ask(viewer, "/api/shelf", **headers)
     assert answer.status == 403
+    assert answer.getheader("x-content-type-options") == "nosniff"
     assert "error" in json.loads(body)
 
 
@@ -87,6 +95,9 @@ def test_beyond_loopback_nothing_is_told_without_the_token(shelf):
         ({"path": "trajectory", "run": "../..", "t": 1}, "no run '../..'"),
         ({"path": "trajectory", "run": "model=made/task=mmlu/method=baseline", "t": 99}, "no traj"),
         ({"path": "trajectory", "run": "model=made/task=mmlu/method=baseline", "t": "x"}, "whole"),
+        ({"path": "trajectory", "t": 1}, "no question"),
+        ({"path": "marks", "run": "x", "t": "one"}, "no question"),
+        ({"path": "cohort", "run": MMLU, "gate": "os:system"}, "no gate named 'os:system'"),
         ({"path": "list", "sort": "luck"}, "no order named 'luck'"),
         ({"path": "list", "set": "cvee.tau=7", "exits": "fired"}, "tau from 0 to 1"),
         ({"path": "list", "set": "cvee.tau=oops", "exits": "fired"}, "tau"),
@@ -105,6 +116,15 @@ def test_programs_are_run_by_a_post_alone(viewer):
     assert ask(viewer, f"/api/grade?{question}")[0].status == 405
     refused, _ = ask(viewer, f"/api/grade?{question}", method="POST", Origin="http://evil.example")
     assert refused.status == 403
+
+
+@pytest.mark.parametrize("step", [0, 25, 10**9])
+def test_programs_are_run_at_recorded_steps_alone(viewer, step):
+    run = "model=made/task=humaneval/method=baseline"
+    question = urlencode({"run": run, "t": 40, "step": step})
+    answer, body = ask(viewer, f"/api/grade?{question}", method="POST")
+    assert answer.status == 400
+    assert f"steps 1 to 24, not {step}" in json.loads(body)["error"]
 
 
 def keys(found):
@@ -167,6 +187,29 @@ def test_what_is_recorded_meanwhile_appears(tmp_path):
     write_run(tmp_path, "gsm8k", [1, 2])
     shelf.refresh()
     assert list_message(shelf, Query(), 0, 9)["total"] == 3
+
+
+def test_what_is_graded_meanwhile_counts(tmp_path):
+    folder = write_run(tmp_path, "mmlu", [1, 2])
+    shelf = Shelf(tmp_path)
+    (book,) = shelf.books.values()
+    before = [row.correct for row in book.run.rows()]
+    right = Query(verdict="right")
+    assert list_message(shelf, right, 0, 9)["total"] == sum(before)
+    cohort = cohort_of(shelf, book)
+    verdicts = {True: Verdict.WRONG, False: Verdict.RIGHT}
+    with RunWriter(folder) as writer:
+        given = {1: Grade("B", verdicts[before[0]])}
+        writer.go_on(book.run.manifest)
+        writer.add_grades(given, AnswerReading())
+    shelf.refresh()
+    (book,) = shelf.books.values()
+    assert book.row(1).correct is not before[0]
+    assert list_message(shelf, right, 0, 9)["total"] == sum([not before[0], before[1]])
+    assert cohort_of(shelf, book) is not cohort
+    kept = cohort_of(shelf, book)
+    shelf.refresh()  # nothing has changed since
+    assert cohort_of(shelf, *shelf.books.values()) is kept
 
 
 def test_an_empty_folder_is_told_what_to_do(tmp_path):
