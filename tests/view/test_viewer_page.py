@@ -291,7 +291,7 @@ def test_the_list_filters_scrolls_and_opens(viewer, watched):
     watched.until("c4.decode.row.trajectory === 45")
 
 
-@pytest.mark.parametrize("width", [390, 820, 1280, 1920])
+@pytest.mark.parametrize("width", [360, 390, 820, 1280, 1920])
 def test_no_screen_is_wider_than_its_window(viewer, watched, width):
     watched.page.set_viewport_size({"width": width, "height": 800})
     for view in ("", "cohort", "compare", "list"):
@@ -299,3 +299,5 @@ def test_no_screen_is_wider_than_its_window(viewer, watched, width):
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
         main = watched.page.locator("main")
         assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") <= 0
+        last = watched.page.locator(".tool").last.bounding_box()
+        assert last["x"] + last["width"] < width
