@@ -41,6 +41,8 @@ from c4.store.runs import open_run
 from c4.store.storage import list_files, list_folders, list_leftovers, owner_of, read_file
 from c4.store.writer import RunWriter
 
+MOST_RECORDINGS = 10
+"""Of an engine that are disturbed, if some of them end before as many kills have struck."""
 WORKERS = 3
 LEASE = 5.0
 PATIENCE = 900.0
@@ -235,10 +237,11 @@ def main() -> None:
     sys.exit(any(total[fault] for fault in FAULTS))
 
 
-def new_spec(name: str, root: str, scratch: str, n: int) -> dict[str, Any]:
+def new_spec(name: str, root: str, scratch: str, n: int, attempt: int = 0) -> dict[str, Any]:
     """What a coordinator is told; its logs are kept on this machine."""
-    beside = f"{scratch}/{name}-{'folder' if root == scratch else 's3'}"
-    return {"engine": name, "out": f"{root}/{name}", "beside": beside, "n": n, "workers": WORKERS}
+    beside = f"{scratch}/{name}-{attempt}-{'folder' if root == scratch else 's3'}"
+    out = f"{root}/{name}-{attempt}"
+    return {"engine": name, "out": out, "beside": beside, "n": n, "workers": WORKERS}
 
 
 def matrix(
@@ -248,9 +251,14 @@ def matrix(
     total: Counter[str] = Counter()
     engines = [options.engine] if options.engine else ["local", "ray", "slurm"]
     for engine in [] if options.resume else engines:
-        spec = new_spec(engine, root, scratch, options.n)
-        found = disturb(spec, options.kills, random.Random(options.seed))
-        found["other bytes"] += parts(spec) != expected
+        found: Counter[str] = Counter()
+        rng = random.Random(options.seed)
+        for attempt in range(MOST_RECORDINGS):
+            if found["kills"] >= options.kills:
+                break
+            spec = new_spec(engine, root, scratch, options.n, attempt)
+            found += disturb(spec, options.kills - found["kills"], rng)
+            found["other bytes"] += parts(spec) != expected
         report(f"{engine}, {storage}", found)
         total += found
     if options.resume or not options.engine:
