@@ -1,5 +1,16 @@
 """The `c4` command: parse, call one function, print."""
 
-from c4.cli._app import main
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        from c4.cli._app import main as run
+    except KeyboardInterrupt:  # libraries take seconds to import
+        raise SystemExit(INTERRUPTED) from None
+    run()
+
+
+__all__ = ["INTERRUPTED", "main"]

@@ -1,5 +1,5 @@
 """`python -m c4.cli`."""
 
-from c4.cli._app import main
+from c4.cli import main
 
 main()

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from c4.cli import (
+    INTERRUPTED,
     _bench,
     _calibrate,
     _demo,
@@ -32,8 +33,8 @@ from c4.cli._output import close_streams, complain, log_handler, open_streams, s
 from c4.errors import C4Error
 from c4.errors.system import explain
 
-NOBODY_READS, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit codes besides 0: the reader of the output has gone, an error that was said, Ctrl-C."""
+NOBODY_READS, BAD_INPUT = 1, 2
+"""Exit codes besides 0: the reader of the output has gone, an error that was said."""
 SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command."""
 USAGE_ERROR: Any = typer.BadParameter.__base__

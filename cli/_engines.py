@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from c4.cli._output import console, say, say_json
+from c4.cli._places import require_folder
 from c4.cli._progress import SECONDS_BETWEEN_LINES, progress, status
 from c4.errors import ConfigError, RunError
 from c4.errors.text import visible_json, visible_line
@@ -296,6 +297,7 @@ def watch_runs(root: "Location", *, as_json: bool) -> None:
     from c4.store.progress import ProgressWatch
     from c4.store.runs import find_runs
 
+    require_folder(root)
     watches: dict[Location, ProgressWatch] = {}
     seen = False
     with WorkerLines(as_json=as_json, on_stdout=True) as lines:

@@ -12,7 +12,7 @@ from rich.table import Table
 from c4.cli._engines import watch_runs
 from c4.cli._gates import RunsOption
 from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE
+from c4.cli._places import ANY_PLACE, require_folder
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
@@ -153,6 +153,7 @@ def check_folder(root: Location, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
 
+    require_folder(root)
     folders = _found(root, or_none=True)
     found = check_files(root, folders)
     if not found:

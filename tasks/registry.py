@@ -111,8 +111,10 @@ def adopt_task(task: Task) -> Task:
 def learn_task(name: str, definition: Mapping[str, Any]) -> None:
     """Let `get_task` know a task of which a recording says everything, because it was a YAML file.
 
-    Only data is read. A task that the user has named comes first.
+    Only data is read. A task that the user has named comes first, unless its source was edited
+    since: then some answers would be graded as before and others by what it has become.
     """
+    _refuse_edited(name, definition)
     if name in TASKS or "fields" not in definition:
         return
     fields = definition["fields"]
@@ -125,6 +127,17 @@ def learn_task(name: str, definition: Mapping[str, Any]) -> None:
         adopt_task(task_from_fields(fields, f"the task {name}"))
     elif known.definition.get("fields", fields) != fields:
         raise ConfigError(f"its task {name} is defined otherwise than another of that name")
+
+
+def _refuse_edited(name: str, definition: Mapping[str, Any]) -> None:
+    known = _NAMED.get(name)
+    before = definition.get("source_sha256")
+    now = None if known is None else known.definition.get("source_sha256")
+    if before is not None and now is not None and before != now:
+        raise ConfigError(
+            f"made before the source of its task {name} was edited; bring the old source back, or "
+            "record again with --out for a place of its own"
+        )
 
 
 def knows_task(name: str) -> bool:

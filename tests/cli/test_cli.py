@@ -11,6 +11,7 @@ from importlib.metadata import version
 import pytest
 from typer.testing import CliRunner
 
+from c4.cli import main as c4_main
 from c4.cli._app import app
 from c4.store.cells import SIGNALS
 from c4.store.runs import find_runs, open_run
@@ -225,3 +226,22 @@ def test_a_command_ends_with_its_own_exit_code(args, code, random_llada, tmp_pat
     )
     assert done.returncode == code, done.stderr
     assert bool(done.stdout) == (code == 0)
+
+
+@pytest.mark.parametrize("option", ["--check", "--watch"])
+def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    result = c4("runs", option, "--runs", "nowhere")
+    assert result.exit_code == 2
+    assert "nowhere: no such folder" in result.stderr
+
+
+def test_an_interrupt_while_libraries_load_is_quiet(monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "c4.cli._app")
+    monkeypatch.setattr("builtins.__import__", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        c4_main()
+    assert ended.value.code == 130

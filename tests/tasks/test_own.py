@@ -355,6 +355,16 @@ def test_a_python_file_is_a_task_with_rows_of_its_own(folder):
         find_task("my_task.py:NOT")
 
 
+def test_a_recording_is_not_read_with_a_task_that_was_edited_since(folder):
+    (folder / "my_task.py").write_text(PYTHON)
+    task = find_task("my_task.py:TASK")
+    learn_task(task.name, task.definition)
+    (folder / "my_task.py").write_text(PYTHON + "# edited")
+    find_task("my_task.py:TASK")
+    with pytest.raises(ConfigError, match="before the source of its task tiny_sums was edited"):
+        learn_task(task.name, task.definition)
+
+
 def test_a_judge_grades_what_forms_cannot_tell():
     def near(example, answer, text):
         return abs(float(answer) - float(example.target)) < 0.5
