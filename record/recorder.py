@@ -20,6 +20,7 @@ from c4.decode.batch import Batch, Job
 from c4.decode.commits import Predictor
 from c4.decode.loop import Decoded, decode
 from c4.errors import RunError
+from c4.errors.text import counted
 from c4.models import LoadedModel
 from c4.models.batch import BatchDenoiser, padded
 from c4.record.environment import programs
@@ -237,7 +238,7 @@ class Recording:
             if not (left := waiting.look()):
                 return
             if not self.writer.claims.sign.problem:
-                log.warning("waiting for %d trajectories that other workers decode", left)
+                log.warning("waiting for %s that others decode", counted(left, "example"))
             self.writer.claims.note(problem=f"waits for {left} that others decode")
             time.sleep(self.writer.claims.pause)
 
