@@ -12,7 +12,8 @@ from viewing import browser, recordings, serving, shelf, viewer, watched  # noqa
 
 from c4.cli._app import app
 from c4.gates.kinds import GATES
-from c4.replay.decisions import replay
+from c4.gates.run_signals import load_signals
+from c4.replay.decisions import gate_exits, replay
 from c4.store.runs import open_run
 from c4.view import Shelf, write_page
 from c4.view._cohort import cohort_of
@@ -65,22 +66,27 @@ def test_every_step_on_screen_is_the_recorded_one(viewer, shelf, watched, task):
         } <= {"▒"}
 
 
-def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched):
-    for task in ("mmlu", "gsm8k"):
-        book = shelf.book(f"model=made/task={task}/method=baseline")
-        frame = pl.concat(replay(book.run, shelf.offers.make(task)))
-        for index in (40, 43):
-            watched.open(address(viewer, task, index))
-            drawn = watched.page.evaluate(
-                "c4.app.trajectory.lane.marks.map((m) => [m.gate, m.step])"
-            )
-            listed = watched.page.evaluate(
-                "[...document.querySelectorAll('.gate-row .exit')].map((exit) => exit.textContent)"
-            )
-            rows = frame.filter(pl.col("trajectory") == index).to_dicts()
-            assert dict(map(tuple, drawn)) == {r["gate"]: r["steps"] for r in rows if r["fired"]}
-            assert listed == [f"step {r['steps']}" if r["fired"] else "never" for r in rows]
-            assert [r["gate"] for r in rows] == list(GATES)
+@pytest.mark.parametrize("task", ["mmlu", "gsm8k", "humaneval"])
+def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched, task):
+    run, gates = shelf.book(f"model=made/task={task}/method=baseline").run, shelf.offers.make(task)
+    (signals,) = load_signals(run)
+    exits = gate_exits(run, run.parts[0], signals, gates)
+    assert list(exits) == list(GATES)
+    if task != "humaneval":  # whose programs a replay would run
+        frame = pl.concat(replay(run, gates))
+        for gate, steps in exits.items():
+            fired = frame.filter(gate=gate).sort("trajectory")
+            told = pl.when("fired").then("steps").otherwise(0)
+            assert fired.select(told).to_series().to_list() == steps.tolist()
+    for i, index in enumerate(signals.trajectory.tolist()):
+        watched.open(address(viewer, task, index))
+        drawn = watched.page.evaluate("c4.app.trajectory.lane.marks.map((m) => [m.gate, m.step])")
+        listed = watched.page.evaluate(
+            "[...document.querySelectorAll('.gate-row .exit')].map((exit) => exit.textContent)"
+        )
+        stops = {gate: int(steps[i]) for gate, steps in exits.items()}
+        assert dict(map(tuple, drawn)) == {gate: step for gate, step in stops.items() if step}
+        assert listed == [f"step {step}" if step else "never" for step in stops.values()]
 
 
 def test_dragging_a_slider_asks_what_the_command_says(viewer, shelf, watched, recordings, tmp_path):
