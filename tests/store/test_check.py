@@ -301,10 +301,13 @@ def test_the_command_lists_leftovers_and_foreign_files_and_both_are_no_error(tmp
     assert (found["runs"], found["problems"], len(found["foreign"])) == (1, [], 1)
 
 
-def test_a_folder_without_anything_is_not_said_to_be_sound(tmp_path):
-    code, said, errors = check_below(tmp_path / "mistyped")
-    assert (code, said) == (2, "")
-    assert "nothing to check below" in errors
+def test_a_folder_without_anything_is_not_said_to_be_sound(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # or calibrations beside the tests would be found
+    (tmp_path / "empty").mkdir()
+    for name, why in (("empty", "nothing to check below"), ("mistyped", "no such folder")):
+        code, said, errors = check_below(tmp_path / name)
+        assert (code, said) == (2, "")
+        assert why in errors
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "signals"])
