@@ -422,7 +422,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         world = self.scratch / f"world-{id(self)}-{self.started}"
-        self.process = context.Process(target=work, args=(other, world), daemon=True)
+        self.process = context.Process(target=work, args=(other, world))
         self.process.start()
         other.close()
         self.task: tuple[int, list[str]] | None = None

@@ -57,11 +57,16 @@ class LoadedModel:
     def encode_prompt(self, prompt: str) -> list[int]:
         """Token ids of a user's message, through the chat template if the tokenizer has one."""
         if not self.applies_template:
-            return list(self.tokenizer(prompt)["input_ids"])
+            return list(self.tokenizer(prompt, verbose=False)["input_ids"])
         chat = [{"role": "user", "content": prompt}]
         try:
             ids = self.tokenizer.apply_chat_template(
-                chat, add_generation_prompt=True, tokenize=True, return_dict=False
+                chat,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=False,
+                # What does not fit is refused elsewhere, in words of our own.
+                tokenizer_kwargs={"verbose": False},
             )
         except Exception as error:  # a template may fail in any way
             raise ModelError(

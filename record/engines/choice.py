@@ -1,5 +1,6 @@
 """Which engine a user wants, and with how many workers."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ ENGINES = {
     "ray": "actors of a Ray cluster; needs pip install 'c4-dlm[ray]'",
     "slurm": "an array of Slurm jobs; needs pip install 'c4-dlm[slurm]'",
 }
+MOST_PER_PROCESSOR = 8
+"""Local workers that a machine is given at most; more would only be a mistyped number."""
 REMOTE = ("ray", "slurm")
 """Engines whose workers may come to machines that have other devices than this one."""
 
@@ -31,6 +34,12 @@ class EngineChoice:
     """Parameters of submitit's executor."""
 
     def __post_init__(self) -> None:
+        most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
+        if self.name == "local" and (self.workers or 1) > most:
+            raise ConfigError(
+                f"--workers {self.workers}: this machine has {os.cpu_count()} processors; give at "
+                f"most {most}"
+            )
         if self.engine is not None and self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
         for option, given, engine in (
