@@ -74,18 +74,22 @@ def open_page(page: Page, address: str) -> float:
 
 
 def measure_opening(root: Path, page: Page) -> None:
-    write_run(root, "gsm8k", range(1, 5), shape=LARGE, text="The answer is 7. " * 12)
+    # Another trajectory each time: the server keeps what it has answered last.
+    numbers = range(1, 4 * ROUNDS + 1)
+    write_run(root, "gsm8k", numbers, shape=LARGE, text="The answer is 7. " * 12)
     shelf = Shelf(root)
     book = shelf.book(RUN)
+    read, asked = iter(numbers), iter(numbers)
     reading, answering = median_seconds(
-        lambda: book.run.trajectory(2), lambda: trajectory_message(book, 2, shelf.offers, {})
+        lambda: book.run.trajectory(next(read)),
+        lambda: trajectory_message(book, next(asked), shelf.offers, {}),
     )
     print(f"reading the cells of 256 × 256: {1000 * reading:.1f} ms")
     print(f"the server's answer: {1000 * answering:.1f} ms, {answering / reading:.2f} times that")
     with serving(root) as address:
         where = f"{address}#{urlencode({'run': RUN, 't': 1})}"
         open_page(page, where)
-        taken = [reopen(page, 1 + i % 2) for i in range(2 * ROUNDS)]
+        taken = [reopen(page, number) for number in numbers]
         shown = statistics.median(taken)
         print(f"asked, answered, drawn: {shown:.1f} ms, {shown / reading / 1000:.2f} times that")
         measure_scrubbing(page)
