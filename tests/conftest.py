@@ -1,6 +1,7 @@
 """Parts that many tests share: models small enough to read, and folders to find data in."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -165,6 +166,17 @@ def short_lease(monkeypatch):
 def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reaches for the network; the hub's cache still answers."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(autouse=True)
+def _forget_plug_ins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Modules that one test wrote and loaded are not those that the next one finds."""
+    yield
+    made = str(tmp_path_factory.getbasetemp())
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(made):
+            del sys.modules[name]
+    sys.path[:] = [folder for folder in sys.path if not folder.startswith(made)]
 
 
 @pytest.fixture(scope="session", autouse=True)
