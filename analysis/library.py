@@ -53,6 +53,7 @@ class Library:
         gates: Sequence[str] | GateChoice = COMPARED_GATES,
         methods: Sequence[str] | None = None,
         trajectory: int | None = None,
+        signals: Sequence[str] = (),
         calibrations: Sequence[Location] | None = None,
         reading: AnswerReading | None = None,
         unsafe_code: bool = False,
@@ -64,6 +65,7 @@ class Library:
             gates: what to replay over the recordings.
             methods: which methods to show, by name or label; all if None.
             trajectory: which to show alone; the most telling one if None.
+            signals: what to show of it besides what CVEE and Prophet see.
             calibrations: files of `c4 calibrate` to report on; those in this folder and the root
                 if None. What any of them was chosen on is pool, for every method.
             reading: how answers are read; the default reading if None.
@@ -76,6 +78,7 @@ class Library:
         self.gate_names = self.choice.labels
         self.methods = methods
         self.trajectory = trajectory
+        self.signals = signals
         self._calibrations = calibrations
         self.reading = reading or AnswerReading()
         self.unsafe_code = unsafe_code
@@ -269,7 +272,9 @@ class Library:
     def trace(self) -> pl.DataFrame:
         """One telling trajectory, step by step; empty if there is no recording."""
         chosen = self.telling
-        return TRACE.to_frame() if chosen is None else trace_table(*chosen, self.gates(chosen[0]))
+        if chosen is None:
+            return TRACE.to_frame()
+        return trace_table(*chosen, self.gates(chosen[0]), self.signals)
 
     @cached_property
     def texts(self) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import polars as pl
 
+from c4.gates.own_signals import own_labels
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Floats, Signals
 from c4.store.runs import Run
@@ -22,17 +23,19 @@ SIGNALS = pl.Schema(
     }
 )
 """One row per trajectory and step; see `c4.gates.Signals` for what each column means. What is
-undefined at a step is null."""
+undefined at a step is null. Signals of your own that a gate has named follow."""
 
 
 def signal_table(run: Run) -> pl.DataFrame:
     """What gates see of a run, under its reading. See `SIGNALS`."""
-    return pl.concat([SIGNALS.to_frame(), *map(_part_table, load_signals(run))])
+    schema = pl.Schema({**SIGNALS, **dict.fromkeys(own_labels(), pl.Float64())})
+    parts = (_part_table(part, schema) for part in load_signals(run))
+    return pl.concat([schema.to_frame(), *parts])
 
 
-def _part_table(part: RunSignals) -> pl.DataFrame:
+def _part_table(part: RunSignals, schema: pl.Schema) -> pl.DataFrame:
     steps = part.signals.step.shape[-1]
-    columns = {spec.name: getattr(part.signals, spec.name).ravel() for spec in fields(Signals)}
+    columns = {name: column.ravel() for name, column in vars(part.signals).items()}
     for name in NAMED:
         numbers = getattr(part.signals, name).tolist()
         columns[name] = [
@@ -41,9 +44,9 @@ def _part_table(part: RunSignals) -> pl.DataFrame:
             for number in row
         ]
     frame = pl.DataFrame(
-        {"trajectory": np.repeat(part.trajectory, steps), **columns}, schema_overrides=SIGNALS
+        {"trajectory": np.repeat(part.trajectory, steps), **columns}, schema_overrides=schema
     )
     frame = frame.filter(pl.col("step") > 0)
-    frame = frame.select(pl.col(name).cast(kind) for name, kind in SIGNALS.items())
+    frame = frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
     spans = [pl.when(pl.col(name) != NONE).then(name) for name in ("span_start", "span_end")]
     return frame.with_columns(*spans).fill_nan(None)

@@ -10,6 +10,7 @@ import polars as pl
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, OwnGate, stabilization_step
+from c4.gates.own_signals import name_signal, name_signals_of
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
@@ -17,7 +18,7 @@ from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.runs import Run, Trajectory
-from c4.tasks import get_task
+from c4.tasks import get_task, read_under
 
 TRACE = pl.Schema(
     {
@@ -125,8 +126,17 @@ def spell_ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
 
 
-def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFrame:
-    """What CVEE and Prophet see of one trajectory at every step, and where gates stop it."""
+def trace_table(
+    run: Run, index: int, gates: Mapping[str, OwnGate], signals: Sequence[str] = ()
+) -> pl.DataFrame:
+    """What CVEE and Prophet see of one trajectory at every step, and where gates stop it.
+
+    Args:
+        signals: further signals, by any name that a gate's `signals` may hold. They follow the
+            columns of `TRACE`, as do the users' own that the gates name.
+    """
+    named = [name for gate in gates.values() for name in name_signals_of(gate)]
+    more = [*dict.fromkeys([*map(name_signal, signals), *named])]
     found = _find(run, index)
     family = get_task(run.task).family
     cvee = CVEE()
@@ -153,6 +163,7 @@ def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFr
             "gap": s.region_gap[i, :steps],
             "threshold": prophet.demand(s)[i, :steps],
             "exits": [",".join(stops.get(step, [])) for step in range(1, steps + 1)],
+            **{name: getattr(s, name)[i, :steps] for name in more if name not in TRACE},
         },
         schema_overrides={"candidate": pl.String()},
     )
@@ -163,7 +174,9 @@ def trace_table(run: Run, index: int, gates: Mapping[str, OwnGate]) -> pl.DataFr
         confidence=pl.col("confidence").fill_nan(None),
         correct=pl.lit(found.trajectory.row.correct),
     )
-    return frame.select(pl.col(name).cast(kind) for name, kind in TRACE.items())
+    columns = [pl.col(name).cast(kind) for name, kind in TRACE.items()]
+    further = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in more if name not in TRACE]
+    return frame.select(*columns, *further)
 
 
 def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
@@ -207,9 +220,9 @@ def _buffer(
     run: Run, trajectory: Trajectory, ids: TokenArray, forced: np.ndarray, unsafe_code: bool
 ) -> pl.DataFrame:
     row = trajectory.row
-    task = get_task(run.task)
+    task = read_under(get_task(run.task), run.reading.style)
     traced = run.vocabulary.trace(ids.tolist(), run.reading.ending)
-    found = task.extractor(run.reading.style)(traced.text, row.example.choices)
+    found = task.extract(traced.text, row.example.choices)
     first, last = (found and traced.token_span(found.start, found.end)) or (0, 0)
     n = max(1, len(traced.token_starts))  # an empty text still has a row to say so
     starts = [*traced.token_starts, len(traced.text)] if traced.token_starts else [0, 0]

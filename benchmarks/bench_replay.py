@@ -43,7 +43,7 @@ from c4.replay.grids import grid_exits, make_grid
 from c4.store.arrays import IntArray, TokenArray
 from c4.store.runs import Run, open_run
 from c4.store.views import StepView
-from c4.tasks import TASKS, Ending
+from c4.tasks import TASKS, Ending, read_under
 from c4.tasks.task import Choices
 
 POOL = ("mmlu", "gsm8k", "math")
@@ -198,7 +198,7 @@ class ForgetfulReader(CandidateReader):
         if self.reading.ending is Ending.CUT:
             row = row[: self.vocabulary.ending(row)]
         traced = self.vocabulary.trace(row[start:], self.reading.ending)
-        found = self.task.extractor(self.reading.style)(traced.text, choices)
+        found = read_under(self.task, self.reading.style).extract(traced.text, choices)
         if found is None:
             return None
         span = traced.token_span(found.start, found.end)

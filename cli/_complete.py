@@ -6,9 +6,11 @@ Nothing here loads torch or reads a file of a run; users' own code is never load
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS, RULE_NAMES
+from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.graders import REGISTRY as GRADER_NAMES
 from c4.tasks.registry import REGISTRY as TASK_NAMES
 
@@ -58,6 +60,8 @@ def method_names() -> list[str]:
 complete_task = offer(lambda: TASK_NAMES.names, ".py", ".yaml", ".yml")
 complete_gate = offer(lambda: GATE_NAMES.names, ".py")
 complete_grader = offer(lambda: GRADER_NAMES.names, ".py")
+complete_reading = offer(lambda: EXTRACTOR_NAMES.names, ".py")
+complete_signal = offer(lambda: SIGNAL_NAMES.names, ".py")
 complete_model = offer(lambda: [EMBEDDED, *ALIASES])
 
 

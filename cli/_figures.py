@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from c4.cli._complete import listed_names, offer
+from c4.cli._complete import complete_signal, listed_names, offer
 from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import (
     BesideOption,
@@ -46,6 +46,8 @@ Examples:
 
     c4 figures text --task gsm8k --trajectory 41
 
+    c4 figures trace --task math --signal entropy --signal my_signals.py:flux
+
     c4 figures phase-diagram --gate cvee --set tau=0.8 --config calibration.json --title "Exits"
 """
 
@@ -68,6 +70,16 @@ TrajectoryOption = Annotated[
     typer.Option(
         help="Number of the trajectory in trace and text. [default: one that CVEE stops early and "
         "rightly]"
+    ),
+]
+SignalOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--signal",
+        autocompletion=complete_signal,
+        help="A signal to show in trace in a panel of its own: one that gates see, such as "
+        "entropy, or one of your own, whose code is run: my_signals.py:flux. May be given several "
+        "times.",
     ),
 ]
 StyleOption = Annotated[
@@ -106,6 +118,7 @@ def figures_command(
     task: TaskOption = None,
     model: ModelOption = None,
     trajectory: TrajectoryOption = None,
+    signal: SignalOption = None,
     gate: ComparedOption = None,
     settings: BesideOption = None,
     config: ConfigsOption = None,
@@ -141,6 +154,7 @@ def figures_command(
             unsafe_code=unsafe_code,
             note=note,
             trajectory=trajectory,
+            signals=signal or (),
             gates=compared_gates(gate or COMPARED_GATES, settings, config),
             methods=method,
             calibrations=calibration,

@@ -4,18 +4,23 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._complete import complete_grader
+from c4.cli._complete import complete_grader, complete_reading
 from c4.store.locations import Location
-from c4.tasks import AnswerReading, Ending, ReadingStyle
+from c4.tasks import AnswerReading, Ending
+from c4.tasks.extractors import find_style
 from c4.tasks.graders import find_grader
 
 USUAL = AnswerReading()
 ReadingOption = Annotated[
-    ReadingStyle | None,
+    str | None,
     typer.Option(
         "--reading",
+        metavar="NAME",
+        autocompletion=complete_reading,
         help="How answers are found: careful knows the example's choices and how models write "
-        f"answers; plain is the paper's way. [default: {USUAL.style}, or as in --config]",
+        "answers; plain is the paper's way; number, boxed, letter or function look for that kind "
+        "of answer; or an extractor of your own, which is run: my_extractors.py:total. "
+        f"[default: {USUAL.style}, or as in --config]",
     ),
 ]
 EndingOption = Annotated[
@@ -40,7 +45,7 @@ GraderOption = Annotated[
 
 
 def choose_reading(
-    style: ReadingStyle | None,
+    style: str | None,
     ending: Ending | None,
     grader: str | None = None,
     config: Location | None = None,
@@ -53,8 +58,9 @@ def choose_reading(
 
         frozen = load_calibration(config)
         usual = frozen.reading
+    read = find_style(style) if style else usual.style
     graded = find_grader(grader) if grader else usual.grader
-    chosen = AnswerReading(style or usual.style, ending or usual.ending, graded)
+    chosen = AnswerReading(read, ending or usual.ending, graded)
     if config is not None:
         frozen.check_reading(chosen)
     return chosen
@@ -65,6 +71,6 @@ def reading_note(reading: AnswerReading) -> str | None:
     if reading == USUAL:
         return None
     return (
-        f"answers are read under --reading {reading.style} --ending {reading.ending} "
+        f"answers are read under --reading {reading.style_name} --ending {reading.ending} "
         f"--grader {reading.grader}"
     )

@@ -13,7 +13,7 @@ from typing import Any
 from c4.errors import DataError
 from c4.errors.system import reason, require_plain_file
 from c4.exchange.courses import Course
-from c4.tasks import AnswerReading, get_task
+from c4.tasks import get_task
 
 FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"
 NAME = re.compile(r"(?:all_steps_)?q(\d+)_s(\d+)\.json")
@@ -39,7 +39,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:
         commit_step = _commit_steps(steps)
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
-    extract = get_task(task).extractor(AnswerReading().style)
+    extract = get_task(task).extract
     values = [found.value if (found := extract(text)) else None for text in texts]
     final = values[-1] if values else None
     judged = _judged(path, number, sample)

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.traces import TRACE
 from c4.figures.style import (
     COLUMN,
     FAINT,
@@ -30,11 +31,13 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     """Candidate, confidence, patience and gap of one trajectory, and where gates stop it.
 
     Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
-    tau, run, patience, gap, threshold, exits, correct.
+    tau, run, patience, gap, threshold, exits, correct. Every further column is a signal that gets
+    a panel of its own.
     """
-    figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0)
-    answers, confidence, patience, gap = figure.subplots(
-        4, 1, sharex=True, height_ratios=[5, 3, 3, 3]
+    signals = [name for name in trace.columns if name not in TRACE]
+    figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0 + len(signals))
+    answers, confidence, patience, gap, *more = figure.subplots(
+        4 + len(signals), 1, sharex=True, height_ratios=[5, 3, 3, 3, *[3] * len(signals)]
     )
     _draw_answers(answers, trace)
     asks = "asks" if width is Width.COLUMN else "asks for this"
@@ -43,8 +46,13 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     _draw_signal(patience, trace, "run", "patience", "cvee", asks)
     patience.set_ylabel("steps unchanged")
     _draw_signal(gap, trace, "gap", "threshold", "prophet", asks)
-    gap.set(ylabel="gap (logits)", xlabel="step", xlim=(0.5, trace.height + 0.5))
-    gates = _draw_moments([answers, confidence, patience, gap], trace)
+    gap.set(ylabel="gap (logits)", xlim=(0.5, trace.height + 0.5))
+    for ax, signal in zip(more, signals, strict=True):
+        ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
+        ax.set_ylabel(drawable(signal))
+    panels = [answers, confidence, patience, gap, *more]
+    panels[-1].set_xlabel("step")
+    gates = _draw_moments(panels, trace)
     first = trace.row(0, named=True)
     right = {True: "right", False: "wrong", None: "not graded"}[first["correct"]]
     sign = ";\n" if width is Width.COLUMN else "; "

@@ -6,6 +6,7 @@ from typing import Any
 
 from c4.errors import ConfigError
 from c4.gates import GATES, OwnGate, make_gate
+from c4.gates.registry import checked_gate
 from c4.store.labels import Change, Label
 from c4.tasks import get_task
 
@@ -55,8 +56,4 @@ def _spell(value: Any) -> str:
 def _made(gate: Any, task: str) -> OwnGate:
     if isinstance(gate, str):
         return make_gate(gate, get_task(task).family)
-    made: Any = gate() if isinstance(gate, type) else gate
-    if not callable(getattr(made, "fires", None)):
-        raise ConfigError(f"{gate!r} is no gate: it has no function fires(signals)")
-    found: OwnGate = made
-    return found
+    return checked_gate(repr(gate), gate() if isinstance(gate, type) else gate)

@@ -62,9 +62,15 @@ class Run(StoredRun):
         """Exit progress against stabilization; like `replay`, but nothing is graded."""
         return phase_table(self, name_gates(self.task, gates, named))
 
-    def trace(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
-        """What gates see of one trajectory at every step; `trace_figure` draws it."""
-        return trace_table(self, number, name_gates(self.task, gates, named))
+    def trace(
+        self, number: int, *gates: GateLike, signals: Sequence[str] = (), **named: GateLike
+    ) -> pl.DataFrame:
+        """What gates see of one trajectory at every step; `trace_figure` draws it.
+
+        Args:
+            signals: names of further signals, each of which gets a column and a panel.
+        """
+        return trace_table(self, number, name_gates(self.task, gates, named), signals)
 
     def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""

@@ -12,6 +12,7 @@ import numpy as np
 from c4.store.arrays import BoolArray, TokenArray
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Ending, SearchMode, Task
+from c4.tasks.extractors import read_under, reads_parts
 from c4.tasks.task import Choices
 
 TOKEN = np.dtype(np.int32)
@@ -57,14 +58,14 @@ class CandidateReader:
         reading: AnswerReading,
         tail_frac: float = TAIL_FRAC,
     ) -> None:
-        self.task = task
+        self.task = read_under(task, reading.style)
         self.vocabulary = vocabulary
         self.length = length
         self.reading = reading
         self.tail_start = int(length * (1 - tail_frac))
-        self._find = task.extractor(reading.style)
+        self._find = self.task.extract
         self._ends = sorted(vocabulary.end_ids)
-        self._from = self.tail_start if task.search is SearchMode.LAST else 0
+        self._from = self.tail_start if self.task.search is SearchMode.LAST else 0
         self._windows: dict[int, list[Window]] = {}  # few of all stops occur in a decode
         self._looks: dict[tuple[Choices, int, bytes], Look] = {}
 
@@ -122,7 +123,7 @@ class CandidateReader:
         them; all others begin at 0.
         """
         sizes = [stop]
-        may_read_parts = self.task.reads_parts(self.reading.style)
+        may_read_parts = reads_parts(self.task, self.reading.style)
         if may_read_parts and self.vocabulary.by_bytes:  # else a part may spell another text
             grown = takewhile(lambda size: size < stop, _growing())
             sizes = [*grown, stop]

@@ -83,7 +83,10 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
             raise
         if isinstance(error, AttributeError) and error.obj is s:
             known = ", ".join(spec.name for spec in fields(Signals))
-            raise ConfigError(f"there is no signal {error.name!r}; there are: {known}") from error
+            raise ConfigError(
+                f"there is no signal {error.name!r}; there are: {known}; one of your own is named "
+                f"by the gate: signals = ({error.name},)"
+            ) from error
         raise ConfigError(f"the gate {kind_name(gate)} fails: {failure(error)}") from error
 
 

@@ -2,6 +2,7 @@
 
 from c4.gates.candidates import CandidateReader
 from c4.gates.kinds import OwnGate, as_gate, ask, require_live
+from c4.gates.own_signals import own_signals
 from c4.gates.signals import LiveSignals
 from c4.store.cells import CellRecorder
 from c4.store.views import StepView
@@ -17,7 +18,7 @@ class LiveGate:
     ) -> None:
         self.gate = as_gate(gate)
         require_live(self.gate)
-        self._signals = LiveSignals(shape, reader, choices)
+        self._signals = LiveSignals(shape, reader, choices, own_signals())
         self._cells = CellRecorder() if self.gate.wants_cells else None
 
     def fires(self, view: StepView) -> bool:

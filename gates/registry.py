@@ -1,12 +1,15 @@
 """Gates by name, with the paper's settings for each family, and gates that users define."""
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any
 
 from c4.errors import C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
-from c4.plugins import Registry
+from c4.gates.own_signals import name_signals_of, signal_labels
+from c4.plugins import Plugin, Registry
 from c4.store.parameters import typed_parameters
 from c4.tasks import Family
 
@@ -39,9 +42,9 @@ def make_gate(name: str, family: Family | None = None, /, **params: Any) -> OwnG
     if not isinstance(kind, type):
         if params:
             raise ConfigError(f"{name} is a ready-made gate and takes no parameters")
-        return _checked(name, kind)
+        return checked_gate(name, kind)
     settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
-    return _checked(name, _build(name, kind, {**settings, **params}))
+    return checked_gate(name, _build(name, kind, {**settings, **params}))
 
 
 def gate_fields(name: str) -> dict[str, Field[Any]]:
@@ -66,6 +69,16 @@ def set_parameters(gate: OwnGate) -> dict[str, Any]:
     )
 
 
+def find_gate(name: str) -> Plugin:
+    """The gate of a name, or what makes it; the sources of its own signals count as its source."""
+    plugin = REGISTRY.find(name)
+    signals = signal_labels(plugin.found)
+    if not signals:
+        return plugin
+    sources = json.dumps([plugin.source_sha256, *signals]).encode()
+    return replace(plugin, source_sha256=hashlib.sha256(sources).hexdigest())
+
+
 def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
     """A gate of a kind; what its own code makes of the parameters is said in words."""
     typed = typed_parameters(name, kind, params)
@@ -77,8 +90,9 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
         raise ConfigError(f"cannot make the gate {shortened(name)!r}: {failure(error)}") from error
 
 
-def _checked(name: str, gate: Any) -> OwnGate:
+def checked_gate(name: str, gate: Any) -> OwnGate:
     if not callable(getattr(gate, "fires", None)):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
+    name_signals_of(gate)
     found: OwnGate = gate
     return found

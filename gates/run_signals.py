@@ -8,9 +8,8 @@ code; anything else is computed again.
 import hashlib
 import json
 import logging
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,9 @@ from c4.errors import RunError
 from c4.gates import candidates as candidates_module
 from c4.gates import signals as signals_module
 from c4.gates.candidates import TAIL_FRAC, CandidateReader
-from c4.gates.signals import NONE, Ints, Signals, read_signals
+from c4.gates.own_signals import own_definitions, own_labels, own_signals
+from c4.gates.signals import NONE, Ints, Signals, as_signals, read_signals
+from c4.plugins import definition
 from c4.store import vocabulary as text_module
 from c4.store.parts import (
     PART,
@@ -38,7 +39,7 @@ from c4.store.parts import (
 )
 from c4.store.runs import Run, RunPart, Trajectory
 from c4.store.storage import remove_files, remove_leftovers
-from c4.tasks import ReadingStyle, Task, get_task
+from c4.tasks import Task, get_task, read_under
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ def cached_signals(run: Run, part: RunPart, tail_frac: float = TAIL_FRAC) -> Run
 def trajectory_signals(run: Run, recorded: Trajectory, reader: CandidateReader) -> RunSignals:
     """The signals of one trajectory, computed now. Arrays are (1, T)."""
     cells, choices = recorded.cells[None], [tuple(recorded.row.choices)]
-    reading = read_signals(cells, run.shape, reader, choices)
+    reading = read_signals(cells, run.shape, reader, choices, own_signals())
     number = np.array([recorded.row.trajectory], dtype=np.int32)
     return RunSignals(number, reading.signals, reading.candidates)
 
@@ -117,25 +118,14 @@ def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.rows.path.name, identity["tokenizer_sha256"]]
     facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
+    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash(), *own_definitions()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def task_facts(task: Task, style: ReadingStyle) -> list[str]:
+def task_facts(task: Task, style: str) -> list[str]:
     """How and where a task's answers are found. `read` stands in the task's own file."""
-    return [task.search, definition(task.extractor(style)), definition(task.read)]
-
-
-def definition(function: Callable[..., Any]) -> str:
-    """What is another when a function is: its name, and the source of its module.
-
-    A function that lacks one of them stands for itself, so no other process trusts its signals.
-    """
-    name = getattr(function, "__qualname__", None)
-    file = getattr(sys.modules.get(function.__module__), "__file__", None)
-    if name is None or file is None:
-        return repr(function)
-    return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+    read = read_under(task, style)
+    return [read.search, definition(read.extract), definition(task.read)]
 
 
 @cache
@@ -153,16 +143,15 @@ def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
     read = []
     for numbers, cells in run.read_batches(part):
         offered = [choices[number] for number in numbers]
-        reading = read_signals(cells, run.shape, reader, offered)
+        reading = read_signals(cells, run.shape, reader, offered, own_signals())
         trajectory = np.array(numbers, dtype=np.int32)
         read.append(RunSignals(trajectory, reading.signals, reading.candidates))
     return stack_signals(read)
 
 
 def _join(signals: Sequence[Signals]) -> Signals:
-    return Signals(
-        **{f.name: np.concatenate([getattr(s, f.name) for s in signals]) for f in fields(Signals)}
-    )
+    names = vars(signals[0])
+    return as_signals({n: np.concatenate([getattr(s, n) for s in signals]) for n in names})
 
 
 def _pad(signals: Signals, steps: int) -> Signals:
@@ -176,7 +165,7 @@ def _pad(signals: Signals, steps: int) -> Signals:
         widths = [(0, 0)] * (column.ndim - 1) + [(0, missing)]
         return np.pad(column, widths, constant_values=empty)
 
-    return Signals(**{s.name: lengthen(getattr(signals, s.name)) for s in fields(Signals)})
+    return signals.map(lengthen)
 
 
 def _list_cache(run: Run) -> dict[range, list[Part]]:
@@ -211,7 +200,7 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
 
 
 def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
-    folder, reading = run.signals_folder, str(run.reading).encode()
+    folder, reading = run.signals_folder, _read_as(run)
     # Of this part, and of the pending trajectories that were sealed into it.
     inside = [
         p for p in list_parts(folder) if part.rows.first <= p.first <= p.last <= part.rows.last
@@ -222,6 +211,11 @@ def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None
     numbers, stamp = signals.trajectory.tolist(), Stamp.of(run.manifest)
     written = write_part(folder, _to_table(signals), numbers, stamp, facts, compression="lz4")
     remove_files(path for path in stale if path != written)
+
+
+def _read_as(run: Run) -> bytes:
+    """What a cache file is of: the reading, and the users' own signals, whatever their source."""
+    return "+".join([str(run.reading), *own_labels()]).encode()
 
 
 def _reading_of(cached: Part, run: Run) -> bytes | None:
@@ -236,7 +230,7 @@ def _to_table(signals: RunSignals) -> pa.Table:
     """A table with flat columns and a row for every step."""
     steps = signals.signals.step.shape[-1]
     columns = {"trajectory": np.repeat(signals.trajectory, steps)}
-    columns |= {s.name: getattr(signals.signals, s.name).ravel() for s in fields(Signals)}
+    columns |= {name: column.ravel() for name, column in vars(signals.signals).items()}
     return pa.table(columns)
 
 
@@ -246,4 +240,4 @@ def _from_table(table: pa.Table, candidates: list[list[str]]) -> RunSignals:
         name: table.column(name).to_numpy().reshape(count, -1) for name in table.column_names
     }
     trajectory = columns.pop("trajectory")[:, 0].copy()
-    return RunSignals(trajectory, Signals(**columns), candidates)
+    return RunSignals(trajectory, as_signals(columns), candidates)

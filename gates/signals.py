@@ -4,8 +4,9 @@ Means are sums of fixed-point numbers, exact in float64 whatever their order, so
 a live decode give the same bits.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, make_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -98,12 +99,34 @@ class Signals:
         """How many steps each trajectory has. (…)"""
         return self.exists.sum(axis=-1, dtype=np.int32)
 
+    def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Signals":
+        """Every signal changed alike."""
+        return type(self)(**{f.name: change(getattr(self, f.name)) for f in fields(self)})
+
+    def one(self, i: int) -> "Signals":
+        """The i-th trajectory of a stack."""
+        return self.map(lambda column: column[i])
+
     def last(self, name: str) -> npt.NDArray[Any]:
         """A signal at each trajectory's own last step. (…, 1)"""
         return np.take_along_axis(getattr(self, name), self.steps[..., None] - 1, axis=-1)
 
 
 SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
+
+
+@cache
+def signals_with(names: tuple[str, ...]) -> Any:
+    """The class of signals that have some more, which are users' own."""
+    more = [(name, Floats) for name in names]
+    return make_dataclass("Signals", more, bases=(Signals,), frozen=True) if more else Signals
+
+
+def as_signals(columns: Mapping[str, npt.NDArray[Any]]) -> Signals:
+    """Signals of arrays by name; what c4 does not know is a user's own."""
+    own = tuple(sorted(columns.keys() - SIGNAL_NAMES))
+    found: Signals = signals_with(own)(**columns)
+    return found
 
 
 @dataclass(frozen=True)
@@ -116,14 +139,23 @@ class SignalReading:
     """The value behind each number, for every trajectory's candidates and answers."""
 
 
+OfTrajectory = Callable[[Signals, Cells], Floats]
+"""A signal of a user's own, from those of one trajectory and its cells. (T,), (T, L) -> (T,)"""
+
+
 def read_signals(
-    cells: Cells, shape: Shape, reader: CandidateReader, choices: Sequence[Choices]
+    cells: Cells,
+    shape: Shape,
+    reader: CandidateReader,
+    choices: Sequence[Choices],
+    own: Mapping[str, OfTrajectory] | None = None,
 ) -> SignalReading:
     """All signals of recorded trajectories.
 
     Args:
         cells: arrays of (n, T, L).
         choices: what the example of each trajectory offers. (n,)
+        own: users' own signals by name.
     """
     filled = filled_predictions(cells.token, cells.masked)
     n, steps, _ = filled.shape
@@ -156,7 +188,16 @@ def read_signals(
         **spans,
         **margin_signals(cells, reader),
     )
-    return SignalReading(signals, candidates)
+    return SignalReading(_with_own(signals, cells, own or {}), candidates)
+
+
+def _with_own(signals: Signals, cells: Cells, own: Mapping[str, OfTrajectory]) -> Signals:
+    """Signals of stacked trajectories, and users' own beside them."""
+    if not own:
+        return signals
+    alone = [(signals.one(i), cells[i].as_decoded()) for i in range(len(signals.step))]
+    made = {name: np.stack([of(s, c) for s, c in alone]) for name, of in own.items()}
+    return as_signals(vars(signals) | made)
 
 
 class LiveSignals:
@@ -166,15 +207,23 @@ class LiveSignals:
     computed for all steps that lack them when one of them is looked at.
     """
 
-    def __init__(self, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        reader: CandidateReader,
+        choices: Choices,
+        own: "Mapping[str, OfTrajectory] | None" = None,
+    ) -> None:
         self.shape = shape
         self.reader = reader
         self.choices = choices
+        self.own = own or {}
         self._columns: dict[str, npt.NDArray[Any]] = {
             # A sampler may run past the budget, but never past one step for every position.
             field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
             for field in fields(Signals)
         }
+        self._own_columns: dict[str, Floats] = {}
         self._numbers: dict[str, int] = {}
         self._views: list[StepView] = []
         self._margins = 0
@@ -222,6 +271,14 @@ class LiveSignals:
             self._margins = steps
         return self._columns[name][:steps]
 
+    def own_column(self, name: str, steps: int) -> Floats:
+        """A user's own signal of the first steps, computed when the last of them is asked for."""
+        known = self._own_columns.get(name)
+        if known is None or len(known) < steps:
+            known = self.own[name](SignalsSoFar(self, steps), stack_views(self._views[:steps]))
+            self._own_columns[name] = known
+        return known[:steps]
+
     def _count(self, candidate: int) -> None:
         """`run` and `changes` after one more step, as `stability` has them for all at once."""
         if candidate == NONE:
@@ -247,6 +304,8 @@ class SignalsSoFar(Signals):
         object.__setattr__(self, "_steps", steps)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        if name in self._live.own:
+            return self._live.own_column(name, self._steps)
         if name not in SIGNAL_NAMES:
             raise AttributeError(name=name, obj=self)
         return self._live.column(name, self._steps)

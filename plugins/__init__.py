@@ -6,7 +6,18 @@ first run code, so only names that a user has typed may come here. Files that c4
 and hashes, which are compared and never loaded.
 """
 
-from c4.plugins._load import Plugin, aliases, canonical_name
+from c4.plugins._labels import LabelRegistry, plain_label
+from c4.plugins._load import Plugin, aliases, canonical_name, definition, source_hash
 from c4.plugins._registry import Registry, offered
 
-__all__ = ["Plugin", "Registry", "aliases", "canonical_name", "offered"]
+__all__ = [
+    "LabelRegistry",
+    "Plugin",
+    "Registry",
+    "aliases",
+    "canonical_name",
+    "definition",
+    "offered",
+    "plain_label",
+    "source_hash",
+]

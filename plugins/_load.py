@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -108,6 +109,18 @@ def source_hash(found: Any, named: str) -> str:
         if file is not None:
             digest.update(Path(file).read_bytes())
     return digest.hexdigest()
+
+
+def definition(function: Callable[..., Any]) -> str:
+    """What is another when a function is: its name, and the source of its module.
+
+    A function that lacks one of them stands for itself, so no other process trusts its signals.
+    """
+    name = getattr(function, "__qualname__", None)
+    file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    if name is None or file is None:
+        return repr(function)
+    return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
 def _is_file_like(text: str) -> bool:

@@ -17,7 +17,7 @@ from c4.gates.candidates import CandidateReader
 from c4.gates.kinds import OwnGate, as_gate, require_live
 from c4.gates.live import LiveGate
 from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.gates.registry import make_gate, set_parameters
+from c4.gates.registry import find_gate, make_gate, set_parameters
 from c4.models import find_checkpoint
 from c4.plugins import aliases, canonical_name
 from c4.record.methods import (
@@ -128,7 +128,7 @@ def _resolve(
         resolved,
         label=_label(name, method, changed, reading_changes(reading, AnswerReading())),
         gate_name=GATE_NAMES.canonical(method.gate),
-        gate_source=GATE_NAMES.find(method.gate).identity,
+        gate_source=find_gate(method.gate).identity,
         gate_settings=set_parameters(gate),
         make_gate=LiveGates(gate, reading),
         reading=reading,

@@ -16,7 +16,7 @@ from c4.errors import ConfigError, RunError
 from c4.errors.system import reason
 from c4.gates.kinds import GATES, OwnGate, as_gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.gates.registry import make_gate
+from c4.gates.registry import find_gate, make_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
 from c4.replay.decisions import exit_with_cells, split_decisions
@@ -312,7 +312,7 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
 
 def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Write the chosen setting to a file, with everything needed to find it again."""
-    gate = GATE_NAMES.find(calibration.grid.gate)
+    gate = find_gate(calibration.grid.gate)
     frozen = {
         "gate": gate.name,
         "parameters": calibration.parameters,
@@ -408,7 +408,7 @@ class FrozenSetting:
         Args:
             name: what the user calls the gate.
         """
-        if self.gate_sha256 not in (None, GATE_NAMES.find(name).source_sha256):
+        if self.gate_sha256 not in (None, find_gate(name).source_sha256):
             raise ConfigError(
                 f"{self.file} was chosen for {self.gate} before its source was edited; calibrate "
                 "again"

@@ -1,7 +1,6 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -86,8 +85,8 @@ class PartExits:
 def exit_with_cells(gate: Gate, signals: Signals, i: int, cells: Cells) -> int:
     """The step at which a gate that wants cells stops the i-th trajectory; 0 if it never does."""
     steps = len(cells.token)
-    alone = {spec.name: getattr(signals, spec.name)[i, :steps] for spec in fields(Signals)}
-    return int(exit_step(ask(gate, Signals(**alone), cells)))
+    alone = signals.map(lambda column: column[i, :steps])
+    return int(exit_step(ask(gate, alone, cells.as_decoded())))
 
 
 def gate_exits(

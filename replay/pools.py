@@ -1,7 +1,7 @@
 """The trajectories that a gate is calibrated on, and those it is then tried on."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from c4.gates.candidates import filled_predictions
 from c4.gates.run_signals import RunSignals
-from c4.gates.signals import NONE, Ints, Signals
+from c4.gates.signals import NONE, Ints
 from c4.replay.grader import ReplayGrader
 from c4.replay.grids import at_exit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
-from c4.tasks import Grader, get_task
+from c4.tasks import Grader, get_task, read_under
 from c4.tasks.examples import examples_set_aside
 
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
@@ -69,8 +69,8 @@ class RunSubset:
     @cached_property
     def _right(self) -> BoolArray:
         """Whether the answer at each step is the target. (n, T)"""
-        task, style = get_task(self.run.task), self.run.reading.style
-        targets = {row.trajectory: task.gold(row.example, style) for row in self.run.rows()}
+        task = read_under(get_task(self.run.task), self.run.reading.style)
+        targets = {row.trajectory: task.gold(row.example) for row in self.run.rows()}
         number = [
             values.index(targets[index]) if targets[index] in values else NONE - 1
             for index, values in zip(
@@ -151,6 +151,6 @@ def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:
     index = np.array(list(rows))
     return RunSignals(
         signals.trajectory[index],
-        Signals(**{s.name: getattr(signals.signals, s.name)[index] for s in fields(Signals)}),
+        signals.signals.map(lambda column: column[index]),
         [signals.candidates[i] for i in index],
     )

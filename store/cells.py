@@ -56,6 +56,10 @@ class Cells:
         """Every array indexed alike."""
         return Cells(*(getattr(self, name)[index] for name in SIGNALS))
 
+    def as_decoded(self) -> "Cells":
+        """The same cells, laid out in memory as a decode has them, so that sums agree."""
+        return Cells(*(np.ascontiguousarray(getattr(self, name)) for name in SIGNALS))
+
 
 SIGNALS = tuple(field.name for field in fields(Cells))
 

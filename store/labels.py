@@ -106,12 +106,10 @@ def is_plain(label: str) -> bool:
 def reading_changes(reading: AnswerReading, usual: AnswerReading) -> tuple[Change, ...]:
     """What a label adds where a gate's reading is not the usual one; named as the options are."""
     pairs = {
-        "reading": (reading.style, usual.style),
-        "ending": (reading.ending, usual.ending),
+        "reading": (reading.style_name, reading.style == usual.style),
+        "ending": (str(reading.ending), reading.ending == usual.ending),
     }
-    return tuple(
-        Change(None, name, str(own)) for name, (own, other) in pairs.items() if own is not other
-    )
+    return tuple(Change(None, name, own) for name, (own, same) in pairs.items() if not same)
 
 
 def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:

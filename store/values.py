@@ -1,7 +1,6 @@
 """Values that a run can hold, column by column; anything else is refused before it is used."""
 
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,22 @@ from c4.store.manifest import Manifest
 from c4.store.origins import Origin
 from c4.store.schema import BENCH, GRADES, ROWS
 from c4.store.views import HIGHEST
-from c4.tasks import Ending, Grader, ReadingStyle, Verdict
-from c4.tasks.graders import OWN_GRADER
+from c4.tasks import Ending, Verdict
+from c4.tasks.extractors import REGISTRY as EXTRACTORS
+from c4.tasks.graders import REGISTRY as GRADERS
 
 Array = npt.NDArray[Any]
 MOST = 2**31 - 1
 """The highest number that int32 holds."""
 MOST_STEPS = 2**15 - 1
 """The highest step that a cell can name."""
-WORDS: Mapping[str, type[Enum]] = {
-    "verdict": Verdict,
-    "style": ReadingStyle,
-    "ending": Ending,
-    "grader": Grader,
+WORDS: Mapping[str, Callable[[str], bool]] = {
+    "verdict": lambda word: word in list(Verdict),
+    "style": EXTRACTORS.allows,
+    "ending": lambda word: word in list(Ending),
+    "grader": GRADERS.allows,
 }
-"""Columns that hold one of a few words."""
+"""Columns that hold one of a few words, or what a user's own goes by; each tells which."""
 
 
 def check_schema(found: pa.Schema, expected: pa.Schema) -> None:
@@ -65,10 +65,8 @@ def check_range(name: str, values: Array, low: float, high: float) -> None:
 
 def check_words(name: str, column: pa.ChunkedArray) -> None:
     """Refuse what is none of the words that a column may hold."""
-    known = {None, *(member.value for member in WORDS[name])}
-    unknown = set(column.unique().to_pylist()) - known
-    if name == "grader":  # a user's own goes by its name and a hash
-        unknown = {word for word in unknown if not OWN_GRADER.fullmatch(word)}
+    words = set(column.unique().to_pylist()) - {None}
+    unknown = {word for word in words if not WORDS[name](word)}
     if unknown:
         raise ValueError(f"{name} cannot be {min(unknown)!r}")
 

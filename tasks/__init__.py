@@ -8,6 +8,7 @@ and character spans out.
 
 from c4.tasks.answers import EXTRACTORS, answers
 from c4.tasks.examples import load_samples
+from c4.tasks.extractors import Finder, read_under
 from c4.tasks.grading import Grade, Verdict, grade
 from c4.tasks.registry import TASKS, find_task, get_task
 from c4.tasks.task import (
@@ -32,6 +33,7 @@ __all__ = [
     "Ending",
     "Example",
     "Family",
+    "Finder",
     "Grade",
     "Grader",
     "HubSplit",
@@ -45,4 +47,5 @@ __all__ = [
     "get_task",
     "grade",
     "load_samples",
+    "read_under",
 ]

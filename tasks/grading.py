@@ -10,8 +10,10 @@ from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
+from c4.tasks.answers import EXTRACTORS
+from c4.tasks.extractors import read_under
 from c4.tasks.graders import own_judge
-from c4.tasks.task import AnswerReading, Example, Family, Grader, ReadingStyle, Task
+from c4.tasks.task import AnswerReading, Candidate, Example, Family, Grader, ReadingStyle, Task
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +93,8 @@ def grade(
         text: what the tokens say under the reading's ending.
     """
     reading = reading or AnswerReading()
-    style = reading.style
-    found = task.extractor(style)(text, example.choices)
+    read = read_under(task, reading.style)
+    found = read.extract(text, example.choices)
     if found is None:
         return Grade(None, Verdict.NO_ANSWER)
     judge = own_judge(reading.grader)
@@ -102,7 +104,7 @@ def grade(
     if task.judge is not None:
         return Grade(found.value, _judged(task, example, found.value, text))
     if task.family is not Family.CODE:
-        if found.value == task.gold(example, style):
+        if found.value == read.gold(example):
             return Grade(found.value, Verdict.RIGHT)
         if reading.grader is not Grader.MATH_VERIFY:
             return Grade(found.value, Verdict.WRONG)
@@ -110,7 +112,7 @@ def grade(
         return Grade(found.value, _verdict(outcome))
     outcome = run_program(
         example.preamble,
-        answer_program(task, example, text, style) or "",
+        _program(example, text, found, reading.style),
         example.tests,
         reference=example.target,
         unsafe=unsafe_code,
@@ -136,8 +138,16 @@ def _verdict(outcome: Outcome) -> Verdict:
     return verdict
 
 
-def answer_program(task: Task, example: Example, text: str, style: ReadingStyle) -> str | None:
+def answer_program(task: Task, example: Example, text: str, style: str) -> str | None:
     """The program that an answer's grade depends on; None where no function is found in it."""
-    if task.extractor(style)(text, example.choices) is None:
-        return None
-    return program_in(text) if style is ReadingStyle.PLAIN else written_program(text, example)
+    found = read_under(task, style).extract(text, example.choices)
+    return None if found is None else _program(example, text, found, style)
+
+
+def _program(example: Example, text: str, found: Candidate, style: str) -> str:
+    """What is run of an answer; what a user's own extractor found is the whole program."""
+    if style is ReadingStyle.PLAIN:
+        return program_in(text)
+    if style is ReadingStyle.CAREFUL or style in EXTRACTORS:
+        return written_program(text, example)
+    return found.value

@@ -1,13 +1,12 @@
 """All tasks by name: c4's own, and those that users bring along."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import wraps
 from importlib.metadata import entry_points
 from typing import Any
 
-from c4.errors import C4Error, ConfigError, failure, unknown_name
+from c4.errors import ConfigError, unknown_name
 from c4.plugins import Registry
 from c4.tasks import (
     arc_c,
@@ -25,7 +24,8 @@ from c4.tasks import (
     winogrande,
 )
 from c4.tasks._shapes import SHAPES
-from c4.tasks.task import Candidate, Extractor, Task
+from c4.tasks.extractors import guard_extractor
+from c4.tasks.task import Task
 
 LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
 LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)
@@ -76,24 +76,6 @@ def find_task(name: str) -> Task:
     }
     task = replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
     return adopt_task(task)
-
-
-def guard_extractor(task: str, extract: Extractor) -> Extractor:
-    """An extractor of a user's own, whose mistakes become errors in words."""
-
-    @wraps(extract)
-    def guarded(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-        try:
-            found = extract(text, choices)
-        except (C4Error, MemoryError):
-            raise
-        except Exception as error:
-            raise ConfigError(f"the extractor of {task} fails: {failure(error)}") from error
-        if found is not None and not isinstance(found, Candidate):
-            raise ConfigError(f"the extractor of {task} returns {found!r} and no Candidate")
-        return found
-
-    return guarded
 
 
 def adopt_task(task: Task) -> Task:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from c4.errors import ConfigError
+from c4.plugins import plain_label
 
 Row = Mapping[str, Any]
 """One row of a data set, with the hub's field names."""
@@ -136,7 +137,8 @@ class AnswerReading:
     Signals and gates depend on style and ending, grades on all of it.
     """
 
-    style: ReadingStyle = ReadingStyle.CAREFUL
+    style: str = ReadingStyle.CAREFUL
+    """One of `ReadingStyle`, or what another extractor goes by; see `c4.tasks.extractors`."""
     ending: Ending = Ending.CUT
     grader: str = Grader.EXACT
     """One of `Grader`, or what a user's own goes by; see `c4.tasks.graders`."""
@@ -144,14 +146,20 @@ class AnswerReading:
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
         """A reading as a file describes it."""
+        from c4.tasks.extractors import parse_style
         from c4.tasks.graders import parse_grader
 
-        return cls(ReadingStyle(style), Ending(ending), parse_grader(grader))
+        return cls(parse_style(style), Ending(ending), parse_grader(grader))
+
+    @property
+    def style_name(self) -> str:
+        """The extractor as a user would type it, without the hash of its source."""
+        return plain_label(self.style)
 
     @property
     def of_signals(self) -> dict[str, str]:
         """The part of the reading that signals and gates depend on."""
-        return {"style": self.style.value, "ending": self.ending.value}
+        return {"style": str(self.style), "ending": self.ending.value}
 
     def __str__(self) -> str:
         return f"{self.style}/{self.ending}"
@@ -243,15 +251,6 @@ class Task:
         """Whether an answer is right exactly if its normal form is the gold answer's."""
         return self.family is not Family.CODE and self.judge is None
 
-    def extractor(self, style: ReadingStyle) -> Extractor:
-        """The extractor of a reading style."""
-        return self.plain if style is ReadingStyle.PLAIN else self.extract
-
-    def reads_parts(self, style: ReadingStyle) -> bool:
-        """Whether a part of a text can be conclusive; the careful letter needs all of it."""
-        return self.family is not Family.LETTERS or style is ReadingStyle.PLAIN
-
-    def gold(self, example: Example, style: ReadingStyle) -> str:
-        """The gold answer, in the normal form of a reading style."""
-        normal = self.plain_normal if style is ReadingStyle.PLAIN else self.normal
-        return normal(example.target)
+    def gold(self, example: Example) -> str:
+        """The gold answer, in the extractor's normal form."""
+        return self.normal(example.target)

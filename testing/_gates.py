@@ -1,7 +1,6 @@
 """The contract of an exit gate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from c4.errors import C4Error, ConfigError, failure
 from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step
 from c4.gates.live import LiveGate
-from c4.gates.registry import make_gate
+from c4.gates.registry import checked_gate, make_gate
 from c4.gates.signals import Signals
 from c4.replay.decisions import exit_with_cells
 from c4.store.cells import CellRecorder
@@ -42,10 +41,7 @@ def _made(gate: Any) -> OwnGate:
         made: Any = gate() if isinstance(gate, type) else gate
     except Exception as error:
         raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
-    if not callable(getattr(made, "fires", None)):
-        raise ConfigError("it has no function fires(signals)")
-    found: OwnGate = made
-    return found
+    return checked_gate("it", made)
 
 
 def _findings(gate: Gate) -> Iterator[str]:
@@ -59,7 +55,7 @@ def _findings(gate: Gate) -> Iterator[str]:
 
 def _alone(gate: Gate, one: MadeTrajectory) -> Iterator[str]:
     signals = one.signals
-    before = {spec.name: getattr(signals, spec.name).copy() for spec in fields(Signals)}
+    before = {name: column.copy() for name, column in vars(signals).items()}
     answer = _answer(gate, one, signals)
     raw = np.asarray(answer)
     if raw.shape != signals.step.shape:

@@ -7,6 +7,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from c4.gates.candidates import CandidateReader
+from c4.gates.own_signals import own_signals
 from c4.gates.signals import Signals, read_signals
 from c4.store.cells import Cells, stack_views
 from c4.store.views import StepView, fixed_point
@@ -44,8 +45,7 @@ class MadeTrajectory:
     @property
     def signals(self) -> Signals:
         """Arrays of (T,)."""
-        stacked = signals_of([self])
-        return Signals(**{name: column[0] for name, column in vars(stacked).items()})
+        return signals_of([self]).one(0)
 
 
 def made_trajectories() -> Iterator[MadeTrajectory]:
@@ -63,7 +63,7 @@ def signals_of(trajectories: list[MadeTrajectory]) -> Signals:
     names = vars(cells[0])
     stacked = Cells(**{name: np.stack([getattr(c, name) for c in cells]) for name in names})
     choices = [("no", "yes")] * len(cells)
-    return read_signals(stacked, SHAPE, trajectories[0].reader, choices).signals
+    return read_signals(stacked, SHAPE, trajectories[0].reader, choices, own_signals()).signals
 
 
 def _steps(seed: int) -> Iterator[StepView]:

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from c4.errors import C4Error, failure
-from c4.tasks import TASKS, Candidate, Example, Family, ReadingStyle, Task, find_task, grade
+from c4.tasks import (
+    TASKS,
+    Candidate,
+    Example,
+    Family,
+    ReadingStyle,
+    Task,
+    find_task,
+    grade,
+    read_under,
+)
 from c4.tasks.examples import default_source, load_samples
 from c4.tasks.grading import Verdict
 from c4.tasks.registry import adopt_task
@@ -63,7 +73,7 @@ def _reads(task: Task, text: str, style: ReadingStyle, choices: Any) -> Iterator
     """Whether an extractor reads a text, and says where."""
     which = "extract" if style is ReadingStyle.CAREFUL else "plain"
     try:
-        found, again = (task.extractor(style)(text, choices) for _ in range(2))
+        found, again = (read_under(task, style).extract(text, choices) for _ in range(2))
     except Exception as error:
         yield f"{which} fails on {text!r}: {failure(error)}"
         return

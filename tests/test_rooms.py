@@ -48,7 +48,7 @@ DOORS = {folder: package for package, folder in PACKAGES.items()}
 METHOD_TABLE = {"c4.record.methods", "c4.record.choices"}
 """What analysis may take from record: which methods there are, and nothing that decodes."""
 REGISTRY = {"EMBEDDED_SOURCE", "HUB_SOURCE", "TASKS", "Shape", "find_task", "get_task"}
-REGISTRY |= {"AnswerReading", "grade"}
+REGISTRY |= {"AnswerReading", "grade", "read_under"}
 """What it may take from tasks: their names, shapes, readings and graders, and no examples."""
 LONGEST_FUNCTION = 60
 """Lines, from its name to its last statement."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError
-from c4.tasks import TASKS, AnswerReading, Example, Grader, ReadingStyle, grade
+from c4.tasks import TASKS, AnswerReading, Example, Grader, ReadingStyle, grade, read_under
 from c4.tasks import _math_verify as math_verify_module
 from c4.tasks._careful_latex import last_box, normal_answer
 from c4.tasks._careful_letters import stated_letter
@@ -369,7 +369,7 @@ def test_no_text_is_read_in_very_many_ways(prefix, run):
     """A pattern that tries a text's parts in many ways would need minutes or years for these."""
     text = prefix + run * (100_000 // len(run)) + "!"
     for name in ("mmlu", "gsm8k", "math", "humaneval"):
-        TASKS[name].extractor(ReadingStyle.CAREFUL)(text, CITIES)
+        TASKS[name].extract(text, CITIES)
     for whole in (text, text[:590] + "!}"):  # formulas are taken apart up to a length
         assert isinstance(written_number(whole), str)
         assert isinstance(normal_answer(whole.removeprefix("\\boxed{")), str)
@@ -414,7 +414,7 @@ texts = st.lists(
 @given(text=texts, times=st.sampled_from([1, 2, 500]))
 def test_every_reading_is_total_and_its_span_lies_in_the_text(name, style, text, times):
     text = (text * times)[:5000]
-    found = TASKS[name].extractor(style)(text, CITIES)
+    found = read_under(TASKS[name], style).extract(text, CITIES)
     if found is not None:
         assert found.value
         assert 0 <= found.start < found.end <= len(text)
@@ -431,7 +431,7 @@ def test_numbers_keep_their_normal_form(text):
 def test_five_hundred_nested_fractions_are_read():
     nested = r"\frac{" * 500 + "1" + "}{2}" * 500
     for style in ReadingStyle:
-        assert TASKS["math"].extractor(style)(rf"\boxed{{{nested}}}") is not None
+        assert read_under(TASKS["math"], style).extract(rf"\boxed{{{nested}}}") is not None
 
 
 def test_the_plain_reading_can_be_graded_by():
