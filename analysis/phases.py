@@ -11,6 +11,7 @@ from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
 from c4.gates.kinds import OwnGate, is_premature, stabilization_step
+from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.replay.decisions import gate_exits
 from c4.replay.pools import SET_ASIDE, Pools
@@ -55,7 +56,8 @@ def phase_table(run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE
     Nothing is graded, and no cells are read unless a gate wants them.
     """
     rows = [PHASES.to_frame()]
-    for part, signals in zip(run.parts, load_signals(run), strict=True):
+    read = load_signals(run, own=own_signals(gates.values()))
+    for part, signals in zip(run.parts, read, strict=True):
         for name, exits in gate_exits(run, part, signals, gates).items():
             frame = _phases(run, signals, exits)
             frame = frame.with_columns(**cohort_columns(run, pools), gate=pl.lit(name))
@@ -174,10 +176,11 @@ def _moments(
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}
     settled: dict[int, int] = {}
+    own = own_signals(gates.values())
     parts = (
         (run, part, signals)
         for run in runs
-        for part, signals in zip(run.parts, load_signals(run), strict=True)
+        for part, signals in zip(run.parts, load_signals(run, own=own), strict=True)
     )
     for run, part, signals in parts:
         numbers = signals.trajectory.tolist()

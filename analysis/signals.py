@@ -1,11 +1,12 @@
 """What gates see at every step, as a frame."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
 import polars as pl
 
-from c4.gates.own_signals import own_labels
+from c4.gates.own_signals import OwnSignal, own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Floats, Signals
 from c4.store.runs import Run
@@ -23,13 +24,18 @@ SIGNALS = pl.Schema(
     }
 )
 """One row per trajectory and step; see `c4.gates.Signals` for what each column means. What is
-undefined at a step is null. Signals of your own that a gate has named follow."""
+undefined at a step is null."""
 
 
-def signal_table(run: Run) -> pl.DataFrame:
-    """What gates see of a run, under its reading. See `SIGNALS`."""
-    schema = pl.Schema({**SIGNALS, **dict.fromkeys(own_labels(), pl.Float64())})
-    parts = (_part_table(part, schema) for part in load_signals(run))
+def signal_table(run: Run, more: Sequence[str | OwnSignal] = ()) -> pl.DataFrame:
+    """What gates see of a run, under its reading. See `SIGNALS`.
+
+    Args:
+        more: signals of a user's own, each of which adds a column.
+    """
+    own = own_signals([], more)
+    schema = pl.Schema({**SIGNALS, **dict.fromkeys(own, pl.Float64())})
+    parts = (_part_table(part, schema) for part in load_signals(run, own=own))
     return pl.concat([schema.to_frame(), *parts])
 
 

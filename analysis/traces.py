@@ -10,10 +10,10 @@ import polars as pl
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, OwnGate, stabilization_step
-from c4.gates.own_signals import name_signal, name_signals_of
+from c4.gates.own_signals import OwnSignals, own_signals
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
-from c4.gates.signals import NONE
+from c4.gates.signals import NONE, SIGNAL_NAMES
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
@@ -107,8 +107,8 @@ class _Traced:
     """Index of the trajectory within its part."""
 
 
-def _find(run: Run, index: int) -> _Traced:
-    for part in load_signals(run):
+def _find(run: Run, index: int, own: OwnSignals) -> _Traced:
+    for part in load_signals(run, own=own):
         places = np.flatnonzero(part.trajectory == index)
         if len(places):
             return _Traced(run.trajectory(index), part, int(places[0]))
@@ -135,9 +135,10 @@ def trace_table(
         signals: further signals, by any name that a gate's `signals` may hold. They follow the
             columns of `TRACE`, as do the users' own that the gates name.
     """
-    named = [name for gate in gates.values() for name in name_signals_of(gate)]
-    more = [*dict.fromkeys([*map(name_signal, signals), *named])]
-    found = _find(run, index)
+    own = own_signals(gates.values(), signals)
+    known = [name for name in signals if name in SIGNAL_NAMES and name not in TRACE]
+    more = [*dict.fromkeys([*known, *own])]
+    found = _find(run, index, own)
     family = get_task(run.task).family
     cvee = CVEE()
     prophet: Any = make_gate("prophet", family)
@@ -163,7 +164,7 @@ def trace_table(
             "gap": s.region_gap[i, :steps],
             "threshold": prophet.demand(s)[i, :steps],
             "exits": [",".join(stops.get(step, [])) for step in range(1, steps + 1)],
-            **{name: getattr(s, name)[i, :steps] for name in more if name not in TRACE},
+            **{name: getattr(s, name)[i, :steps] for name in more},
         },
         schema_overrides={"candidate": pl.String()},
     )
@@ -175,7 +176,7 @@ def trace_table(
         correct=pl.lit(found.trajectory.row.correct),
     )
     columns = [pl.col(name).cast(kind) for name, kind in TRACE.items()]
-    further = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in more if name not in TRACE]
+    further = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in more]
     return frame.select(*columns, *further)
 
 
@@ -197,7 +198,7 @@ def text_table(
     run: Run, index: int, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """The buffer as each gate would leave it, token by token. See `TEXTS`."""
-    found = _find(run, index)
+    found = _find(run, index, own_signals(gates.values()))
     cells = found.trajectory.cells
     filled = filled_predictions(cells.token, cells.masked)
     last = len(filled)

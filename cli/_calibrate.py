@@ -129,7 +129,7 @@ def calibrate_command(
         chosen = choose_runs(runs, task, model, read_as)
         if not task:
             chosen = [run for run in chosen if run.task in POOL_TASKS] or chosen
-        splits = split_runs(chosen, pool, unsafe_code=unsafe_code)
+        splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code)
         result = calibrate(grid, [split.pool for split in splits], requirement)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)

@@ -102,7 +102,7 @@ def calibrate(
         ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
     """
     grid = make_grid(_name(gate), {name: _spell_range(values) for name, values in ranges.items()})
-    splits = split_runs(as_runs(runs), pool, unsafe_code=unsafe_code)
+    splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
     rest = [split.held_out for split in splits if split.held_out]
     return Calibrated(found, splits, evaluate_setting(found, rest))

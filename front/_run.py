@@ -15,7 +15,7 @@ from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
 from c4.errors import RunError
-from c4.gates import OwnGate
+from c4.gates import OwnGate, OwnSignal
 from c4.replay import replay
 from c4.store.locations import Location
 from c4.store.runs import Run as StoredRun
@@ -52,6 +52,10 @@ class Run(StoredRun):
     def signals(self) -> pl.DataFrame:
         """What gates see: one row per trajectory and step. See `c4.analysis.signals.SIGNALS`."""
         return signal_table(self)
+
+    def signals_with(self, *more: str | OwnSignal) -> pl.DataFrame:
+        """The same with signals of your own: functions, or their names."""
+        return signal_table(self, more)
 
     @property
     def stabilization(self) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from c4.gates.kinds import (
     StabilityOnly,
 )
 from c4.gates.live import LiveGate
+from c4.gates.own_signals import OwnSignal
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import Signals
@@ -34,6 +35,7 @@ __all__ = [
     "LiveGate",
     "Oracle",
     "OwnGate",
+    "OwnSignal",
     "Prophet",
     "RunSignals",
     "SchED",

@@ -54,6 +54,11 @@ class AdoptedGate:
     wants_cells: bool
     needs_future: bool
 
+    @property
+    def signals(self) -> Any:
+        """Signals of a user's own that it names."""
+        return getattr(self.gate, "signals", ())
+
     def fires(self, *seen: Any) -> npt.ArrayLike:
         return self.gate.fires(*seen)
 

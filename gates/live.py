@@ -18,7 +18,7 @@ class LiveGate:
     ) -> None:
         self.gate = as_gate(gate)
         require_live(self.gate)
-        self._signals = LiveSignals(shape, reader, choices, own_signals())
+        self._signals = LiveSignals(shape, reader, choices, own_signals([gate]))
         self._cells = CellRecorder() if self.gate.wants_cells else None
 
     def fires(self, view: StepView) -> bool:

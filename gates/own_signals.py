@@ -1,10 +1,10 @@
 """Signals of users' own: computed once for every recording, and read by gates as `s.flux`.
 
-A gate names them in its attribute `signals`. From then on this process computes them wherever it
-computes signals, over a recording or inside a decode.
+A gate names them in its attribute `signals`, and they are computed wherever the gate is asked, over
+a recording or inside a decode.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import C4Error, ConfigError, failure
-from c4.gates.signals import SIGNAL_NAMES, Floats, OfTrajectory, Signals
+from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
 from c4.plugins import LabelRegistry, definition, plain_label, source_hash
 from c4.store.cells import Cells
 
@@ -45,9 +45,14 @@ class NamedSignal:
     @property
     def name(self) -> str:
         """What gates call it."""
-        return attribute(self.label)
+        return plain_label(self.label).rpartition(":")[2]
 
-    def of(self, s: Signals, cells: Cells) -> Floats:
+    @property
+    def definition(self) -> str:
+        """What is another when the signal is."""
+        return f"{self.label} {definition(self.compute)}"
+
+    def __call__(self, s: Signals, cells: Cells) -> Floats:
         """The signal of one trajectory; what goes wrong in it is an error in words. (T,)"""
         try:
             with np.errstate(all="ignore"):  # what is no number never fires
@@ -64,75 +69,52 @@ class NamedSignal:
         return values
 
 
-_NAMED: dict[str, NamedSignal] = {}
-"""Signals of users' own that this process has been told of, by what gates call them."""
+OwnSignals = Mapping[str, NamedSignal]
+"""Signals of users' own, by what gates call them."""
+NO_SIGNALS: OwnSignals = {}
 
 
-def attribute(name: str) -> str:
-    """What gates call a signal: the last part of its name."""
-    return plain_label(name).rpartition(":")[2]
-
-
-def name_signal(signal: str | OwnSignal) -> str:
-    """Let this process know a signal, by a name as users type it or as a function.
-
-    Returns what gates call it.
-    """
+def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
+    """A signal by a name as users type it, or as a function; None for c4's own."""
     if isinstance(signal, str):
         label = REGISTRY.label(signal)
-        if label in SIGNAL_NAMES:
-            return label
-        compute: Any = REGISTRY.behind(label)
-    else:
-        compute = signal
-        name = getattr(compute, "__name__", type(compute).__name__)
-        label = f"{name}@{source_hash(compute, str(compute.__module__))[:12]}"
-    named = NamedSignal(label, compute)
-    _check(named)
-    _NAMED[named.name] = named
-    return named.name
+        return None if label in SIGNAL_NAMES else _checked(label, REGISTRY.behind(label))
+    name = getattr(signal, "__name__", type(signal).__name__)
+    source = source_hash(signal, str(getattr(signal, "__module__", "")))
+    return _checked(f"{name}@{source[:12]}", signal)
 
 
-def _check(signal: NamedSignal) -> None:
-    shown = plain_label(signal.label)
-    if not callable(signal.compute):
+def _checked(label: str, compute: Any) -> NamedSignal:
+    signal, shown = NamedSignal(label, compute), plain_label(label)
+    if not callable(compute):
         raise ConfigError(f"{shown} is no signal: it must be a function (s, cells)")
     if hasattr(Signals, signal.name) or signal.name in SIGNAL_NAMES:
         raise ConfigError(f"the signal {shown} would hide c4's own {signal.name}; rename it")
-    known = _NAMED.get(signal.name)
-    if known is not None and plain_label(known.label) != shown:
-        raise ConfigError(
-            f"gates would call both {plain_label(known.label)} and {shown} {signal.name}; rename "
-            "one of them"
-        )
+    return signal
 
 
-def name_signals_of(gate: object) -> list[str]:
-    """Let this process know the signals that a gate names; returns what it calls them."""
-    signals: Any = getattr(gate, "signals", ())
-    if isinstance(signals, str) or not isinstance(signals, Iterable):
-        raise ConfigError(
-            f"the signals of {type(gate).__name__} must be a tuple, as in signals = (flux,)"
-        )
-    return [name_signal(signal) for signal in signals]
+def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -> OwnSignals:
+    """The users' own signals that some gates name.
+
+    Args:
+        also: further signals, or their names as users type them.
+    """
+    named: dict[str, NamedSignal] = {}
+    for signal in filter(None, map(find_signal, [*also, *_named_by(gates)])):
+        known = named.setdefault(signal.name, signal)
+        if known.label != signal.label:
+            raise ConfigError(
+                f"gates would call both {plain_label(known.label)} and "
+                f"{plain_label(signal.label)} {signal.name}; rename one of them"
+            )
+    return dict(sorted(named.items()))
 
 
-def signal_labels(gate: object) -> list[str]:
-    """What the users' own signals go by that a gate names."""
-    names = set(name_signals_of(gate))
-    return [label for name, label in own_labels().items() if name in names]
-
-
-def own_signals() -> dict[str, OfTrajectory]:
-    """What computes the users' own signals that this process knows, by what gates call them."""
-    return {name: signal.of for name, signal in sorted(_NAMED.items())}
-
-
-def own_labels() -> dict[str, str]:
-    """What the users' own signals go by that this process knows, by what gates call them."""
-    return {name: signal.label for name, signal in sorted(_NAMED.items())}
-
-
-def own_definitions() -> list[str]:
-    """What is another when a user's own signal is: its label, and its function."""
-    return [f"{signal.label} {definition(signal.compute)}" for _, signal in sorted(_NAMED.items())]
+def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
+    for gate in gates:
+        signals: Any = getattr(gate, "signals", ())
+        if isinstance(signals, str) or not isinstance(signals, Iterable):
+            raise ConfigError(
+                f"the signals of {type(gate).__name__} must be a tuple, as in signals = (flux,)"
+            )
+        yield from signals

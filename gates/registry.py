@@ -8,7 +8,7 @@ from typing import Any
 
 from c4.errors import C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
-from c4.gates.own_signals import name_signals_of, signal_labels
+from c4.gates.own_signals import OwnSignals, own_signals
 from c4.plugins import Plugin, Registry
 from c4.store.parameters import typed_parameters
 from c4.tasks import Family
@@ -69,13 +69,18 @@ def set_parameters(gate: OwnGate) -> dict[str, Any]:
     )
 
 
+def gate_signals(*names: str) -> OwnSignals:
+    """The users' own signals that the gates of these names name."""
+    return own_signals([REGISTRY.find(name).found for name in names])
+
+
 def find_gate(name: str) -> Plugin:
     """The gate of a name, or what makes it; the sources of its own signals count as its source."""
     plugin = REGISTRY.find(name)
-    signals = signal_labels(plugin.found)
+    signals = gate_signals(name)
     if not signals:
         return plugin
-    sources = json.dumps([plugin.source_sha256, *signals]).encode()
+    sources = json.dumps([plugin.source_sha256, *(s.label for s in signals.values())]).encode()
     return replace(plugin, source_sha256=hashlib.sha256(sources).hexdigest())
 
 
@@ -93,6 +98,6 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
 def checked_gate(name: str, gate: Any) -> OwnGate:
     if not callable(getattr(gate, "fires", None)):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
-    name_signals_of(gate)
+    own_signals([gate])  # what is wrong with them is said now
     found: OwnGate = gate
     return found

@@ -23,8 +23,8 @@ from c4.errors import RunError
 from c4.gates import candidates as candidates_module
 from c4.gates import signals as signals_module
 from c4.gates.candidates import TAIL_FRAC, CandidateReader
-from c4.gates.own_signals import own_definitions, own_labels, own_signals
-from c4.gates.signals import NONE, Ints, Signals, as_signals, read_signals
+from c4.gates.own_signals import NO_SIGNALS, OwnSignals
+from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Signals, as_signals, read_signals
 from c4.plugins import definition
 from c4.store import vocabulary as text_module
 from c4.store.parts import (
@@ -64,20 +64,24 @@ class RunSignals:
 
 
 def load_signals(
-    run: Run, tail_frac: float = TAIL_FRAC, parts: Sequence[RunPart] | None = None
+    run: Run,
+    tail_frac: float = TAIL_FRAC,
+    parts: Sequence[RunPart] | None = None,
+    own: OwnSignals = NO_SIGNALS,
 ) -> Iterator[RunSignals]:
     """The signals of a run under its reading, part by part, from the cache if it is valid.
 
     Args:
         parts: which of the run's parts are meant; all of them if None.
+        own: the users' own signals that are wanted too.
     """
     reader = candidate_reader(run, tail_frac)
     kept = _list_cache(run)
     for part in run.parts if parts is None else parts:
-        key = signals_key(part, run, tail_frac)
+        key = signals_key(part, run, tail_frac, own)
         cached = _read_cache(run, kept.get(part.trajectories, []), key)
         if cached is None:
-            cached = _compute(run, part, reader)
+            cached = _compute(run, part, reader, own)
             _try_to_write_cache(run, part, key, cached)
         yield cached
 
@@ -88,16 +92,20 @@ def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
     return CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
 
 
-def cached_signals(run: Run, part: RunPart, tail_frac: float = TAIL_FRAC) -> RunSignals | None:
+def cached_signals(
+    run: Run, part: RunPart, tail_frac: float = TAIL_FRAC, own: OwnSignals = NO_SIGNALS
+) -> RunSignals | None:
     """The signals of a part, if they are cached and valid; None where they would take time."""
     kept = _list_cache(run).get(part.trajectories, [])
-    return _read_cache(run, kept, signals_key(part, run, tail_frac))
+    return _read_cache(run, kept, signals_key(part, run, tail_frac, own))
 
 
-def trajectory_signals(run: Run, recorded: Trajectory, reader: CandidateReader) -> RunSignals:
+def trajectory_signals(
+    run: Run, recorded: Trajectory, reader: CandidateReader, own: OwnSignals = NO_SIGNALS
+) -> RunSignals:
     """The signals of one trajectory, computed now. Arrays are (1, T)."""
     cells, choices = recorded.cells[None], [tuple(recorded.row.choices)]
-    reading = read_signals(cells, run.shape, reader, choices, own_signals())
+    reading = read_signals(cells, run.shape, reader, choices, own)
     number = np.array([recorded.row.trajectory], dtype=np.int32)
     return RunSignals(number, reading.signals, reading.candidates)
 
@@ -112,13 +120,14 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
     )
 
 
-def signals_key(part: RunPart, run: Run, tail_frac: float) -> str:
+def signals_key(part: RunPart, run: Run, tail_frac: float, own: OwnSignals = NO_SIGNALS) -> str:
     """A digest of what signals depend on: cells, choices, tokenizer, settings, task and code."""
     identity = run.manifest.identity
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.rows.path.name, identity["tokenizer_sha256"]]
     facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash(), *own_definitions()]
+    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
+    facts += [signal.definition for signal in own.values()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -138,12 +147,12 @@ def code_hash() -> str:
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
-def _compute(run: Run, part: RunPart, reader: CandidateReader) -> RunSignals:
+def _compute(run: Run, part: RunPart, reader: CandidateReader, own: OwnSignals) -> RunSignals:
     choices = {row.trajectory: tuple(row.choices) for row in run.read_rows(part)}
     read = []
     for numbers, cells in run.read_batches(part):
         offered = [choices[number] for number in numbers]
-        reading = read_signals(cells, run.shape, reader, offered, own_signals())
+        reading = read_signals(cells, run.shape, reader, offered, own)
         trajectory = np.array(numbers, dtype=np.int32)
         read.append(RunSignals(trajectory, reading.signals, reading.candidates))
     return stack_signals(read)
@@ -200,7 +209,7 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
 
 
 def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
-    folder, reading = run.signals_folder, _read_as(run)
+    folder, reading = run.signals_folder, _read_as(run, signals)
     # Of this part, and of the pending trajectories that were sealed into it.
     inside = [
         p for p in list_parts(folder) if part.rows.first <= p.first <= p.last <= part.rows.last
@@ -213,9 +222,10 @@ def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None
     remove_files(path for path in stale if path != written)
 
 
-def _read_as(run: Run) -> bytes:
+def _read_as(run: Run, read: RunSignals) -> bytes:
     """What a cache file is of: the reading, and the users' own signals, whatever their source."""
-    return "+".join([str(run.reading), *own_labels()]).encode()
+    own = sorted(vars(read.signals).keys() - SIGNAL_NAMES)
+    return "+".join([str(run.reading), *own]).encode()
 
 
 def _reading_of(cached: Part, run: Run) -> bytes | None:

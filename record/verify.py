@@ -8,6 +8,7 @@ from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.gates.kinds import OwnGate
 from c4.gates.live import LiveGate
+from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
 from c4.replay.decisions import PartExits
@@ -48,7 +49,8 @@ def verify(
     task = get_task(run.task)
     reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
     grader = ReplayGrader(run, unsafe_code)
-    for part, signals in zip(run.parts, load_signals(run), strict=True):
+    read = load_signals(run, own=own_signals(gates.values()))
+    for part, signals in zip(run.parts, read, strict=True):
         exits = PartExits(gates, signals)
         for i, recorded in enumerate(run.read(part)):
             filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
@@ -116,7 +118,8 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> 
 
 def _outcomes(run: Run, gates: Mapping[str, OwnGate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """How every trajectory ends under every gate and without one."""
-    for part, signals in zip(run.parts, load_signals(run), strict=True):
+    read = load_signals(run, own=own_signals(gates.values()))
+    for part, signals in zip(run.parts, read, strict=True):
         exits = PartExits(gates, signals)
         for i, recorded in enumerate(run.read(part)):
             row, cells = recorded.row, recorded.cells

@@ -9,6 +9,7 @@ import polars as pl
 
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
+from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Ints, Signals
 from c4.replay.grader import ReplayGrader
@@ -53,7 +54,8 @@ def replay(
     run: Run, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
-    for part, signals in zip(run.parts, load_signals(run), strict=True):
+    read = load_signals(run, own=own_signals(gates.values()))
+    for part, signals in zip(run.parts, read, strict=True):
         yield _replay_part(run, part, signals, gates, ReplayGrader(run, unsafe_code))
 
 

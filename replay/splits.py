@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from c4.errors import RunError
+from c4.gates.own_signals import NO_SIGNALS
+from c4.gates.registry import gate_signals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
 from c4.replay.pools import (
     SET_ASIDE,
@@ -85,17 +87,23 @@ class RunSplit:
 
 
 def split_runs(
-    runs: Sequence[Run], below: int | None = None, *, unsafe_code: bool = False
+    runs: Sequence[Run],
+    below: int | None = None,
+    *,
+    gate: str | None = None,
+    unsafe_code: bool = False,
 ) -> list[RunSplit]:
     """Split each run into its pool and the trajectories that are in no pool of these runs.
 
     Args:
         below: the pool is what is numbered below this; if None, it is what the task sets aside,
             or, where none of that was recorded, the first of what there is.
+        gate: whose signals are read too, if it names signals of its own.
     """
     _refuse_twins(runs)
+    own = gate_signals(gate) if gate else NO_SIGNALS
     chosen = [_choose_pool(run, sorted(run.indices), below) for run in runs]
-    signals = [stack_signals(list(load_signals(run))) for run in runs]
+    signals = [stack_signals(list(load_signals(run, own=own))) for run in runs]
     pools = Pools(
         [
             PoolShare(run.manifest.identity, numbers)

@@ -53,13 +53,21 @@ def find_style(name: str) -> str:
     label = REGISTRY.label(name)
     if label in list(ReadingStyle):
         return ReadingStyle(label)
-    found = REGISTRY.behind(label)
-    if label not in EXTRACTORS and not isinstance(found, Finder) and not callable(found):
+    if label not in EXTRACTORS:
+        as_finder(name, REGISTRY.behind(label))
+    return label
+
+
+def as_finder(name: str, found: Any) -> Finder:
+    """An extractor of a user's own, be it a function or more."""
+    if isinstance(found, Finder):
+        return found
+    if not callable(found):
         raise ConfigError(
             f"{name} is no extractor: it must be a function (text, choices) that returns a "
             "Candidate or None, or a c4.tasks.Finder"
         )
-    return label
+    return Finder(find=found)
 
 
 def parse_style(text: str) -> str:
@@ -82,8 +90,7 @@ def read_under(task: Task, style: str) -> Task:
                 f"{'programs' if task.family is Family.CODE else 'no programs'}; leave it out"
             )
         return replace(task, extract=kind.extract, normal=kind.normal, search=kind.search)
-    found = REGISTRY.behind(style)
-    finder = found if isinstance(found, Finder) else Finder(find=found)
+    finder = as_finder(style, REGISTRY.behind(style))
     changes: dict[str, Any] = {"normal": finder.normal, "search": finder.search}
     changes = {name: value for name, value in changes.items() if value is not None}
     return replace(task, extract=guard_extractor(plain_label(style), finder.find), **changes)

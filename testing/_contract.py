@@ -18,4 +18,5 @@ def require(kind: str, name: str, findings: Iterable[str]) -> None:
         found.append(str(error))
     if found:
         lines = "\n".join(f"- {finding}" for finding in dict.fromkeys(found))
-        raise BrokenPlugin(f"{name} breaks the contract of a {kind}:\n{lines}")
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise BrokenPlugin(f"{name} breaks the contract of {article} {kind}:\n{lines}")

@@ -8,6 +8,7 @@ import numpy as np
 from c4.errors import C4Error, ConfigError, failure
 from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step
 from c4.gates.live import LiveGate
+from c4.gates.own_signals import own_signals
 from c4.gates.registry import checked_gate, make_gate
 from c4.gates.signals import Signals
 from c4.replay.decisions import exit_with_cells
@@ -54,7 +55,7 @@ def _findings(gate: Gate) -> Iterator[str]:
 
 
 def _alone(gate: Gate, one: MadeTrajectory) -> Iterator[str]:
-    signals = one.signals
+    signals = one.signals(own_signals([gate]))
     before = {name: column.copy() for name, column in vars(signals).items()}
     answer = _answer(gate, one, signals)
     raw = np.asarray(answer)
@@ -94,14 +95,17 @@ def _live(gate: Gate, one: MadeTrajectory, replayed: Any) -> Iterator[str]:
         recorder = CellRecorder()
         for view in one.views:
             recorder.observe(view)
-        if exit_with_cells(gate, signals_of([one]), 0, recorder.cells()) != int(replayed):
+        if exit_with_cells(
+            gate, signals_of([one], own_signals([gate])), 0, recorder.cells()
+        ) != int(replayed):
             yield "with cells it decides otherwise when it is asked again"
 
 
 def _stacked(gate: Gate, several: Sequence[MadeTrajectory]) -> Iterator[str]:
-    together = ask(gate, signals_of(list(several)))
+    own = own_signals([gate])
+    together = ask(gate, signals_of(list(several), own))
     for i, one in enumerate(several):
-        if not np.array_equal(together[i], ask(gate, one.signals)):
+        if not np.array_equal(together[i], ask(gate, one.signals(own))):
             yield (
                 "it decides a stack of trajectories otherwise than each alone: signals are "
                 "(…, steps), so reduce and shift along the last axis only"

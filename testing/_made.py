@@ -7,7 +7,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from c4.gates.candidates import CandidateReader
-from c4.gates.own_signals import own_signals
+from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.signals import Signals, read_signals
 from c4.store.cells import Cells, stack_views
 from c4.store.views import StepView, fixed_point
@@ -42,10 +42,9 @@ class MadeTrajectory:
     def cells(self) -> Cells:
         return stack_views(self.views)
 
-    @property
-    def signals(self) -> Signals:
+    def signals(self, own: OwnSignals = NO_SIGNALS) -> Signals:
         """Arrays of (T,)."""
-        return signals_of([self]).one(0)
+        return signals_of([self], own).one(0)
 
 
 def made_trajectories() -> Iterator[MadeTrajectory]:
@@ -57,13 +56,13 @@ def made_trajectories() -> Iterator[MadeTrajectory]:
             yield MadeTrajectory(TASKS[name], list(_steps(seed)), reader)
 
 
-def signals_of(trajectories: list[MadeTrajectory]) -> Signals:
+def signals_of(trajectories: list[MadeTrajectory], own: OwnSignals = NO_SIGNALS) -> Signals:
     """The signals of trajectories of one task, stacked. (n, T)"""
     cells = [trajectory.cells for trajectory in trajectories]
     names = vars(cells[0])
     stacked = Cells(**{name: np.stack([getattr(c, name) for c in cells]) for name in names})
     choices = [("no", "yes")] * len(cells)
-    return read_signals(stacked, SHAPE, trajectories[0].reader, choices, own_signals()).signals
+    return read_signals(stacked, SHAPE, trajectories[0].reader, choices, own).signals
 
 
 def _steps(seed: int) -> Iterator[StepView]:

@@ -1,31 +1,23 @@
 """The contract of a task."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from c4.errors import C4Error, failure
+from c4.errors import C4Error
 from c4.tasks import (
     TASKS,
-    Candidate,
     Example,
     Family,
-    ReadingStyle,
     Task,
     find_task,
     grade,
-    read_under,
 )
 from c4.tasks.examples import default_source, load_samples
 from c4.tasks.grading import Verdict
 from c4.tasks.registry import adopt_task
 from c4.testing._contract import BrokenPlugin, require
+from c4.testing._extractors import NOISE, misreadings
 
 MOST_EXAMPLES = 5
-NOISE = (
-    *("", " ", "no answer here", "A", "I think (B) is right.", "12", "x = 3.5, so 1,234 in all"),
-    *(r"\boxed{7}", r"\boxed{", "def f(x):\n    return x", "```python\ndef", "漢字 ½ −3", "\n\n\n"),
-)
-"""Texts that an extractor meets on the way: a model writes anything before it is done."""
 GOLD = ("{}", "The answer is {}", r"The answer is \boxed{{{}}}.", "#### {}", "{}.")
 """Ways of writing a gold answer, one of which every extractor should read."""
 
@@ -59,7 +51,8 @@ def _findings(task: Task) -> Iterator[str]:
         yield "its rows or examples are not the same when they are read again"
     texts = (*NOISE, *(sample.example.target for sample in first))
     choices = first[0].example.choices
-    misread = [x for style in ReadingStyle for t in texts for x in _reads(task, t, style, choices)]
+    extractors = {"extract": task.extract, "plain": task.plain}
+    misread = [x for pair in extractors.items() for x in misreadings(*pair, texts, choices)]
     if misread:  # nothing can be graded then
         yield from misread
         return
@@ -67,24 +60,6 @@ def _findings(task: Task) -> Iterator[str]:
         if not sample.example.prompt.strip():
             yield f"the prompt of example {sample.index} is empty"
         yield from _grades(task, sample.example, sample.index)
-
-
-def _reads(task: Task, text: str, style: ReadingStyle, choices: Any) -> Iterator[str]:
-    """Whether an extractor reads a text, and says where."""
-    which = "extract" if style is ReadingStyle.CAREFUL else "plain"
-    try:
-        found, again = (read_under(task, style).extract(text, choices) for _ in range(2))
-    except Exception as error:
-        yield f"{which} fails on {text!r}: {failure(error)}"
-        return
-    if found != again:
-        yield f"{which} reads {text!r} differently when it is asked again"
-    if found is None:
-        return
-    if not isinstance(found, Candidate):
-        yield f"{which} must return a c4.tasks.Candidate or None, not {found!r}"
-    elif not isinstance(found.value, str) or not 0 <= found.start <= found.end <= len(text):
-        yield f"{which} finds {found!r} in {text!r}, which is no text at a place within it"
 
 
 def _grades(task: Task, example: Example, index: int) -> Iterator[str]:

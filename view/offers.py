@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from c4.gates.kinds import (
     SchED,
     StabilityOnly,
 )
-from c4.gates.registry import make_gate
+from c4.gates.own_signals import OwnSignals
+from c4.gates.registry import gate_signals, make_gate
 from c4.gates.signals import Floats, Signals
 from c4.store.labels import parse_settings
 from c4.tasks import Family, get_task
@@ -42,6 +44,11 @@ class Offers:
     """Gates by name, made for a task with the paper's settings or the ones asked for."""
 
     names: Sequence[str] = tuple(GATES)
+
+    @cached_property
+    def signals(self) -> OwnSignals:
+        """The users' own signals that these gates name."""
+        return gate_signals(*self.names)
 
     def make(self, task: str, settings: Settings | None = None) -> dict[str, OwnGate]:
         """Every gate on offer, as it is set."""

@@ -11,6 +11,7 @@ from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import family_of, method_label, model_label, task_label
 from c4.errors import ConfigError, RunError
 from c4.gates.candidates import CandidateReader
+from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.run_signals import (
     RunSignals,
     cached_signals,
@@ -89,13 +90,22 @@ class Kept:
 class Book:
     """One run on the shelf."""
 
-    def __init__(self, key: str, run: Run, unsafe_code: bool, task: str | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        run: Run,
+        unsafe_code: bool,
+        task: str | None = None,
+        own: OwnSignals = NO_SIGNALS,
+    ) -> None:
         """Open a book.
 
         Args:
             task: the run's task as the user named it, if the user did.
+            own: the users' own signals that the gates on offer name.
         """
         self.key = key
+        self.own = own
         self.run = run
         self.typed_task = task
         self.files = _files(run)
@@ -138,11 +148,13 @@ class Book:
     def signals(self, recorded: Trajectory) -> RunSignals:
         """The signals of one trajectory, without waiting for others. Arrays are (1, T)."""
         part = self.part_of(recorded.row.trajectory)
-        read = self._signals.peek(part.rows.path.name) or cached_signals(self.run, part)
+        read = self._signals.peek(part.rows.path.name) or cached_signals(
+            self.run, part, own=self.own
+        )
         if read is None:
             return self._alone.get(
                 recorded.row.trajectory,
-                lambda: trajectory_signals(self.run, recorded, self.reader),
+                lambda: trajectory_signals(self.run, recorded, self.reader, self.own),
             )
         self._signals.get(part.rows.path.name, lambda: read)
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
@@ -151,7 +163,8 @@ class Book:
         """The signals of one trajectory, out of its whole part's, which are computed if need be."""
         part = self.part_of(index)
         read = self._signals.get(
-            part.rows.path.name, lambda: next(iter(load_signals(self.run, parts=[part])))
+            part.rows.path.name,
+            lambda: next(iter(load_signals(self.run, parts=[part], own=self.own))),
         )
         return choose(read, [index - int(read.trajectory[0])])
 
@@ -162,7 +175,7 @@ class Book:
 
     def all_signals(self) -> RunSignals:
         """The signals of all trajectories, stacked."""
-        return stack_signals(list(load_signals(self.run)))
+        return stack_signals(list(load_signals(self.run, own=self.own)))
 
     def describe(self) -> dict[str, Any]:
         """What the page shows of a run in its lists."""
@@ -262,7 +275,7 @@ class Shelf:
         known = self.books.get(key)
         if known is not None and known.files == _files(run):
             return known
-        return Book(key, run, self.unsafe_code, self.tasks.get(run.task))
+        return Book(key, run, self.unsafe_code, self.tasks.get(run.task), self.offers.signals)
 
     def book(self, key: str) -> Book:
         """A run by its key, which is its folder below the root."""

@@ -10,7 +10,17 @@ from c4.gates import GATES
 from c4.record.methods import RULES
 from c4.store.origins import Origin
 from c4.tasks import TASKS, Candidate, Example, Task, answers
-from c4.testing import BrokenPlugin, check_gate, check_rule, check_task
+from c4.tasks.extractors import REGISTRY as EXTRACTORS
+from c4.tasks.extractors import Finder
+from c4.testing import (
+    BrokenPlugin,
+    check_extractor,
+    check_gate,
+    check_grader,
+    check_rule,
+    check_signal,
+    check_task,
+)
 
 
 @pytest.mark.parametrize("name", GATES)
@@ -170,3 +180,102 @@ def test_a_broken_task_is_told_what_is_broken(fields, message):
     with pytest.raises(BrokenPlugin, match="mine breaks the contract of a task") as refused:
         check_task(task(**fields))
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("name", EXTRACTORS.own)
+def test_every_extractor_keeps_the_contract(name):
+    check_extractor(name)
+
+
+def last_word(text, choices=()):
+    words = text.split()
+    start = text.rindex(words[-1]) if words else 0
+    return Candidate(words[-1], start, start + len(words[-1])) if words else None
+
+
+def asked_before(text, choices=()):
+    asked_before.times = getattr(asked_before, "times", 0) + 1
+    return Candidate(str(asked_before.times), 0, 0)
+
+
+BROKEN_EXTRACTORS = {
+    "it is no extractor: it must be a function": 7,
+    "it fails on '': ValueError": lambda text, choices: text.index("A"),
+    "it must return a c4.tasks.Candidate or None, not '12'": lambda text, choices: text,
+    "which is no text at a place within it": lambda text, choices: Candidate("x", 0, 99),
+    "differently when it is asked again": asked_before,
+    "takes 1 positional argument": lambda text: None,
+}
+
+
+@pytest.mark.parametrize("message", BROKEN_EXTRACTORS)
+def test_a_broken_extractor_is_told_what_is_broken(message):
+    with pytest.raises(BrokenPlugin, match="breaks the contract of an extractor") as refused:
+        check_extractor(BROKEN_EXTRACTORS[message])
+    assert message in str(refused.value)
+
+
+def test_a_good_extractor_passes_as_a_function_and_as_more():
+    check_extractor(last_word)
+    check_extractor(Finder(find=last_word, normal=str.casefold, search="first5"))
+
+
+BROKEN_GRADERS = {
+    "it must be a function (example, answer, text)": ["12"],
+    "it fails on the answer 'x' to '12': ValueError": lambda e, answer, text: float(answer) > 0,
+    "it must return True or False, not 'right'": lambda e, answer, text: "right",
+}
+
+
+@pytest.mark.parametrize("message", BROKEN_GRADERS)
+def test_a_broken_grader_is_told_what_is_broken(message):
+    with pytest.raises(BrokenPlugin, match="breaks the contract of a grader") as refused:
+        check_grader(BROKEN_GRADERS[message])
+    assert message in str(refused.value)
+
+
+def test_a_good_grader_passes():
+    check_grader(lambda example, answer, text: answer == example.target)
+    check_grader("exact")
+
+
+def flux(s, cells):
+    """The share of positions whose prediction is another than at the step before."""
+    changed = cells.token[1:] != cells.token[:-1]
+    return np.concatenate([[1.0], changed.mean(axis=1)])
+
+
+def spoils(s, cells):
+    cells.gap[:] = 0
+    return s.run
+
+
+def stiff(s, cells):
+    return s.run * np.random.default_rng().random()
+
+
+BROKEN_SIGNALS = {
+    "changes when later steps are known": lambda s, cells: s.run / s.run.max(),
+    "it must have one number for each of 16 steps": lambda s, cells: cells.gap,
+    "it changes the cells": spoils,
+    "keep no state in it": stiff,
+    "fails: AttributeError": lambda s, cells: cells.logits,
+}
+
+
+@pytest.mark.parametrize("message", BROKEN_SIGNALS)
+def test_a_broken_signal_is_told_what_is_broken(message):
+    signal = BROKEN_SIGNALS[message]
+    signal.__name__ = "mine"
+    with pytest.raises(BrokenPlugin, match="mine breaks the contract of a signal") as refused:
+        check_signal(signal)
+    assert message in str(refused.value)
+
+
+def test_a_good_signal_passes():
+    check_signal(flux)
+    check_signal("entropy")
+    clash = type("clash", (), {"__call__": lambda self, s, cells: s.run})()
+    clash.__name__ = "progress"
+    with pytest.raises(BrokenPlugin, match="would hide c4's own progress"):
+        check_signal(clash)

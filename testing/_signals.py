@@ -1,0 +1,61 @@
+"""The contract of a signal."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from c4.gates.own_signals import NamedSignal, OwnSignal, find_signal
+from c4.gates.signals import Signals
+from c4.store.cells import SIGNALS as CELL_SIGNALS
+from c4.store.cells import Cells
+from c4.testing._contract import require
+from c4.testing._made import MadeTrajectory, made_trajectories
+
+
+def check_signal(signal: OwnSignal | str) -> None:
+    """Check a signal: a name as a gate's `signals` takes it, or a function.
+
+    It must give a number for every step, give the same when asked again, leave signals and cells as
+    they are, and not depend on later steps, which a decode does not know yet.
+
+    Raises:
+        BrokenPlugin: says what is broken.
+    """
+    name = signal if isinstance(signal, str) else getattr(signal, "__name__", repr(signal))
+    require("signal", name, _findings(signal))
+
+
+def _findings(signal: str | OwnSignal) -> Iterator[str]:
+    found = find_signal(signal)
+    if found is None:
+        return  # c4's own are no functions
+    for one in made_trajectories():
+        yield from _alone(found, one)
+
+
+def _alone(signal: NamedSignal, one: MadeTrajectory) -> Iterator[str]:
+    signals, cells = one.signals(), one.cells
+    values = signal(signals, cells)
+    if not np.array_equal(values, signal(signals, cells), equal_nan=True):
+        yield "asked twice about the same steps, it answers differently; keep no state in it"
+    before, kept = one.signals(), one.cells
+    if not all(_same(getattr(signals, name), column) for name, column in vars(before).items()):
+        yield "it changes c4's own signals, which gates read too"
+    if not all(_same(getattr(cells, name), getattr(kept, name)) for name in CELL_SIGNALS):
+        yield "it changes the cells, which other signals read too"
+    for steps in range(1, len(values)):
+        known = signal(*_first(signals, cells, steps))
+        if not np.array_equal(known, values[:steps], equal_nan=True):
+            yield (
+                f"its value at step {steps} changes when later steps are known, so a decode and a "
+                "recording of it would disagree; use the present step and those before it"
+            )
+            return
+
+
+def _first(signals: Signals, cells: Cells, steps: int) -> tuple[Signals, Cells]:
+    return signals.map(lambda column: column[:steps]), cells[:steps]
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
