@@ -102,7 +102,7 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
     named: dict[str, NamedSignal] = {}
     for signal in filter(None, map(find_signal, [*also, *_named_by(gates)])):
         known = named.setdefault(signal.name, signal)
-        if known.label != signal.label:
+        if known != signal:
             raise ConfigError(
                 f"gates would call both {plain_label(known.label)} and "
                 f"{plain_label(signal.label)} {signal.name}; rename one of them"

@@ -20,7 +20,7 @@ from c4.store.manifest import read_manifest, run_folder
 from c4.store.storage import require_writable
 from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
-from c4.tasks import AnswerReading, Shape, Task, find_task, load_samples
+from c4.tasks import AnswerReading, Shape, Task, find_task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
 from c4.tasks.grading import check_can_grade
 from c4.tasks.prompts import with_prompt
@@ -151,6 +151,7 @@ def plan_decode(config: RunConfig) -> Plan:
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
     source = config.source or default_source(task, embedded=config.model == EMBEDDED)
+    read_under(task, config.reading.style)  # refuses what the task does not answer with
     if config.graded:
         check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)

@@ -15,6 +15,9 @@ from c4.cli._app import app
 from c4.cli._output import OnceFromOthers
 from c4.cli._progress import _Lines
 from c4.store.runs import find_runs, open_run
+from c4.tasks import AnswerReading
+from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.extractors import find_style
 
 GATES = """
 from dataclasses import dataclass
@@ -26,10 +29,34 @@ class Calm:
     def fires(self, s):
         return (s.step >= 3) & (s.changed <= self.nats)
 
+@dataclass(frozen=True)
+class Quiet:
+    signals = ("my_signals.py:flux",)
+    most: float = parameter(0.1, high=1.0)
+    def fires(self, s):
+        return (s.step >= 3) & (s.flux <= self.most)
+
 class Still:
     wants_cells = True
     def fires(self, s, cells):
         return cells.confidence.min(axis=1) > 0.2
+"""
+SIGNALS = """
+import numpy as np
+
+def flux(s, cells):
+    changed = cells.token[1:] != cells.token[:-1]
+    return np.concatenate([[1.0], changed.mean(axis=1)])
+"""
+EXTRACTORS = """
+import re
+from c4.tasks import Candidate, Finder
+
+def capital(text, choices=()):
+    found = re.search(r"[A-Z]", text)
+    return found and Candidate(found[0].lower(), found.start(), found.end())
+
+LOWER = Finder(find=capital, normal=str.lower, search="first5")
 """
 RULES = """
 from dataclasses import dataclass
@@ -58,10 +85,9 @@ YAML = "data_files: rows.jsonl\ndoc_to_text: '{{q}}'\ndoc_to_target: a\nextracto
 SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
 ROWS = "\n".join(json.dumps({"q": f"{i}+{i}?", "a": 2 * i}) for i in range(1, 7))
 
-GATE, CELLS_GATE, RULE, PYTHON, YAML_TASK = (
-    *("my_gates.py:Calm", "my_gates:Still", "my_rules.py:Greedy", "my_task.py:TASK"),
-    "my_task.yaml",
-)
+GATE, CELLS_GATE, SIGNAL_GATE = "my_gates.py:Calm", "my_gates:Still", "my_gates.py:Quiet"
+RULE, PYTHON, YAML_TASK = "my_rules.py:Greedy", "my_task.py:TASK", "my_task.yaml"
+OWN_GATES = (GATE, CELLS_GATE, SIGNAL_GATE)
 REPLAYED = [
     "replay --gate {}",
     "report main --gate {}",
@@ -97,10 +123,13 @@ GRADED = [
     "view runs --html page.html --n 1 --grader {}",
     "runs --check",
 ]
+READ = [command.replace("--grader", "--reading").replace("graded", "read") for command in GRADED]
 CASES = [
-    *((command, gate) for command in [*REPLAYED, *DECODED] for gate in (GATE, CELLS_GATE)),
-    *(("verify --task mmlu --n 1 --gate {}", gate) for gate in (GATE, CELLS_GATE)),
+    *((command, gate) for command in [*REPLAYED, *DECODED] for gate in OWN_GATES),
+    *(("verify --task mmlu --n 1 --gate {}", gate) for gate in OWN_GATES),
     ("calibrate --task mmlu --tolerance 100 --out calm.json --gate {}", GATE),
+    ("calibrate --task mmlu --tolerance 100 --out quiet.json --gate {}", SIGNAL_GATE),
+    ("figures trace --format png --signal entropy --signal {}", "my_signals.py:flux"),
     ("replay --gate {} --config calm.json", GATE),
     ("figures phase-diagram --format png --gate {} --config calm.json --set nats=0.5", GATE),
     ("run --task mmlu --n 1 --config calm.json --method {}", GATE),
@@ -110,6 +139,9 @@ CASES = [
     ("grade runs/model=tiny/task=sums/method=baseline --all --task {}", PYTHON),
     ("grade runs/model=tiny/task=my_task/method=baseline --all", YAML_TASK),
     *((command, "my_graders.py:never") for command in GRADED),
+    *((command, "my_extractors.py:LOWER") for command in READ),
+    ("replay --gate cvee --reading {}", "my_extractors:capital"),
+    ("replay --gate cvee --reading {}", "number"),
     ("record --task mmlu --n 1 --out worded --prompt {}", "my_prompt.txt"),
     ("run --task mmlu --method c4 --n 1 --out worded --prompt {}", "my_prompt.txt"),
     ("verify --task mmlu --n 1 --gate cvee --prompt {}", "my_prompt.txt"),
@@ -123,6 +155,8 @@ MADE_FIRST = [
     f"calibrate --task mmlu --tolerance 100 --out calm.json --gate {GATE}",
     "calibrate --gate cvee --set tau=0.5 --set p_min=1 --task mmlu --tolerance 100 "
     "--grader my_graders.py:never --out graded.json",
+    "calibrate --gate cvee --set tau=0.5 --set p_min=1 --task mmlu --tolerance 100 "
+    "--reading my_extractors.py:LOWER --out read.json",
 ]
 """What the commands below find in their folder."""
 
@@ -137,6 +171,7 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("plugins")
     files = {"my_gates.py": GATES, "my_rules.py": RULES, "my_task.py": TASKS, "my_task.yaml": YAML}
     files["my_graders.py"] = "def never(example, answer, text):\n    return False\n"
+    files |= {"my_signals.py": SIGNALS, "my_extractors.py": EXTRACTORS}
     files |= {"rows.jsonl": ROWS, "my_prompt.txt": "Please: {{prompt}}"}
     for name, text in files.items():
         (made / name).write_text(text)
@@ -167,6 +202,23 @@ def test_grades_of_a_user_s_own_grader_stand_beside_c4_s(folder, monkeypatch):
     assert json.loads(c4("grade", run, "--json").stdout)["accuracy"] == usual["accuracy"]
     nearest = c4("grade", run, "--grader", "exakt")
     assert "did you mean exact?" in nearest.stderr
+
+
+def test_answers_under_a_user_s_own_extractor_stand_beside_c4_s(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    place = "runs/model=tiny/task=mmlu/method=baseline"
+    own = json.loads(c4("grade", place, "--json", "--reading", "my_extractors.py:LOWER").stdout)
+    usual = json.loads(c4("grade", place, "--json").stdout)
+    assert own["accuracy"] == usual["accuracy"] > 0  # the same letters, in another form
+    reading = AnswerReading(find_style("my_extractors.py:LOWER"))
+    assert {row.answer for row in open_run(place, reading).rows()} <= set("abcd")
+    assert {row.answer for row in open_run(place).rows()} <= set("ABCD")
+    assert "did you mean boxed?" in c4("replay", "--reading", "boxd").stderr
+    refused = c4("run", "--task", "mmlu", "--method", "cvee", "--reading", "function")
+    assert "answers of mmlu are no programs" in refused.stderr
+    EXTRACTOR_NAMES.loaded.clear()  # as in a new process
+    unnamed = c4("replay", "--config", "read.json")
+    assert "name it: --reading my_extractors.py:LOWER" in unnamed.stderr
 
 
 def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):

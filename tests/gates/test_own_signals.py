@@ -1,0 +1,128 @@
+"""Signals of users' own: computed once, alike over a recording and inside a decode."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from c4.errors import ConfigError
+from c4.gates import run_signals
+from c4.gates.live import LiveGate
+from c4.gates.own_signals import own_signals
+from c4.gates.run_signals import load_signals
+from c4.record.plan import RunConfig, plan_recording
+from c4.record.recorder import start_recording
+from c4.replay.decisions import PartExits
+from c4.store.runs import open_run
+from c4.testing._made import SHAPE, made_trajectories, signals_of
+
+
+@pytest.fixture
+def recorded_run(random_llada, tmp_path):
+    """A recording by a random model, whose signals nobody has read yet."""
+    config = RunConfig(task="gsm8k", model=str(random_llada), source="embedded", n=2, out=tmp_path)
+    plan = plan_recording(config)
+    with start_recording(plan) as recording:
+        list(recording)
+    return open_run(plan.folder)
+
+
+def warmth(s, cells):
+    """Sums of float32 in the order in which they stand, so the layout in memory matters."""
+    return cells.confidence.sum(axis=1) / 3
+
+
+class Warm:
+    signals = (warmth,)
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+
+    def fires(self, s):
+        return s.warmth >= self.least
+
+
+@pytest.mark.parametrize("least", [2.0, 3.0, 3.5, 9.0])
+def test_a_decode_stops_where_the_recording_says(least):
+    gate = Warm(least)
+    for made in made_trajectories():
+        own = own_signals([gate])
+        fires = gate.fires(made.signals(own))
+        live = LiveGate(gate, SHAPE, made.reader, ("no", "yes"))
+        stops = next((view.step for view in made.views if live.fires(view)), 0)
+        assert stops == (int(fires.argmax()) + 1 if fires.any() else 0)
+
+
+def test_the_layout_of_a_recording_changes_no_sum():
+    made = next(iter(made_trajectories()))
+    cells = made.cells
+    turned = replace(cells, **{name: np.asfortranarray(a) for name, a in vars(cells).items()})
+    own = own_signals([Warm(1.0)])["warmth"]
+    assert np.array_equal(own(made.signals(), cells), own(made.signals(), turned.as_decoded()))
+
+
+def test_signals_are_cached_beside_the_recording_until_their_source_changes(
+    recorded_run, monkeypatch
+):
+    own = own_signals([Warm(1.0)])
+    (first,) = load_signals(recorded_run, own=own)
+    assert first.signals.warmth.shape == first.signals.step.shape
+    monkeypatch.setattr(run_signals, "_compute", refuse)
+    (again,) = load_signals(recorded_run, own=own)
+    assert np.array_equal(first.signals.warmth, again.signals.warmth)
+    edited = {"warmth": replace(own["warmth"], label="warmth@000000000000")}
+    with pytest.raises(AssertionError, match="computed anew"):
+        list(load_signals(recorded_run, own=edited))
+
+
+def refuse(*_):
+    raise AssertionError("computed anew")
+
+
+def test_the_cache_without_own_signals_is_kept_beside_it(recorded_run, monkeypatch):
+    list(load_signals(recorded_run))
+    list(load_signals(recorded_run, own=own_signals([Warm(1.0)])))
+    monkeypatch.setattr(run_signals, "_compute", refuse)
+    (plain,) = load_signals(recorded_run)
+    assert not hasattr(plain.signals, "warmth")
+
+
+def test_a_gate_may_name_c4_s_own_signals_too(recorded_run):
+    class Both(Warm):
+        signals = ("entropy", warmth)
+
+    own = own_signals([Both(1.0)])
+    assert list(own) == ["warmth"]
+    (part,) = load_signals(recorded_run, own=own)
+    assert PartExits({"both": Both(1.0)}, part).all("both").shape == part.trajectory.shape
+
+
+def other(s, cells):
+    return s.run
+
+
+other.__name__ = "warmth"
+
+
+@pytest.mark.parametrize(
+    ("signals", "message"),
+    [
+        ("flux", "must be a tuple"),
+        ((warmth, other), "gates would call both warmth and warmth warmth"),
+        ((7,), "is no signal"),
+        (("my_signals:",), "write module:object"),
+        (("entropi",), "did you mean entropy?"),
+    ],
+)
+def test_what_cannot_be_a_signal_is_refused(signals, message):
+    with pytest.raises(ConfigError) as refused:
+        own_signals([type("Mine", (), {"signals": signals})()])
+    assert message in str(refused.value)
+
+
+def test_a_stack_of_trajectories_has_the_signal_of_each():
+    own = own_signals([Warm(1.0)])
+    several = [made for made in made_trajectories() if made.task.name == "gsm8k"]
+    stacked = signals_of(several, own)
+    for i, made in enumerate(several):
+        assert np.array_equal(stacked.warmth[i], made.signals(own).warmth)
