@@ -6,8 +6,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, most_confident
+from c4.decode.commits import (
+    Block,
+    Choice,
+    MemorylessRule,
+    Predictor,
+    Rule,
+    RuleState,
+    accept,
+    most_confident,
+)
 from c4.decode.forward import Cache, Forward
+from c4.store.parameters import parameter
 
 if TYPE_CHECKING:
     from c4.decode.loop import Decoded, decode
@@ -18,12 +28,14 @@ __all__ = [
     "Choice",
     "Decoded",
     "Forward",
+    "MemorylessRule",
     "Predictor",
     "Rule",
     "RuleState",
     "accept",
     "decode",
     "most_confident",
+    "parameter",
 ]
 
 

@@ -123,6 +123,30 @@ class Rule(Checked):
         """
 
 
+class MemorylessRule(Rule):
+    """A rule that remembers nothing between steps: parameters and one function."""
+
+    def start(self) -> RuleState:
+        return _NoMemory(self)
+
+    @abstractmethod
+    def choose(self, places: IntArray, reading: Reading) -> Choice:
+        """Choose what to commit at a step.
+
+        Args:
+            places: the block's masked positions, in order; at least one.
+            reading: unrounded, at every position of the generation.
+        """
+
+
+@dataclass
+class _NoMemory(RuleState):
+    rule: MemorylessRule
+
+    def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:  # noqa: ARG002
+        return self.rule.choose(self.block.open_positions(masked), reading)
+
+
 def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
     """A reading whose window is replaced by the first positions of `fresh`."""
     merged = {spec.name: getattr(reading, spec.name).copy() for spec in fields(Reading)}

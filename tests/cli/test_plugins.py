@@ -60,20 +60,13 @@ LOWER = Finder(find=capital, normal=str.lower, search="first5")
 """
 RULES = """
 from dataclasses import dataclass
-from c4.decode import Rule, RuleState, accept
+from c4.decode import MemorylessRule, accept
 
 @dataclass(frozen=True)
-class Greedy(Rule):
+class Greedy(MemorylessRule):
     tau: float = 0.5
-    def start(self):
-        return State(self)
-
-@dataclass
-class State(RuleState):
-    rule: Greedy
-    def choose(self, step, reading, masked):
-        places = self.block.open_positions(masked)
-        return accept(places[reading.confidence[places] > self.rule.tau], places, reading)
+    def choose(self, places, reading):
+        return accept(places[reading.confidence[places] > self.tau], places, reading)
 """
 TASKS = """
 from c4.tasks import Example, Task, answers
