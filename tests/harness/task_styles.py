@@ -24,7 +24,9 @@ TAKE = "{function: take_first}"
 
 def filters(*steps: str, name: str = "only") -> str:
     """A task's list of filters with one pipeline."""
-    return f"filter_list:\n  - name: {name}\n    filter:\n" + "".join(f"      - {s}\n" for s in steps)
+    return f"filter_list:\n  - name: {name}\n    filter:\n" + "".join(
+        f"      - {s}\n" for s in steps
+    )
 
 
 def letters(*steps: str, rest: str = EXACT) -> tuple[str, str]:
@@ -37,7 +39,7 @@ def numbers(*steps: str, rest: str = EXACT) -> tuple[str, str]:
     return "numbers", ASKS + filters(*steps) + rest
 
 
-SECOND = r'{function: regex, group_select: 1, regex_pattern: "([A-D]|\\w)"}'
+SECOND = r'{function: regex, group_select: 1, regex_pattern: "([A-D]|\\w|$)"}'
 GROUPS = r'{function: regex, group_select: -1, regex_pattern: "is (\\d+)|(\\d+)()"}'
 SHOTS = ASKS + filters(LAST, TAKE) + EXACT
 VOTED = "repeats: 3\n"
@@ -63,7 +65,7 @@ SEVERAL = """\
 metric_list:
   - {metric: exact_match, aggregation: mean, higher_is_better: true}
   - {metric: bleu, aggregation: bleu, higher_is_better: true}
-  - {metric: f1, aggregation: f1, higher_is_better: true}
+  - {metric: chrf, aggregation: chrf, higher_is_better: true}
 """
 OWN = """\
 process_results: !function own.contains
@@ -89,26 +91,43 @@ STYLES: dict[str, tuple[str, str]] = {
     "lowercase": letters(LETTER, "{function: lowercase}", TAKE),
     "uppercase": letters(LETTER, "{function: uppercase}", TAKE),
     "lowercase_first": letters(
-        "{function: lowercase}", r'{function: regex, regex_pattern: "([a-d])"}',
-        "{function: uppercase}", TAKE,
+        "{function: lowercase}",
+        r'{function: regex, regex_pattern: "([a-d])"}',
+        "{function: uppercase}",
+        TAKE,
     ),
-    "map": letters(LETTER, '{function: map, mapping_dict: {A: "A", B: "A"}, default_value: "C"}', TAKE),
+    "map": letters(
+        LETTER, '{function: map, mapping_dict: {A: "A", B: "A"}, default_value: "C"}', TAKE
+    ),
     "map_after_take_first": letters(
-        LETTER, TAKE, '{function: map, mapping_dict: {A: "B", B: "A"}, default_value: "C"}', TAKE
+        LETTER, TAKE, '{function: map, mapping_dict: {A: "A", B: "B"}, default_value: "C"}', TAKE
     ),
     "whitespace": letters("{function: remove_whitespace}", TAKE),
     "regex_of_regex": numbers(
-        r'{function: regex, regex_pattern: "((?:.|\\s)*)"}', "{function: remove_whitespace}", LAST, TAKE
+        r'{function: regex, regex_pattern: "((?:.|\\s)*)"}',
+        "{function: remove_whitespace}",
+        LAST,
+        TAKE,
     ),
     "regex_pos": ("letters", ASKS + filters("{function: regex_pos}") + OWN),
     "multi_choice_regex": letters(
         r'{function: multi_choice_regex, regex_pattern: "\\b([A-D])\\b", ignore_case: true}', TAKE
     ),
-    "custom_filter": ("letters", ASKS + filters("{function: custom, filter_fn: !function own.last}") + EXACT),
+    "custom_filter": (
+        "letters",
+        ASKS + filters("{function: custom, filter_fn: !function own.last}") + EXACT,
+    ),
     "filter_class": letters("{function: !function own.FirstWord}", TAKE),
-    "majority_vote": ("numbers", VOTED + ASKS + filters(LAST, "{function: majority_vote}", TAKE) + EXACT),
+    "majority_vote": (
+        "numbers",
+        VOTED + ASKS + filters(LAST, "{function: majority_vote}", TAKE) + EXACT,
+    ),
     "take_first_k": (
-        "numbers", VOTED + ASKS + filters("{function: take_first_k, k: 2}", LAST, "{function: majority_vote}", TAKE) + EXACT,
+        "numbers",
+        VOTED
+        + ASKS
+        + filters("{function: take_first_k, k: 2}", LAST, "{function: majority_vote}", TAKE)
+        + EXACT,
     ),
     "two_filters": ("numbers", ASKS + TWO + EXACT),
     "no_filter": ("letters", ASKS + EXACT),
@@ -121,32 +140,57 @@ STYLES: dict[str, tuple[str, str]] = {
     "target_field": ("numbers", TEXT + "doc_to_target: a\n" + SHORT + filters(LAST, TAKE) + EXACT),
     "target_number": ("numbers", TEXT + "doc_to_target: n\n" + SHORT + filters(LAST, TAKE) + EXACT),
     "target_list": ("numbers", TEXT + LISTS + SHORT + filters(LAST, TAKE) + EXACT),
-    "target_list_field": ("numbers", TEXT + "doc_to_target: all\n" + SHORT + filters(LAST, TAKE) + EXACT),
+    "target_list_field": (
+        "numbers",
+        TEXT + "doc_to_target: all\n" + SHORT + filters(LAST, TAKE) + EXACT,
+    ),
     "target_choice": ("letters", TEXT + CHOICE + SHORT + filters(LETTER, TAKE) + EXACT),
     "process_docs": ("numbers", "process_docs: !function own.shuffled\n" + SHOTS),
     "fewshot_split": ("numbers", "num_fewshot: 2\nfewshot_split: train\n" + SHOTS),
     "fewshot_training": ("numbers", "num_fewshot: 2\ntraining_split: train\n" + SHOTS),
     "fewshot_test": ("numbers", "num_fewshot: 1\nfewshot_split: test\n" + SHOTS),
-    "fewshot_first_n": ("numbers", "num_fewshot: 1\nfewshot_split: train\nfewshot_config: {sampler: first_n}\n" + SHOTS),
+    "fewshot_first_n": (
+        "numbers",
+        "num_fewshot: 1\nfewshot_split: train\nfewshot_config: {sampler: first_n}\n" + SHOTS,
+    ),
     "fewshot_samples": ("numbers", SAMPLES + SHOTS),
     "description": ("numbers", 'description: "Solve it.\\n\\n"\n' + SHOTS),
-    "delimiters": ("numbers", 'num_fewshot: 1\nfewshot_split: train\ntarget_delimiter: " => "\nfewshot_delimiter: "\\n--\\n"\n' + SHOTS),
+    "delimiters": (
+        "numbers",
+        'num_fewshot: 1\nfewshot_split: train\ntarget_delimiter: " => "\nfewshot_delimiter: "\\n--\\n"\n'
+        + SHOTS,
+    ),
     "gen_prefix": ("numbers", 'gen_prefix: "The answer is"\n' + SHOTS),
     "text_function": ("numbers", "doc_to_text: !function own.ask\n" + ARGUED),
     "random_text": ("numbers", "doc_to_text: !function own.ask_at_random\n" + ARGUED),
     "until_cuts": (
-        "numbers", TEXT + TARGET + 'generation_kwargs: {until: ["is", "="], max_gen_toks: 32}\n' + filters(LAST, TAKE) + EXACT,
+        "numbers",
+        TEXT
+        + TARGET
+        + 'generation_kwargs: {until: ["is", "="], max_gen_toks: 32}\n'
+        + filters(LAST, TAKE)
+        + EXACT,
     ),
-    "until_word": ("numbers", TEXT + TARGET + 'generation_kwargs: {until: "the"}\n' + filters(LAST, TAKE) + EXACT),
-    "no_until": ("numbers", TEXT + TARGET + "generation_kwargs: {max_gen_toks: 40}\n" + filters(LAST, TAKE) + EXACT),
+    "until_word": (
+        "numbers",
+        TEXT + TARGET + 'generation_kwargs: {until: "the"}\n' + filters(LAST, TAKE) + EXACT,
+    ),
+    "no_until": (
+        "numbers",
+        TEXT + TARGET + "generation_kwargs: {max_gen_toks: 40}\n" + filters(LAST, TAKE) + EXACT,
+    ),
     "sampling": (
-        "numbers", TEXT + TARGET + 'generation_kwargs: {until: ["</s>"], do_sample: true, temperature: 0.7}\n'
-        + filters(LAST, TAKE) + EXACT,
+        "numbers",
+        TEXT
+        + TARGET
+        + 'generation_kwargs: {until: ["</s>"], do_sample: true, temperature: 0.7}\n'
+        + filters(LAST, TAKE)
+        + EXACT,
     ),
     "included": ("numbers", "include: base.yaml\n" + filters(LAST, TAKE) + EXACT),
     "python_class": ("numbers", "class: !function own.Asking\n"),
 }
-CODE = '''\
+CODE = """\
 import random
 
 from lm_eval.api.filter import Filter
@@ -210,7 +254,7 @@ class Asking(ConfigurableTask):
 
     def higher_is_better(self):
         return {"has_digits": True}
-'''
+"""
 
 
 def save_styles(folder: Path, n: int = 2) -> dict[str, Path]:
