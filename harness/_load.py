@@ -110,7 +110,7 @@ def harness_errors(what: str) -> Iterator[None]:
         yield
     except (C4Error, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # some tasks leave if a program is not installed
         is_absent = isinstance(error, OSError)  # as datasets and the hub's client say it
         advice = "; is its data set on this machine, or the network up?" if is_absent else ""
         raise ConfigError(f"{what}: {_first_line(failure(error))}{advice}") from error

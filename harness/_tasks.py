@@ -5,7 +5,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, SupportsFloat
@@ -32,6 +32,8 @@ NAMED = re.compile(r"(?P<place>.+?\.ya?ml|[^:]+)(?::(?P<filter>[^:]+))?(?::(?P<m
 """A name or a YAML file, a filter and a metric."""
 SEED = 1234
 """With which the harness draws few-shot examples, unless it is told otherwise."""
+LONGEST_TRIED = 300
+"""Characters of each text of a document with which a metric is tried."""
 LENGTH, BLOCK = 256, 32
 """Positions that are generated if a task does not say how many, and positions per block."""
 
@@ -90,20 +92,30 @@ class HarnessTask:
     def require_verdicts(self) -> None:
         """Refuse a metric that says neither right nor wrong, before anything is decoded.
 
-        Three answers to the first document are tried: nothing, the target, and the target with
-        something after it, of which a metric such as F1 counts a part.
+        Some answers to the first document are tried, among them the target with something after
+        it and all that the document says, of which a metric such as F1 or BLEU counts a part.
         """
-        first = self.rows[0]
+        target, doc = self.rows[0]["target"], self.rows[0]["doc"]
+        tried = ("", target, f"{target} and something else", " ".join(_texts(doc)))
         failures = []
-        for text in ("", first["target"], f"{first['target']} and something else"):
+        for text in tried:
             try:
-                self.score(text, first["doc"])
+                self.score(text, doc)
             except NoVerdictError:
                 raise
             except C4Error as error:  # some metrics fail on some answers, in the harness as here
                 failures.append(error)
-        if len(failures) == 3:
+        if len(failures) == len(tried):
             raise failures[0]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a document."""
+    if isinstance(value, str):
+        yield value[:LONGEST_TRIED]
+    elif isinstance(value, Mapping | list | tuple):
+        for inside in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inside)
 
 
 @dataclass(frozen=True)
@@ -239,18 +251,21 @@ def _say_what_decides(harness: HarnessTask) -> None:
             "all of it has stopped changing",
             harness.name,
         )
-    filters = [str(one.name) for one in vars(harness.task)["_filters"]]
-    metrics = metric_names(harness.task)
-    if harness.name.count(":") == 1 and len(filters) * len(metrics) > 1:
-        log.warning(
-            "%s is judged by the metric %s after the filter %s; its filters are %s and its metrics "
-            "%s: name others as lm-eval:NAME:FILTER:METRIC",
-            harness.name,
-            harness.metric,
-            extract.filter_name,
-            ", ".join(filters),
-            ", ".join(metrics),
-        )
+    if harness.name.count(":") == 1:  # neither a filter nor a metric was asked for
+        others = {
+            "filters": [str(one.name) for one in vars(harness.task)["_filters"][1:]],
+            "metrics": metric_names(harness.task)[1:],
+        }
+        listed = "; ".join(f"other {k}: {', '.join(names)}" for k, names in others.items() if names)
+        if listed:
+            log.warning(
+                "%s: the metric %s after the filter %s decides (%s; name them as %s:FILTER:METRIC)",
+                harness.name,
+                harness.metric,
+                extract.filter_name,
+                listed,
+                harness.name,
+            )
     warn_of_sampling(harness.name, kwargs)
 
 

@@ -43,6 +43,7 @@ SECOND = r'{function: regex, group_select: 1, regex_pattern: "([A-D]|\\w|$)"}'
 GROUPS = r'{function: regex, group_select: -1, regex_pattern: "is (\\d+)|(\\d+)()"}'
 SHOTS = ASKS + filters(LAST, TAKE) + EXACT
 VOTED = "repeats: 3\n"
+SPLIT = "num_fewshot: 1\nfewshot_split: train\n"
 SAMPLES = """\
 num_fewshot: 2
 fewshot_config:
@@ -54,7 +55,9 @@ filter_list:
   - name: strict-match
     filter: [{function: regex, regex_pattern: "answer is (-?[0-9.,]+)"}, {function: take_first}]
   - name: flexible-extract
-    filter: [{function: regex, group_select: -1, regex_pattern: "(-?[0-9]+)"}, {function: take_first}]
+    filter:
+      - {function: regex, group_select: -1, regex_pattern: "(-?[0-9]+)"}
+      - {function: take_first}
 """
 LOOSE = """\
 metric_list:
@@ -157,8 +160,7 @@ STYLES: dict[str, tuple[str, str]] = {
     "description": ("numbers", 'description: "Solve it.\\n\\n"\n' + SHOTS),
     "delimiters": (
         "numbers",
-        'num_fewshot: 1\nfewshot_split: train\ntarget_delimiter: " => "\nfewshot_delimiter: "\\n--\\n"\n'
-        + SHOTS,
+        'target_delimiter: " => "\nfewshot_delimiter: "\\n--\\n"\n' + SPLIT + SHOTS,
     ),
     "gen_prefix": ("numbers", 'gen_prefix: "The answer is"\n' + SHOTS),
     "text_function": ("numbers", "doc_to_text: !function own.ask\n" + ARGUED),
