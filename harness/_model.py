@@ -103,7 +103,7 @@ class C4LM(LM):  # type: ignore[misc]
         self._config = RunConfig(
             task="",
             model=model,
-            revision=revision,
+            revision=None if revision is None else str(revision),
             source=TASK_SOURCE,
             skip=0,
             length=gen_length,
@@ -111,7 +111,7 @@ class C4LM(LM):  # type: ignore[misc]
             block_length=block_length,
             device=_device(device),
             dtype=dtype,
-            batch=None if batch_size == "auto" else int(batch_size or 1),
+            batch=_batch(batch_size),
         )
         self._choice = MethodChoice([method], [text for text in settings.split(";") if text])
         self._record = None if record is None else Path(record)
@@ -208,6 +208,16 @@ class C4LM(LM):  # type: ignore[misc]
     def loglikelihood_rolling(self, requests: Sequence[Request]) -> NoReturn:
         """Refused, with the reason."""
         raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
+
+
+def _batch(asked: int | str | None) -> int | None:
+    """The number of examples that is asked for; None for what fits (`auto`, `auto:4`)."""
+    text = str(asked or 1)
+    if text.partition(":")[0] == "auto":
+        return None
+    if not text.isdecimal():
+        raise ConfigError(f"batch_size is a number or auto, not {text!r}")
+    return int(text)
 
 
 def _device(asked: str | None) -> str:
