@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from c4.tasks import Candidate
 
 Span = tuple[int, int]
-NOTHING = ("[invalid]", "")
+NOTHING = ("[invalid]", "", "None")
 """Fallbacks of filters that mean that no answer was found."""
+PICK_AN_ANSWER = ("MajorityVoteFilter", "TakeKFilter")
+"""Filters that pick among answers to the same prompt; greedy decoding gives only one."""
+HARNESS_FILTERS = "lm_eval.filters."
 
 
 def cut_at(text: str, until: Sequence[str]) -> str:
@@ -24,6 +27,14 @@ def stops_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     return (until,) if isinstance(until, str) else tuple(map(str, until))
 
 
+def apply_filters(filters: Sequence[Any], answers: Sequence[str], doc: Any) -> Any:
+    """What a pipeline of filters leaves of the answers to one prompt."""
+    filtered: Any = [list(answers)]
+    for one in filters:
+        filtered = one.apply(filtered, [doc])
+    return next(iter(filtered))
+
+
 @dataclass(frozen=True)
 class Regex:
     """A filter that takes one match of a regular expression."""
@@ -31,23 +42,44 @@ class Regex:
     pattern: str
     group_select: int
     fallback: str
+    case: str = ""
+    """`lower` or `upper` if an earlier filter writes the text that way."""
 
     def locate(self, text: str) -> Span | None:
-        """The characters that the filter returns of a text; None if nothing matches."""
-        matches = list(re.finditer(self.pattern, text))
+        """The characters that the filter returns of a text; None if it finds nothing."""
+        matches = list(re.finditer(self.pattern, recased(text, self.case)))
         if not -len(matches) <= self.group_select < len(matches):
             return None
         match = matches[self.group_select]
-        groups = range(1, (match.re.groups or 0) + 1)
+        groups = range(1, match.re.groups + 1)
         # Without groups it is the whole match; of several groups, the first that says something.
         spans = [match.span(i) for i in groups if match.group(i)] if groups else [match.span()]
-        if not spans:
-            return None
-        start, end = spans[0]
-        found = text[start:end]
-        inside = found.strip()
-        start += len(found) - len(found.lstrip())
-        return start, start + len(inside)
+        return strip(text, spans[0]) if spans else None
+
+
+def recased(text: str, case: str) -> str:
+    """A text in lower or upper case, letter by letter, so that places stay the same."""
+    if not case:
+        return text
+    letters = ((letter, letter.lower() if case == "lower" else letter.upper()) for letter in text)
+    return "".join(new if len(new) == 1 else old for old, new in letters)
+
+
+def strip(text: str, span: Span) -> Span:
+    """A span without the white space at its ends."""
+    start, end = span
+    found = text[start:end]
+    start += len(found) - len(found.lstrip())
+    return start, start + len(found.strip())
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A filter that takes white space off both ends."""
+
+    def locate(self, text: str) -> Span:
+        """The characters that are left."""
+        return strip(text, (0, len(text)))
 
 
 @dataclass(frozen=True)
@@ -65,8 +97,15 @@ class FilterExtractor:
     """The filters, one after the other, with their settings."""
     until: tuple[str, ...]
     repeats: int
-    regex: Regex | None
-    """The filter that picks the answer; None where gates watch the whole text."""
+    locating: tuple[Regex | Strip, ...]
+    """The filters that pick the answer; empty where gates watch the whole text."""
+    filters: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    """The harness's own filters, if no document is needed to apply them."""
+
+    @property
+    def watches_all(self) -> bool:
+        """Whether the answer is the whole text, because no regular expression picks it."""
+        return not self.locating
 
     def __call__(
         self,
@@ -75,39 +114,69 @@ class FilterExtractor:
     ) -> Candidate | None:
         """The answer, and the characters that hold it."""
         seen = cut_at(text, self.until)
-        if self.regex is None:
-            return Candidate(seen, 0, len(seen))
-        span = self.regex.locate(seen)
-        if span is not None:
-            return Candidate(seen[slice(*span)], *span)
-        # A task may count its fallback as an answer, such as 0; it stands nowhere in the text.
-        said = self.regex.fallback
-        return None if said in NOTHING else Candidate(said, 0, 0)
+        start, end = 0, len(seen)
+        for step in self.locating:
+            span = step.locate(seen[start:end])
+            if span is None:
+                # A task may count its fallback as an answer, such as 0; it stands nowhere.
+                said = step.fallback if isinstance(step, Regex) else ""
+                return None if said in NOTHING else Candidate(said, 0, 0)
+            start, end = start + span[0], start + span[1]
+        return Candidate(self._value(seen, seen[start:end]), start, end)
+
+    def _value(self, seen: str, found: str) -> str:
+        """What the filters after the regular expression make of it, such as its lower case."""
+        if self.watches_all or not self.filters:
+            return found
+        made = apply_filters(self.filters, [seen] * self.repeats, {})
+        while isinstance(made, list | tuple) and made:
+            made = made[0]
+        return str(made)
 
 
-def read_filter(task: Any, name: str, ensemble: Any, version: str) -> FilterExtractor:
+def read_filter(
+    name: str, ensemble: Any, *, until: tuple[str, ...], repeats: int, version: str
+) -> FilterExtractor:
     """The extractor that reads as one pipeline of a task's filters does."""
-    made = [make() for make in ensemble.filters]
+    made = tuple(make() for make in ensemble.filters)
     return FilterExtractor(
         task=name,
         filter_name=str(ensemble.name),
         version=version,
         steps=tuple(f"{type(one).__name__}({_settings(one)})" for one in made),
-        until=stops_of(task.config.generation_kwargs or {}),
-        repeats=max(1, int(task.config.repeats or 1)),
-        regex=_regex(made),
+        until=until,
+        repeats=repeats,
+        locating=_locating(made),
+        filters=made if all(map(_needs_no_document, made)) else (),
     )
 
 
 def _settings(one: Any) -> str:
-    plain = {k: v for k, v in vars(one).items() if isinstance(v, str | int | float | bool)}
+    plain = {k: v for k, v in vars(one).items() if isinstance(v, str | int | float | bool | dict)}
     return ", ".join(f"{name}={plain[name]!r}" for name in sorted(plain))
 
 
-def _regex(made: Sequence[Any]) -> Regex | None:
-    """The regular expression of a pipeline, if it looks at the text as it is."""
-    others = [one for one in made if type(one).__name__ != "TakeFirstFilter"]
-    if not others or type(others[0]).__name__ != "RegexFilter":
-        return None
-    first = others[0]
-    return Regex(str(first.regex_pattern), int(first.group_select), str(first.fallback))
+def _needs_no_document(one: Any) -> bool:
+    is_its_own = type(one).__module__.startswith(HARNESS_FILTERS)
+    return is_its_own and type(one).__name__ not in ("CustomFilter", "MultiChoiceRegexFilter")
+
+
+CASES = {"LowercaseFilter": "lower", "UppercaseFilter": "upper"}
+
+
+def _locating(made: Sequence[Any]) -> tuple[Regex | Strip, ...]:
+    """The filters up to the last regular expression, if each picks a part of the text."""
+    found: list[Regex | Strip] = []
+    case = ""
+    for kind, one in ((type(one).__name__, one) for one in made):
+        if kind == "RegexFilter":
+            found.append(Regex(one.regex_pattern, int(one.group_select), str(one.fallback), case))
+        elif kind == "WhitespaceFilter":
+            found.append(Strip())
+        elif kind in CASES:
+            case = CASES[kind]
+        elif kind not in PICK_AN_ANSWER:
+            break
+    while found and isinstance(found[-1], Strip):
+        found.pop()
+    return tuple(found)

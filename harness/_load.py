@@ -2,6 +2,7 @@
 
 import logging
 import os
+import random
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,13 @@ from c4.errors import C4Error, ConfigError, did_you_mean, failure, shortened
 
 RUNS_PROGRAMS = re.compile(r"pass_?at|pass@|code_eval", re.IGNORECASE)
 """Names of metrics that run programs."""
+RANDOM_SEED, ARRAY_SEED = 0, 1234
+"""What `simple_evaluate` seeds Python's and numpy's random numbers with."""
 INSTALL = "pip install 'c4-dlm[lm-eval]'"
 GENERATES = "generate_until"
 """The kind of tasks that let a model write text; the others score likelihoods."""
+Place = str | dict[str, Any]
+"""A task's name, the path of its YAML file, or what such a file says."""
 NO_LIKELIHOODS = (
     "scores likelihoods of given texts, and a masked diffusion model has none that are exact; only "
     f"tasks of the kind {GENERATES} can be decoded; see: c4 tasks --lm-eval"
@@ -43,22 +48,49 @@ def task_manager(*, with_tasks: bool = True) -> Any:
     return TaskManager(include_defaults=with_tasks)
 
 
-def load_task(name: str) -> Any:
-    """A task of the harness by its name, or by the path of its YAML file. Its code is run."""
-    is_file = name.endswith((".yaml", ".yml"))
-    if is_file and not Path(name).is_file():
-        raise ConfigError(f"lm-eval:{shortened(name)}: no such file")
-    manager = task_manager(with_tasks=not is_file)
-    if not is_file:
+def load_task(place: Place) -> Any:
+    """A task of the harness. Its code is run."""
+    is_file = isinstance(place, str) and place.endswith((".yaml", ".yml"))
+    manager = task_manager(with_tasks=isinstance(place, str) and not is_file)
+    name = place_name(place)
+    if is_file:
+        _require_task_file(name)
+    elif isinstance(place, str):
         _require_known(name, manager)
+        _require_single(name, manager.task_index[name])
         _refuse(name, refusal(manager.task_index[name].cfg or {}))  # before any data is fetched
     with harness_errors(f"lm-eval:{name}"):
-        found = manager.load([name])["tasks"]
-    if len(found) != 1:
-        some = ", ".join(sorted(found)[:5])
-        raise ConfigError(f"lm-eval:{name} is a group of {len(found)} tasks; name one: {some}")
-    (task,) = found.values()
+        (task,) = manager.load([place])["tasks"].values()
     return task
+
+
+def place_name(place: Place) -> str:
+    """What errors call a task."""
+    return place if isinstance(place, str) else str(place.get("task"))
+
+
+def _require_task_file(path: str) -> None:
+    if not Path(path).is_file():
+        raise ConfigError(f"lm-eval:{shortened(path)}: no such file")
+    with harness_errors(f"lm-eval:{path}"):
+        text = Path(path).read_text(encoding="utf-8")
+    if re.search(r"^group:", text, re.MULTILINE):
+        raise ConfigError(f"lm-eval:{path} is a group of tasks; name the file of one of them")
+
+
+def _require_single(name: str, entry: Any) -> None:
+    """Refuse a group or a tag before the data of all of its tasks is fetched."""
+    kind = entry.kind.name.lower()
+    if kind not in ("group", "tag"):
+        return
+    listed = sorted(entry.tags) if kind == "tag" else (entry.cfg or {}).get("task") or []
+    listed = listed if isinstance(listed, list) else [listed]
+    names = [
+        str(one.get("task") or one.get("group")) if isinstance(one, dict) else str(one)
+        for one in listed
+    ]
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    raise ConfigError(f"lm-eval:{name} is a {kind} of {len(names)}; name one task: {shown}")
 
 
 def _require_known(name: str, manager: Any) -> None:
@@ -78,8 +110,14 @@ def harness_errors(what: str) -> Iterator[None]:
         yield
     except (C4Error, MemoryError):
         raise
-    except Exception as error:
-        raise ConfigError(f"{what}: {failure(error)}") from error
+    except (Exception, SystemExit) as error:  # some tasks leave if a program is not installed
+        is_absent = isinstance(error, OSError)  # as datasets and the hub's client say it
+        advice = "; is its data set on this machine, or the network up?" if is_absent else ""
+        raise ConfigError(f"{what}: {_first_line(failure(error))}{advice}") from error
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def require_recordable(name: str, task: Any) -> None:
@@ -112,6 +150,21 @@ def refusal(config: Mapping[str, Any]) -> str | None:
 def _refuse(name: str, why: str | None) -> None:
     if why is not None:
         raise ConfigError(f"lm-eval:{name} {why}")
+
+
+@contextmanager
+def harness_seeds() -> Iterator[None]:
+    """The state of random numbers with which the harness loads tasks; the caller's afterwards."""
+    import numpy as np
+
+    before, array_before = random.getstate(), np.random.get_state()
+    random.seed(RANDOM_SEED)
+    np.random.seed(ARRAY_SEED)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(array_before)
 
 
 @contextmanager

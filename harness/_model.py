@@ -5,7 +5,7 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,9 +14,19 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from c4.errors import C4Error, ConfigError, unknown_name
+from c4.lm_eval._evaluation import running_source, running_task
 from c4.lm_eval._filters import FilterExtractor, cut_at, stops_of
-from c4.lm_eval._load import NO_LIKELIHOODS
-from c4.lm_eval._tasks import find_harness_task, make_task, plain_name, read_row, shape_of
+from c4.lm_eval._load import NO_LIKELIHOODS, Place
+from c4.lm_eval._tasks import (
+    HarnessTask,
+    make_task,
+    plain_name,
+    read_harness_task,
+    read_row,
+    shape_of,
+    warn_of_sampling,
+    with_filter,
+)
 from c4.models import LoadedModel
 from c4.record import MethodChoice, Plan, RunConfig, load_planned, plan_methods, start_recording
 from c4.store import Row, open_run
@@ -93,7 +103,7 @@ class C4LM(LM):  # type: ignore[misc]
         self._config = RunConfig(
             task="",
             model=model,
-            revision=revision,
+            revision=None if revision is None else str(revision),
             source=TASK_SOURCE,
             skip=0,
             length=gen_length,
@@ -101,7 +111,7 @@ class C4LM(LM):  # type: ignore[misc]
             block_length=block_length,
             device=_device(device),
             dtype=dtype,
-            batch=None if batch_size == "auto" else int(batch_size or 1),
+            batch=_batch(batch_size),
         )
         self._choice = MethodChoice([method], [text for text in settings.split(";") if text])
         self._record = None if record is None else Path(record)
@@ -128,9 +138,8 @@ class C4LM(LM):  # type: ignore[misc]
     def _generate(self, name: str, asked: Sequence[Request], *, raw: bool) -> list[str]:
         prompts = [request.args[0] for request in asked]
         kwargs = asked[0].args[1]
-        if kwargs.get("do_sample") and kwargs.get("temperature"):
-            log.warning("%s asks for sampling; c4 decodes greedily", name)
-        task = _task_for(_place_of(name, self._include), name, prompts, kwargs)
+        warn_of_sampling(name, kwargs)
+        task = _task_for(_place_of(name, self._include), name, asked)
         with tempfile.TemporaryDirectory() as scratch:
             plan = self._plan(task, set(prompts), Path(scratch))
             rows = self._decode(plan, raw=raw)
@@ -201,6 +210,16 @@ class C4LM(LM):  # type: ignore[misc]
         raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
 
 
+def _batch(asked: int | str | None) -> int | None:
+    """The number of examples that is asked for; None for what fits (`auto`, `auto:4`)."""
+    text = str(asked or 1)
+    if text.partition(":")[0] == "auto":
+        return None
+    if not text.isdecimal():
+        raise ConfigError(f"batch_size is a number or auto, not {text!r}")
+    return int(text)
+
+
 def _device(asked: str | None) -> str:
     """The device that is asked for; the harness asks for a GPU even where there is none."""
     import torch
@@ -210,41 +229,64 @@ def _device(asked: str | None) -> str:
     return asked
 
 
-def _place_of(name: str, include: Path | None) -> str:
-    """The YAML file of a task, if it is among those included; else its name."""
-    if include is None:
-        return name
-    files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
+def _place_of(name: str, include: Path | None) -> Place:
+    """The YAML file of a task: among those included, or where the harness found it; or its name."""
+    files = []
+    if include is not None:
+        files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
     says = re.compile(rf"^task:\s*['\"]?{re.escape(name)}['\"]?\s*$", re.MULTILINE)
-    return next((str(f) for f in files if says.search(f.read_text(encoding="utf-8"))), name)
+    included = next((str(f) for f in files if says.search(f.read_text(encoding="utf-8"))), None)
+    return included or running_source(name) or name
 
 
-def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str, Any]) -> Task:
-    """The task that prompts come from: the harness's own if it gives them, else one made of them.
+def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
+    """The task that requests come from: the harness's own if it gives them, else one made of them.
 
     The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
     A request with another length or other stop strings than the task's file (`--gen_kwargs`) gets
     the second, and what it asks for comes before the model's own shape.
     """
+    prompts, kwargs = [request.args[0] for request in asked], asked[0].args[1]
     shape, stops, is_other_shape = shape_of(kwargs), stops_of(kwargs), False
+    extract = FilterExtractor(name, "", "", (), stops, 1, ())
     try:
-        harness = find_harness_task(place)
+        harness = read_harness_task(place)
         is_other_shape = shape != harness.shape
-        if not is_other_shape and stops == harness.extract.until:
-            rows = harness.rows()
-            if set(prompts) <= {row["prompt"] for row in rows}:
-                return adopt_task(make_task(harness, rows))
+        is_as_in_file = not is_other_shape and stops == harness.extract.until
+        if is_as_in_file and set(prompts) <= {row["prompt"] for row in harness.rows}:
+            return adopt_task(_judged_if_possible(harness))
         extract = replace(harness.extract, until=stops)
     except C4Error as error:
-        log.warning("gates watch the whole text of %s: %s", name, error)
-        extract = FilterExtractor(name, "", "", (), stops, 1, None)
+        running = running_task(name)
+        if running is None:
+            log.warning("gates watch the whole text of %s: %s", name, error)
+        else:
+            extract = with_filter(running, asked).extract
+    return adopt_task(_made_of(name, prompts, extract, shape, fixed_shape=is_other_shape))
+
+
+def _judged_if_possible(harness: HarnessTask) -> Task:
+    """The task that c4 records; without verdicts where its metric gives none, as F1 does."""
+    task = make_task(harness)
+    try:
+        harness.require_verdicts()
+    except C4Error as error:
+        log.warning("the harness judges answers, and recordings hold no verdicts: %s", error)
+        return replace(task, judge=None)
+    return task
+
+
+def _made_of(
+    name: str, prompts: Sequence[str], extract: FilterExtractor, shape: Shape, *, fixed_shape: bool
+) -> Task:
+    """A task that asks some prompts of the harness, without its documents."""
     own = [
         {"doc_id": number, "prompt": prompt, "target": ""}
         for number, prompt in enumerate(dict.fromkeys(prompts))
     ]
-    asked = json.dumps([sorted(prompts), asdict(shape), stops])
+    asked = json.dumps([sorted(prompts), asdict(shape), extract.until])
     digest = hashlib.sha256(asked.encode()).hexdigest()[:8]
-    made = Task(
+    return Task(
         name=plain_name(f"{name}+{digest}"),
         family=Family.LONG_REASONING,
         rows=own,
@@ -253,7 +295,6 @@ def _task_for(place: str, name: str, prompts: Sequence[str], kwargs: Mapping[str
         plain=extract,
         search=SearchMode.CODE,
         shape=shape,
-        fixed_shape=is_other_shape,
+        fixed_shape=fixed_shape,
         definition={"task": plain_name(name), "prompts": digest, "filter": repr(extract)},
     )
-    return adopt_task(made)

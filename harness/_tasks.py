@@ -1,105 +1,121 @@
 """A task of the harness as a task of c4: its prompts, its filter, its metric."""
 
 import hashlib
+import inspect
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, SupportsFloat
 
-from c4.errors import ConfigError, unknown_name
-from c4.lm_eval._filters import FilterExtractor, cut_at, read_filter
-from c4.lm_eval._load import harness_errors, load_task, no_programs, require_recordable
+from c4.errors import C4Error, ConfigError, unknown_name
+from c4.lm_eval._filters import FilterExtractor, apply_filters, cut_at, read_filter, stops_of
+from c4.lm_eval._load import (
+    GENERATES,
+    NO_LIKELIHOODS,
+    Place,
+    harness_errors,
+    harness_seeds,
+    load_task,
+    no_programs,
+    place_name,
+    require_recordable,
+)
 from c4.tasks import Example, Family, SearchMode, Shape, Task
 
 log = logging.getLogger(__name__)
 
 PREFIX = "lm-eval:"
-NAMED = re.compile(r"(.+?\.ya?ml|[^:]+)(?::(.+))?")
-"""A name or a YAML file, and a filter."""
+NAMED = re.compile(r"(?P<place>.+?\.ya?ml|[^:]+)(?::(?P<filter>[^:]+))?(?::(?P<metric>[^:]+))?")
+"""A name or a YAML file, a filter and a metric."""
 SEED = 1234
 """With which the harness draws few-shot examples, unless it is told otherwise."""
+LONGEST_TRIED = 300
+"""Characters of each text of a document with which a metric is tried."""
 LENGTH, BLOCK = 256, 32
 """Positions that are generated if a task does not say how many, and positions per block."""
 
-NO_VERDICT = (
-    "and c4 needs a verdict for each answer, right (1) or wrong (0); evaluate it in the harness, "
-    "with c4.lm_eval.C4LM as the model and without `record`"
-)
+NO_VERDICT = "and c4 needs a verdict for each answer, right (1) or wrong (0)"
+
+
+class NoVerdictError(ConfigError):
+    """A metric does not say right or wrong."""
 
 
 @dataclass(frozen=True)
 class HarnessTask:
-    """A task of the harness, with one of its filters."""
+    """A task of the harness, with the filter and the metric that decide."""
 
     name: str
     task: Any
     ensemble: Any
     extract: FilterExtractor
+    shape: Shape
+    """The shape that the task's requests ask for."""
+    rows: Sequence[Mapping[str, Any]]
+    """Every document with its prompt, few-shot examples included, as the harness builds them."""
+    metric: str | None
+    """The metric that decides; None where only the results of an answer name it."""
 
-    @property
-    def shape(self) -> Shape:
-        """The shape that the task's file asks for."""
-        return shape_of(self.task.config.generation_kwargs or {})
-
-    @property
-    def metric(self) -> str | None:
-        """The metric that decides; None where only the results of an answer name it."""
-        return next(iter(_metric_names(self.task)), None)
-
-    def require_upward(self, metric: str | None) -> None:
-        """Refuse a metric of which less is better: it has no full score."""
-        with harness_errors(self.name):
-            is_upward = self.task.higher_is_better().get(metric)
-        if is_upward is False:
-            raise ConfigError(f"less is better of the metric {metric} of {self.name}, {NO_VERDICT}")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Every document with its prompt, few-shot examples included, as the harness builds them.
-
-        Few-shot examples are drawn one document after the other, so all prompts are made at once.
-        """
-        with harness_errors(self.name):
-            self.task.set_fewshot_seed(SEED)
-            return [self._row(number, doc) for number, doc in enumerate(self.task.eval_docs)]
-
-    def _row(self, number: int, doc: Mapping[str, Any]) -> dict[str, Any]:
-        prompt = self.task.fewshot_context(
-            doc,
-            num_fewshot=self.task.config.num_fewshot or 0,
-            gen_prefix=self.task.doc_to_prefix(doc),
-        )
-        if not isinstance(prompt, str):
-            raise ConfigError(f"{self.name} gives several prompts for one document")
-        target = str(self.task.doc_to_target(doc))
-        return {"doc_id": number, "prompt": prompt, "target": target, "doc": dict(doc)}
-
-    def responses(self, text: str, doc: Mapping[str, Any]) -> Any:
+    def responses(self, text: str, doc: Any) -> Any:
         """What is left of a text after the filters."""
-        filtered: Any = [[cut_at(text, self.extract.until)] * self.extract.repeats]
-        for make in self.ensemble.filters:
-            filtered = make().apply(filtered, [doc])
-        return next(iter(filtered))
+        answers = [cut_at(text, self.extract.until)] * self.extract.repeats
+        return apply_filters([make() for make in self.ensemble.filters], answers, doc)
 
-    def score(self, text: str, doc: Mapping[str, Any]) -> bool:
+    def score(self, text: str, doc: Any) -> bool:
         """Whether the task's own metric gives a text 1; it must give 0 otherwise."""
         with harness_errors(f"grading {self.name}"), no_programs():
             metrics = self.task.process_results(doc, [self.responses(text, doc)])
-        name = next((n for n in _metric_names(self.task) if n in metrics), next(iter(metrics)))
-        self.require_upward(name)
-        value, metric = metrics[name], f"the metric {name} of {self.name}"
+        name = self.metric if self.metric in metrics else next(iter(metrics), None)
+        if name is None:
+            raise self._no_verdict("has no metric for an answer", metrics)
+        if self.task.higher_is_better().get(name) is False:
+            raise self._no_verdict(f"less is better of the metric {name}", metrics)
+        value = metrics[name]
         if not isinstance(value, SupportsFloat):
-            raise ConfigError(f"{metric} judges all answers together, {NO_VERDICT}")
+            raise self._no_verdict(f"the metric {name} judges all answers together", metrics)
         if float(value) not in (0.0, 1.0):
-            raise ConfigError(f"{metric} gives an answer {float(value):g}, {NO_VERDICT}")
+            raise self._no_verdict(f"the metric {name} gives an answer {float(value):g}", metrics)
         return float(value) == 1.0
 
+    def _no_verdict(self, why: str, metrics: Mapping[str, Any]) -> NoVerdictError:
+        others = [name for name in metrics if name != self.metric]
+        named = self.name if self.name.count(":") > 1 else f"{self.name}:{self.ensemble.name}"
+        advice = "evaluate it in the harness, with c4.lm_eval.C4LM as the model"
+        if others:
+            listed = ", ".join(others)
+            advice = f"name another metric ({listed}), as in {named}:{others[0]}, or {advice}"
+        return NoVerdictError(f"{self.name}: {why}, {NO_VERDICT}; {advice}")
 
-def _metric_names(task: Any) -> list[str]:
-    listed = task.config.metric_list or []
-    return [str(one.get("metric")) for one in listed if isinstance(one, dict)]
+    def require_verdicts(self) -> None:
+        """Refuse a metric that says neither right nor wrong, before anything is decoded.
+
+        Some answers to the first document are tried, among them the target with something after
+        it and all that the document says, of which a metric such as F1 or BLEU counts a part.
+        """
+        target, doc = self.rows[0]["target"], self.rows[0]["doc"]
+        tried = ("", target, f"{target} and something else", " ".join(_texts(doc)))
+        failures = []
+        for text in tried:
+            try:
+                self.score(text, doc)
+            except NoVerdictError:
+                raise
+            except C4Error as error:  # some metrics fail on some answers, in the harness as here
+                failures.append(error)
+        if len(failures) == len(tried):
+            raise failures[0]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a document."""
+    if isinstance(value, str):
+        yield value[:LONGEST_TRIED]
+    elif isinstance(value, Mapping | list | tuple):
+        for inside in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inside)
 
 
 @dataclass(frozen=True)
@@ -107,67 +123,170 @@ class HarnessJudge:
     """Grades by the harness: filter, then metric."""
 
     harness: HarnessTask
-    rows: Sequence[Mapping[str, Any]]
 
     def __call__(self, example: Example, answer: str, text: str) -> bool:  # noqa: ARG002
         """Whether the harness gives the text the full score."""
-        number = int(example.preamble)
-        if number >= len(self.rows) or self.rows[number]["target"] != example.target:
+        number, rows = int(example.preamble), self.harness.rows
+        if number >= len(rows) or rows[number]["target"] != example.target:
             raise ConfigError(
                 f"{self.harness.name} has other documents now than when this was recorded"
             )
-        return self.harness.score(text, self.rows[number]["doc"])
+        return self.harness.score(text, rows[number]["doc"])
 
 
 def find_harness_task(name: str) -> HarnessTask:
-    """A task of the harness by `NAME`, `NAME:FILTER` or the path of a YAML file."""
-    split = NAMED.fullmatch(name)
-    if split is None:
-        raise ConfigError(f"write lm-eval:NAME or lm-eval:NAME:FILTER, not lm-eval:{name}")
-    wanted, filter_name = split[1], split[2] or ""
-    task = load_task(wanted)
-    require_recordable(wanted, task)
-    with harness_errors(f"lm-eval:{name}"):
-        ensembles = {str(one.name): one for one in vars(task)["_filters"]}
+    """A task of the harness by `NAME`, `NAME:FILTER`, `NAME:FILTER:METRIC`, or its YAML file."""
+    named = NAMED.fullmatch(name)
+    if named is None:
+        raise ConfigError(f"write lm-eval:NAME, NAME:FILTER or NAME:FILTER:METRIC, not {name!r}")
+    return read_harness_task(named["place"], named["filter"] or "", named["metric"] or "")
+
+
+def read_harness_task(place: Place, filter_name: str = "", metric: str = "") -> HarnessTask:
+    """A task of the harness with its requests, as `simple_evaluate` would make them."""
+    with harness_seeds():
+        task = load_task(place)
+        name = place_name(place)
+        require_recordable(name, task)
+        requests = requests_of(f"lm-eval:{name}", task)
+    return with_filter(task, requests, filter_name, metric)
+
+
+def with_filter(
+    task: Any, requests: Sequence[Any], filter_name: str = "", metric: str = ""
+) -> HarnessTask:
+    """A task of the harness, read by one of its filters and judged by one of its metrics."""
+    ensembles = {str(one.name): one for one in vars(task)["_filters"]}
+    metrics = metric_names(task)
     if filter_name and filter_name not in ensembles:
         raise unknown_name("filter", filter_name, ensembles)
+    if metric and metrics and metric not in metrics:
+        raise unknown_name("metric", metric, metrics)
     ensemble = ensembles[filter_name] if filter_name else next(iter(ensembles.values()))
-    full = plain_name(str(task.config.task), filter_name)
-    extract = read_filter(task, full, ensemble, version("lm_eval"))
-    if extract.regex is None:
-        log.warning(
-            "%s has no regular expression as its filter: gates watch the whole text, and stop when "
-            "all of it has stopped changing",
-            full,
-        )
-    return HarnessTask(full, task, ensemble, extract)
+    full = plain_name(str(task.config.task), filter_name, metric)
+    kwargs = requests[0].args[1]
+    extract = read_filter(
+        full,
+        ensemble,
+        until=stops_of(kwargs),
+        repeats=max(1, int(requests[0].repeats or 1)),
+        version=version("lm_eval"),
+    )
+    rows = [_row(task, request) for request in requests]
+    decides = metric or next(iter(metrics), None)
+    return HarnessTask(full, task, ensemble, extract, shape_of(kwargs), rows, decides)
 
 
-def plain_name(task: str, filter_name: str = "") -> str:
+def metric_names(task: Any) -> list[str]:
+    """The metrics of a task, in the order of its file."""
+    return list(vars(task).get("_metric_fn_list", {}))
+
+
+def requests_of(name: str, task: Any) -> list[Any]:
+    """What the harness asks a model about a task, one request for each document.
+
+    Few-shot examples are drawn one document after the other, so all requests are made at once.
+    """
+    with harness_errors(name):
+        task.set_fewshot_seed(SEED)
+        requests = [_request(name, task, *numbered) for numbered in enumerate(task.eval_docs)]
+    if not requests:
+        raise ConfigError(f"{name} has no documents")
+    asked = {(shape_of(one.args[1]), stops_of(one.args[1])) for one in requests}
+    if len(asked) > 1:
+        raise ConfigError(f"{name} asks for other lengths or stop strings in some documents")
+    return requests
+
+
+def _request(name: str, task: Any, number: int, doc: Any) -> Any:
+    prompt = task.fewshot_context(
+        doc,
+        num_fewshot=task.config.num_fewshot or 0,
+        system_instruction=None,
+        apply_chat_template=False,
+        fewshot_as_multiturn=False,
+        chat_template=None,
+        gen_prefix=task.doc_to_prefix(doc),
+    )
+    made = task.construct_requests(
+        doc=doc,
+        ctx=prompt,
+        metadata=(task.config.task, number, task.config.repeats),
+        apply_chat_template=False,
+        chat_template=None,
+    )
+    requests = made if isinstance(made, list) else [made]
+    if any(one.request_type != GENERATES for one in requests):
+        raise ConfigError(f"{name} {NO_LIKELIHOODS}")
+    if len(requests) != 1 or not isinstance(requests[0].args[0], str):
+        raise ConfigError(f"{name} asks several times about one document")
+    return requests[0]
+
+
+def _row(task: Any, request: Any) -> dict[str, Any]:
+    target = str(task.doc_to_target(request.doc))
+    prompt = request.args[0]
+    return {"doc_id": request.doc_id, "prompt": prompt, "target": target, "doc": request.doc}
+
+
+def plain_name(task: str, *rest: str) -> str:
     """What runs of a task go by: letters that every folder can have."""
-    full = ":".join(filter(None, [task, filter_name]))
+    full = ":".join(filter(None, [task, *rest]))
     return PREFIX + re.sub(r"[^\w.:+-]+", "_", full)
 
 
 def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
     harness = find_harness_task(name)
-    harness.require_upward(harness.metric)
-    return make_task(harness, harness.rows())
+    harness.require_verdicts()
+    _say_what_decides(harness)
+    return make_task(harness)
 
 
-def make_task(harness: HarnessTask, rows: Sequence[Mapping[str, Any]]) -> Task:
+def _say_what_decides(harness: HarnessTask) -> None:
+    extract, kwargs = harness.extract, harness.task.config.generation_kwargs or {}
+    if extract.watches_all:
+        log.warning(
+            "%s has no regular expression as its filter: gates watch the whole text, and stop when "
+            "all of it has stopped changing",
+            harness.name,
+        )
+    if harness.name.count(":") == 1:  # neither a filter nor a metric was asked for
+        others = {
+            "filters": [str(one.name) for one in vars(harness.task)["_filters"][1:]],
+            "metrics": metric_names(harness.task)[1:],
+        }
+        listed = "; ".join(f"other {k}: {', '.join(names)}" for k, names in others.items() if names)
+        if listed:
+            log.warning(
+                "%s: the metric %s after the filter %s decides (%s; name them as %s:FILTER:METRIC)",
+                harness.name,
+                harness.metric,
+                extract.filter_name,
+                listed,
+                harness.name,
+            )
+    warn_of_sampling(harness.name, kwargs)
+
+
+def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
+    """Say that a task that asks for random answers gets the same one each time."""
+    if kwargs.get("do_sample") and kwargs.get("temperature", 1) != 0:
+        log.warning("%s asks for sampling; c4 decodes greedily", name)
+
+
+def make_task(harness: HarnessTask) -> Task:
     """A task of c4 that asks, reads and grades as the harness does."""
     return Task(
         name=harness.name,
         family=Family.LONG_REASONING,
-        rows=rows,
+        rows=harness.rows,
         read=read_row,
         extract=harness.extract,
         plain=harness.extract,
         search=SearchMode.CODE,  # the filter reads the whole text, from its start
         shape=harness.shape,
-        judge=HarnessJudge(harness, rows),
+        judge=HarnessJudge(harness),
         definition={
             "task": harness.name,
             "filter": repr(harness.extract),
@@ -192,7 +311,15 @@ def shape_of(kwargs: Mapping[str, Any]) -> Shape:
 
 
 def config_hash(task: Any) -> str:
-    """A hash of what a task's file says; functions in it count by name."""
-    config = task.dump_config()
-    text = json.dumps(config, sort_keys=True, default=lambda value: getattr(value, "__name__", ""))
+    """A hash of what a task's file says, with the source of its functions, wherever it lies."""
+    config = {key: value for key, value in task.dump_config().items() if key != "metadata"}
+    config["num_fewshot"] = config.get("num_fewshot") or 0
+    text = json.dumps(config, sort_keys=True, default=_source)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _source(value: Any) -> str:
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError):
+        return str(getattr(value, "__name__", ""))

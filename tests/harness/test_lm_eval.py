@@ -157,36 +157,41 @@ OTHERS = [{"max_gen_toks": 64}, {"max_gen_toks": None, "max_new_tokens": 64}, {"
 OTHERS += [{"until": []}, {"max_gen_toks": 64, "until": ["B", "C"]}]
 
 
+def requests_of(place, *settings):
+    """One request of a task for each of some settings, as the harness makes them."""
+    from lm_eval.api.instance import Instance
+
+    rows = find_harness_task(place).rows
+    return [
+        Instance("generate_until", row["doc"], (row["prompt"], kwargs), 0, ("own_letter", n, 1))
+        for n, (row, kwargs) in enumerate(zip(rows, settings, strict=False))
+    ]
+
+
 def test_a_request_like_the_file_gets_the_task_that_is_recorded(tasks):
     place = str(tasks["own_letter"])
-    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
     for same in (FILE, FILE | {"until": "</s>"}, FILE | {"max_gen_toks": 20, "do_sample": False}):
-        assert _task_for(place, "own_letter", prompts, same).name == "lm-eval:own_letter"
+        task = _task_for(place, "own_letter", requests_of(place, same))
+        assert task.name == "lm-eval:own_letter"
 
 
 @pytest.mark.parametrize("changes", OTHERS)
 def test_gates_and_lengths_follow_the_request(tasks, changes):
     place, kwargs = str(tasks["own_letter"]), FILE | changes
-    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
-    task = _task_for(place, "own_letter", prompts, kwargs)
+    task = _task_for(place, "own_letter", requests_of(place, kwargs))
     assert task.name.startswith("lm-eval:own_letter+")
     assert list(task.extract.until) == list(kwargs["until"])
-    assert task.extract.regex is not None  # the file's filter all the same
+    assert not task.extract.watches_all  # the file's filter all the same
     assert task.shape.length == (64 if 64 in kwargs.values() else 32)
     assert task.fixed_shape == (64 in kwargs.values())
-    assert task.name != _task_for(place, "own_letter", prompts, kwargs | {"until": ["Z"]}).name
+    other = _task_for(place, "own_letter", requests_of(place, kwargs | {"until": ["Z"]}))
+    assert task.name != other.name
 
 
 def test_requests_of_different_lengths_are_decoded_apart(tasks, tmp_path):
-    from lm_eval.api.instance import Instance
-
     place = str(tasks["own_letter"])
-    prompts = [row["prompt"] for row in find_harness_task(place).rows()]
     settings = [FILE | {"max_gen_toks": None, "max_new_tokens": n} for n in (32, 64)]
-    requests = [
-        Instance("generate_until", {}, (prompt, kwargs), 0, metadata=("own_letter", number, 1))
-        for number, (prompt, kwargs) in enumerate(zip(prompts[:2], settings, strict=True))
-    ]
+    requests = requests_of(place, *settings)
     assert len(C4LM(record=str(tmp_path), include=place).generate_until(requests)) == 2
     lengths = {open_run(folder).manifest.shape.length for folder in find_runs(tmp_path)}
     assert len(find_runs(tmp_path)) == 2
@@ -234,17 +239,17 @@ def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(ta
 
 def test_a_fallback_that_is_an_answer_is_one():
     regex = Regex("answer ([0-9])", 0, "0")
-    extract = FilterExtractor("t", "f", "1", (), (), 1, regex)
+    extract = FilterExtractor("t", "f", "1", (), (), 1, (regex,))
     assert extract("answer 7").value == "7"
     assert extract("no idea").value == "0"
-    assert FilterExtractor("t", "f", "1", (), (), 1, Regex("x", 0, "[invalid]"))("no") is None
+    assert FilterExtractor("t", "f", "1", (), (), 1, (Regex("x", 0, "[invalid]"),))("no") is None
 
 
 class Index:
     """What the harness knows of some tasks, without the seconds that it takes to find out."""
 
     task_index: ClassVar = {
-        name: SimpleNamespace(cfg=config)
+        name: SimpleNamespace(cfg=config, kind=SimpleNamespace(name="TASK"))
         for name, config in {
             "sum_text": {"dataset_path": "sums", "num_fewshot": 2},
             "sum_choice": {"output_type": "multiple_choice"},
@@ -362,5 +367,5 @@ def test_a_text_is_cut_at_the_first_stop(text, until):
 
 def test_an_extractor_says_all_that_its_answers_depend_on():
     regex = Regex("a", 0, "")
-    made = [FilterExtractor("t", "f", "1", ("x",), (stop,), 1, regex) for stop in ("a", "b")]
+    made = [FilterExtractor("t", "f", "1", ("x",), (stop,), 1, (regex,)) for stop in ("a", "b")]
     assert repr(made[0]) != repr(made[1])
