@@ -315,8 +315,10 @@ DO: dict[str, Callable[[_Machine, Any], None]] = {
     "NEWTRUE": lambda m, _: m.push(True),
     "NEWFALSE": lambda m, _: m.push(False),
     **dict.fromkeys(
-        ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "FLOAT", "BINFLOAT")
-        + ("STRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
+        (
+            *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "FLOAT", "BINFLOAT"),
+            *("STRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
+        ),
         lambda m, value: m.push(value),
     ),
     "EMPTY_DICT": lambda m, _: m.push({}),

@@ -460,6 +460,29 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
 
 
+def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prompt = "<|im_start|>user\nIs it 12?<|im_end|>\n<|im_start|>assistant\n"
+    texts = [f"{prompt}{written}" for written in ("", "It is", "It is 12", "It is 12<|im_end|>")]
+    folder = tmp_path / "Dream" / "gsm8k" / "steps_4" / "stepwise"
+    folder.mkdir(parents=True)
+    steps = klass_steps(texts, [[30], [10], [12], [11]])
+    (folder / "q0_s0.json").write_text(json.dumps(steps))
+    assert c4("import", "klass", "Dream").exit_code == 0
+    (row,) = pl.read_parquet("imported.parquet").to_dicts()
+    assert (row["answer"], row["stabilization"], row["first_appearance"]) == ("12", 3 / 4, 3 / 4)
+    assert row["commit_step"] == [2, 4, 3] + [0] * 17 + [1]
+
+
+def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = save_klass(tmp_path / "mbpp", ["def f(): pass"], [[0]], question=1)
+    judged = [{"task_id": 11 + n, "samples": [{"sample_idx": 0, "passed": n == 1}]} for n in (0, 1)]
+    (path.parent.parent / "all_results.json").write_text(json.dumps({"results": judged}))
+    assert c4("import", "klass", "mbpp", "--task", "mbpp").exit_code == 0
+    assert pl.read_parquet("imported.parquet")["correct"].to_list() == [True]
+
+
 BAD_STEPS = {
     "no steps": "[]",
     "no list": "{}",
@@ -496,6 +519,74 @@ def test_a_folder_without_files_says_what_they_are_called(tmp_path):
     result = c4("import", "prophet", tmp_path)
     assert result.exit_code == 2
     assert "question_0000_steps_256.pt" in result.stderr
+
+
+PUBLISHED = {
+    "question_histories_mmlu_random_none_index_genlen_step128_blocklen128": "mmlu",
+    "question_histories_low_conf_none_index_genlen_step256_blocklen32": "gsm8k",
+}
+
+
+def test_every_file_is_of_the_task_that_its_folder_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in PUBLISHED:
+        save_prophet(tmp_path / "all" / folder / "question_0000_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "all").exit_code == 0
+    frame = pl.read_parquet("imported.parquet")
+    assert dict(frame.select("model", "task").rows()) == {
+        f"prophet/{folder}": task for folder, task in PUBLISHED.items()
+    }
+
+
+def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "hist").exit_code == 0
+    result = c4("report", "stabilization", "--runs", "imported.parquet", "--json")
+    assert result.exit_code == 0, result.output
+    (table,) = json.loads(result.stdout)
+    assert table["name"] == "stabilization"
+    assert {(row["s_p"], row["appeared"]) for row in table["rows"]} == {(0.75, 0.25)}
+    drawn = c4("figures", "stabilization", "--runs", "imported.parquet", "--format", "png")
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "figures-out" / "stabilization.png").stat().st_size > 5_000
+    none = c4("report", "stabilization", "--runs", "imported.parquet", "--task", "math")
+    assert none.exit_code == 2
+
+
+@pytest.mark.parametrize("names", [(), ("main",), ("stabilization", "paired")])
+def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "hist").exit_code == 0
+    result = c4("report", *names, "--runs", "imported.parquet")
+    assert result.exit_code == 2
+    assert "no gate can be asked about them" in result.stderr
+    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+
+
+COMMANDS = [
+    *(("runs", "--runs"), ("runs", "--check", "--runs"), ("export",), ("grade",)),
+    *(("view", "--no-browser"), ("push",)),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    IMPORTED.to_frame().write_parquet("imported.parquet")
+    more = ["a/b"] if command == ("push",) else []
+    result = c4(*command, "imported.parquet", *more)
+    assert result.exit_code == 2
+    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+
+
+def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"a": [1]}).write_parquet("other.parquet")
+    result = c4("report", "stabilization", "--runs", "other.parquet")
+    assert result.exit_code == 2
+    assert "not a file of `c4 import`" in result.stderr
 
 
 def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypatch):
