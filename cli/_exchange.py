@@ -88,7 +88,8 @@ def import_command(
         say_json({"out": str(out), "summary": summary.to_dicts()})
         return
     show(render(summary))
-    say(f"{imported.height} trajectories of {plan.task} -> {out}\n{NO_GATES}")
+    tasks = ", ".join(imported["task"].unique(maintain_order=True))
+    say(f"{imported.height} trajectories of {tasks} -> {out}\n{NO_GATES}")
 
 
 def draw(imported: "pl.DataFrame", path: Path) -> None:

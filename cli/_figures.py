@@ -133,10 +133,10 @@ def figures_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis import Library
     from c4.analysis.cohorts import pool_note
     from c4.analysis.library import COMPARED_GATES
     from c4.analysis.names import listed_in
+    from c4.exchange.imported import library_kind
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
     from c4.figures.style import Look, looking, read_style
@@ -146,7 +146,7 @@ def figures_command(
     kinds = choose_formats(formats or ["pdf", "png"])
     read_as = choose_reading(reading, ending, grader, one_config(config))
     with status("looking for recordings") as note:
-        library = Library(
+        library = library_kind(runs, names)(
             runs,
             tasks=task,
             model=model,

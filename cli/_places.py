@@ -14,7 +14,9 @@ RUNS_HELP = "Folder that holds all runs, or its address, such as s3://bucket/run
 
 def require_folder(place: Location) -> None:
     """Refuse a place that is not there, where finding nothing would look like good news."""
+    from c4.store.runs import refuse_file
     from c4.store.storage import folder_exists
 
+    refuse_file(place)
     if not folder_exists(place):
         raise RunError(f"{place}: no such folder")

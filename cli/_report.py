@@ -91,12 +91,13 @@ def report_command(
     unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
-    from c4.analysis import Library, TableFormat, make_report, render_tables
+    from c4.analysis import TableFormat, make_report, render_tables
     from c4.analysis.names import listed_in
     from c4.analysis.tables import REPORT_GATES
+    from c4.exchange.imported import library_kind
 
     with status("looking for recordings") as note:
-        library = Library(
+        library = library_kind(runs, names)(
             runs,
             tasks=task,
             model=model,
@@ -107,9 +108,11 @@ def report_command(
             unsafe_code=unsafe_code,
             note=note,
         )
-        if not library.runs:
+        if not library.runs and library.settling.is_empty():
             raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
         with listed_in(library.tasks, [*(method or ()), *(gate or ())]):
             paper = against == "paper"
             tables = make_report(names or ["all"], library, paper=paper, everything=everything)
+    if not library.runs:
+        tables = [table for table in tables if table.rows.height]
     say(render_tables(tables, TableFormat("json" if as_json else form)))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,25 +56,43 @@ def hub_errors(doing: str) -> Iterator[None]:
 
     try:
         yield
-    except OfflineModeIsEnabled:
-        raise DataError(f"{doing}: the hub is switched off; unset HF_HUB_OFFLINE") from None
-    except HFValidationError as error:
-        raise DataError(f"{doing}: {_first_line(error)}") from error
-    except HfHubHTTPError as error:
-        raise DataError(
-            f"{doing}: {_first_line(error)}; check the name, and log in with: hf auth login"
-        ) from error
     except C4Error:
         raise
     except Exception as error:  # the client, the network and the disk fail in many ways
-        raise DataError(
-            f"{doing}: {type(error).__name__}: {_first_line(error)}; check the network and the "
-            "disk, and give the same command again: what has arrived is kept"
-        ) from error
+        cause = _cause(error, HfHubHTTPError)
+        said = _first_line(cause)
+        if isinstance(cause, OfflineModeIsEnabled):
+            advice = "the hub is switched off; unset HF_HUB_OFFLINE"
+        elif isinstance(cause, HFValidationError):
+            advice = said
+        elif isinstance(cause, HfHubHTTPError) and _is_ours(cause):
+            advice = f"{said}; check the name, and log in with: hf auth login"
+        else:
+            advice = (
+                f"{type(cause).__name__}: {said}; check the network and the disk, and give the "
+                "same command again: what has arrived is kept"
+            )
+        raise DataError(f"{doing}: {advice}") from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _cause(error: BaseException, known: type[BaseException]) -> BaseException:
+    """The refusal that the client wrapped in words of its own, as it does during an upload."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, known):
+        found = found.__cause__
+    return found or error
+
+
+def _is_ours(error: Any) -> bool:
+    """Whether the hub refused what was asked, rather than being out of order or too busy."""
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    return status < 500 and status != HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says first; where that is a heading, with the line below it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])
 
 
 @dataclass(frozen=True)

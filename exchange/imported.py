@@ -1,17 +1,22 @@
 """Trajectories of other projects: when their answers settled, as far as their files tell."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path, PurePath
 
 import polars as pl
 
+from c4.analysis.library import Library
 from c4.analysis.names import family_of
 from c4.analysis.stabilization import SETTLING, stabilization_summary
 from c4.errors import DataError, NotReplayable
 from c4.exchange import klass, prophet
 from c4.exchange.courses import Course
+from c4.store import Run
+from c4.store.locations import Location
 from c4.tasks import TASKS, get_task
 
 IMPORTED = pl.Schema(
@@ -51,6 +56,8 @@ FORMATS = {
     Source.PROPHET: _Format(prophet.find_files, prophet.read_course, prophet.FILES),
     Source.KLASS: _Format(klass.find_files, klass.read_course, klass.FILES),
 }
+SETTLES = "stabilization"
+"""The table and the figure of when answers settle."""
 NO_GATES = (
     "no gate can be asked about them: the files hold tokens, but not the confidence, gap and "
     "entropy of every position, which gates compare"
@@ -64,15 +71,20 @@ class ImportPlan:
     source: Source
     folder: Path
     files: Sequence[Path]
-    task: str
+    task: str | None = None
+    """Whose answers they are; None if the names of folders say it."""
     budget: int | None = None
     refused: list[str] = field(default_factory=list)
+
+    def task_of(self, path: Path) -> str:
+        """The task that a file is of."""
+        return self.task or _task_in(self.folder, path)
 
     def read(self) -> Iterator[tuple[Path, Course | None]]:
         """Every file with its course; None where it was refused, which `refused` then says."""
         for path in self.files:
             try:
-                yield path, FORMATS[self.source].read(path, self.task, self.budget)
+                yield path, FORMATS[self.source].read(path, self.task_of(path), self.budget)
             except DataError as error:
                 self.refused.append(str(error))
                 yield path, None
@@ -84,8 +96,8 @@ def plan_import(
     """Find the files of one project below a folder.
 
     Args:
-        task: whose answers they are; by default the task that a folder above the files is named
-            after, or else gsm8k, of which most are.
+        task: whose answers they are; by default, for each file, the task that a folder above it
+            is named after, or else gsm8k, of which most are.
         budget: steps of the full decode, where neither file nor folder says it.
     """
     if not folder.is_dir():
@@ -94,15 +106,19 @@ def plan_import(
     files = found.find(folder)
     if not files:
         raise DataError(f"{folder} has no files of {source}, which are called {found.what}")
-    name = task or _task_in(folder, files[0])
-    get_task(name)
-    return ImportPlan(source, folder, files, name, budget)
+    if task is not None:
+        get_task(task)
+    return ImportPlan(source, folder, files, task, budget)
 
 
 def _task_in(folder: Path, file: Path) -> str:
-    words = {part.lower() for part in (*folder.absolute().parts, *file.relative_to(folder).parts)}
-    named = [name for name in TASKS if name in words]
-    return named[0] if named else "gsm8k"
+    """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
+    inside = file.relative_to(folder).parent.parts
+    for part in reversed((*folder.absolute().parts, *inside)):
+        words = re.split(r"[\W_]+", part.lower())
+        if named := [name for name in TASKS if name == part.lower() or name in words]:
+            return named[0]
+    return "gsm8k"
 
 
 def import_trajectories(
@@ -130,11 +146,12 @@ def import_trajectories(
 def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
     place = path.parent.relative_to(plan.folder).as_posix()
     model = plan.source.value if place == "." else f"{plan.source}/{place}"
+    task = plan.task_of(path)
     settled, shown = course.settled, course.shown
     return {
         "model": model + course.sample,
-        "task": plan.task,
-        "family": family_of(plan.task),
+        "task": task,
+        "family": family_of(task),
         "cohort": model + course.sample,
         "trajectory": course.number,
         "pool": False,
@@ -151,14 +168,57 @@ def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
     }
 
 
+def is_imported(path: PurePath) -> bool:
+    """Whether a place is a file, as `c4 import` writes it, and no folder of runs."""
+    return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
+
+
 def refuse_imported(path: PurePath) -> None:
     """Refuse to ask gates about trajectories that were imported, and say why."""
-    if path.suffix != ".parquet" or not Path(path).is_file():
-        return
-    raise NotReplayable(
-        f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; draw when answers settled with: "
-        "c4 import SOURCE FOLDER --figure stabilization.pdf"
-    )
+    if is_imported(path):
+        raise NotReplayable(
+            f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; see when answers settled "
+            f"with: c4 report stabilization --runs '{path}'"
+        )
+
+
+def read_imported(path: Path) -> pl.DataFrame:
+    """Read what `c4 import` wrote. See `IMPORTED`."""
+    try:
+        frame = pl.read_parquet(path, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{path}: no Parquet file that can be read ({error})") from error
+    if frame.schema != IMPORTED:
+        raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
+    return frame
+
+
+class ImportedLibrary(Library):
+    """Imported trajectories, for tables and figures that need to know when answers settle."""
+
+    @cached_property
+    def all_runs(self) -> list[Run]:
+        return []
+
+    @cached_property
+    def settling(self) -> pl.DataFrame:
+        """When answers settle. See `SETTLING`."""
+        frame = read_imported(Path(self.root)).select(SETTLING.names())
+        asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
+        return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
+
+
+def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
+    """What answers for a place: its runs, or trajectories that were imported.
+
+    Args:
+        names: tables or figures that are asked for; of imported trajectories there is only one.
+    """
+    if not is_imported(place):
+        return Library
+    if names != [SETTLES]:
+        refuse_imported(place)
+    return ImportedLibrary
 
 
 def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:

@@ -1,12 +1,14 @@
 """Trajectories of shkim0116/KLASS: one JSON file per question and sample.
 
-A file is a list of steps. Each has the text committed so far, the tokens committed at the step with
-confidence and KL, and the same for the masked positions of the current block (LLaDA) or of the
-whole text (Dream). Predictions elsewhere are not kept, so an answer is read from what is committed.
+A file is a list of steps. Each has the text committed so far (with Dream, behind the whole prompt),
+the tokens committed at the step with confidence and KL, and the same for the masked positions of
+the current block (LLaDA) or of the whole text (Dream). Predictions elsewhere are not kept, so an
+answer is read from what is committed.
 """
 
 import json
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ NAME = re.compile(r"(?:all_steps_)?q(\d+)_s(\d+)\.json")
 BUDGET = re.compile(r"steps_(\d+)")
 RESULTS = "all_results.json"
 LARGEST_FILE = 2**28
+LONGEST = 2**16
+"""Positions from the first that was committed to the last."""
+PROMPT_END = "<|im_start|>assistant\n"
+"""What the prompt ends with in Dream's texts; in LLaDA's there is none."""
+TURN_END = "<|im_end|>"
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -35,7 +42,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:
     number, sample = int(named[1]), int(named[2])
     steps = _load(path)
     try:
-        texts = [str(step["decoded_text"]) for step in steps]
+        texts = [_answer_text(str(step["decoded_text"])) for step in steps]
         commit_step = _commit_steps(steps)
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
@@ -69,6 +76,12 @@ def _load(path: Path) -> list[dict[str, Any]]:
     return steps
 
 
+def _answer_text(text: str) -> str:
+    """What the model wrote: an answer that stands in the question is not one."""
+    _, prompted, written = text.partition(PROMPT_END)
+    return (written if prompted else text).replace(TURN_END, "")
+
+
 def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
     """Per position of the text, the step at which it was committed, from 1."""
     commits = {
@@ -77,7 +90,7 @@ def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
         for token in step["decoded_tokens"]
     }
     places = range(min(commits, default=0), max(commits, default=-1) + 1)
-    if len(places) > 2 * len(commits):
+    if len(places) > LONGEST:
         raise ValueError("its committed positions lie too far apart")
     return [commits.get(place, 0) for place in places]
 
@@ -91,13 +104,25 @@ def _budget_in(path: Path) -> int:
 
 
 def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
-    """What the file of results beside the folder of steps says of a decode, if there is one."""
-    results = path.parent.parent / RESULTS
+    """What the file of results beside the folder of steps says of a decode, if there is one.
+
+    Problems of code have identifiers of their own, and are listed in the order of their numbers.
+    """
     try:
-        require_plain_file(results, LARGEST_FILE)
-        listed = json.loads(results.read_bytes())["results"]
-        (question,) = [one for one in listed if one["task_id"] == number]
+        listed = _results(path.parent.parent / RESULTS)
+        is_code = "ground_truth_answer" not in listed[0]
+        (question,) = (
+            one for n, one in enumerate(listed) if (n if is_code else one["task_id"]) == number
+        )
         (found,) = [one for one in question["samples"] if one["sample_idx"] == sample]
-        return {"correct": bool(found["is_correct"]), "target": question["ground_truth_answer"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        correct = found["is_correct"] if "is_correct" in found else found["passed"]
+        return {"correct": bool(correct), "target": question.get("ground_truth_answer")}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
+
+
+@lru_cache(maxsize=1)
+def _results(path: Path) -> Any:
+    """The questions of a file of results, which thousands of files of steps share."""
+    require_plain_file(path, LARGEST_FILE)
+    return json.loads(path.read_bytes())["results"]

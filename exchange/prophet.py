@@ -123,9 +123,11 @@ def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
     for block in history:
         for pairs in block:  # (committed, 2): row of the batch, position
             step += 1
+            if not isinstance(pairs, np.ndarray):
+                raise ValueError("commits that are no tensors")
             if step > most or len(pairs) > length:
                 raise ValueError("more commits than steps and positions")
-            places = np.asarray(pairs)[:, 1] - start
+            places = pairs[:, 1] - start
             if len(places) and not (places.min() >= 0 and places.max() < length):
                 raise ValueError("a position outside the generated text")
             commit_step[places] = step

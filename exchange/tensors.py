@@ -6,13 +6,14 @@ dictionaries, lists, tuples, texts, numbers and tensors, and nothing else. The f
 that asks for more refuses the file.
 """
 
+import io
 import math
 import pickletools
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ LARGEST_FILE = 2**30
 """Bytes of a file that is read."""
 LARGEST_PICKLE = 2**22
 """Bytes of the pickle inside; tensors lie beside it. One byte builds at most one small object."""
+LARGEST_DIRECTORY = 2**22
+"""Bytes of the archive's list of members, of which a decode of 256 steps needs 40,000."""
 MOST_TENSOR_BYTES = 2**28
 """Bytes that all storages of a file may take; tensors are views of them and take none."""
 MOST_AXES = 32
@@ -42,9 +45,16 @@ STORAGES = {
     "torch DoubleStorage": "<f8",
     "torch FloatStorage": "<f4",
     "torch HalfStorage": "<f2",
+    "torch BFloat16Storage": "<u2",
 }
 """The types of storage, by the names under which pickles ask for them."""
+BFLOAT16 = "torch BFloat16Storage"
+"""The upper halves of 32-bit numbers, which NumPy has no type for."""
 KNOWN = {REBUILD, HOOKS, *STORAGES}
+LARGEST_KEY = 2**20
+"""Numbers that may name an item; crafted larger ones would make a dictionary slow without end."""
+OLD_PICKLES = 4
+"""Pickles at the start of a file by torch.save before 1.6; the last of them is the object."""
 
 Array = npt.NDArray[Any]
 _MARK = object()
@@ -65,16 +75,56 @@ def read_tensors(path: Path) -> Any:
     """What `torch.save` wrote, with tensors as NumPy arrays. Nothing of the file is run."""
     try:
         require_plain_file(path, LARGEST_FILE)
-        with zipfile.ZipFile(path) as archive:
-            return _Machine(_Archive(archive)).run()
+        with _File(path) as file:
+            if not zipfile.is_zipfile(file):
+                _refuse_bare(file)
+            with zipfile.ZipFile(file) as archive:
+                file.most = LARGEST_FILE
+                return _read_archive(_Archive(archive))
     except _NotDataError as error:
         raise DataError(f"{path}: {error}; it was refused, and nothing of it was run") from None
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a file that torch.save writes ({reason(error)})") from error
     except MemoryError:
         raise
+    except ValueError as error:
+        raise DataError(f"{path}: damaged, or no file of tensors ({error})") from error
     except Exception as error:  # zipfile and pickletools fail on damaged files in many ways
         raise DataError(f"{path}: damaged, or no file of tensors ({failure(error)})") from error
+
+
+class _File(io.FileIO):
+    """A file that gives a bounded number of bytes at once.
+
+    `zipfile` reads the list of members at once and makes a large object of each.
+    """
+
+    most = LARGEST_DIRECTORY
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > self.most:
+            raise ValueError(f"its list of members has {size:,} bytes, which are too many")
+        return super().read(size)
+
+
+def _read_archive(archive: "_Archive") -> Any:
+    if not archive.is_little_endian:
+        raise ValueError("its numbers are big-endian")
+    return _Machine(archive.storage).run(io.BytesIO(archive.program))
+
+
+def _refuse_bare(file: IO[bytes]) -> NoReturn:
+    """Refuse a pickle that lies in no archive; where it asks for code, by the name of that."""
+    file.seek(0)
+    content = io.BytesIO(file.read(LARGEST_PICKLE))
+    try:
+        for _ in range(OLD_PICKLES):
+            _Survey(lambda _: b"").run(content)
+    except _NotDataError:
+        raise
+    except Exception:  # noqa: S110  # there are fewer, or the file is none
+        pass
+    raise zipfile.BadZipFile("it is no zip archive, as files of PyTorch 1.6 and later are")
 
 
 class _Archive:
@@ -83,6 +133,8 @@ class _Archive:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self._members = {info.filename: info for info in archive.infolist()}
+        if len(self._members) != len(archive.infolist()):
+            raise ValueError("it has two members of one name")
         pickles = [name for name in self._members if name.rpartition("/")[2] == "data.pkl"]
         if len(pickles) != 1:
             raise ValueError("it has no data.pkl")
@@ -108,26 +160,24 @@ class _Archive:
     def _read(self, name: str, most: int) -> bytes:
         info = self._members[name]
         if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"{name} is compressed, which torch.save never does")
+            raise ValueError(f"{name!r} is compressed, which torch.save never does")
         if info.file_size > most:
-            raise ValueError(f"{name} has {info.file_size:,} bytes, which are too many")
+            raise ValueError(f"{name!r} has {info.file_size:,} bytes, which are too many")
         return self._archive.read(info)
 
 
 class _Machine:
     """Runs the instructions of a pickle that build data; `DO` lists all that it knows."""
 
-    def __init__(self, archive: _Archive) -> None:
-        self.archive = archive
+    def __init__(self, load: Callable[[str], bytes]) -> None:
+        self.load = load
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.storages: dict[str, Array] = {}
 
-    def run(self) -> Any:
+    def run(self, program: IO[bytes]) -> Any:
         """Run to the end, and give what is left on the stack."""
-        if not self.archive.is_little_endian:
-            raise ValueError("its numbers are big-endian")
-        for opcode, argument, _ in pickletools.genops(self.archive.program):
+        for opcode, argument, _ in pickletools.genops(program):
             if opcode.name == "STOP":
                 return self.stack.pop()
             if opcode.name not in DO:
@@ -151,10 +201,13 @@ class _Machine:
 
     def ask_for(self, name: str) -> None:
         if name not in KNOWN:
-            raise _NotDataError(
-                f"it asks for {shortened(name.replace(' ', '.'))}, which is no tensor"
-            )
+            shown = shortened(name.replace(" ", "."))
+            raise _NotDataError(f"it asks for {shown}, which is no tensor")
         self.push(_Name(name))
+
+    def make(self, name: str) -> None:
+        self.ask_for(name)
+        raise _NotDataError("it calls what is no tensor")
 
     def call(self) -> None:
         arguments, called = self.stack.pop(), self.stack.pop()
@@ -174,10 +227,11 @@ class _Machine:
         if not isinstance(key, str):
             raise ValueError("a storage without a name")
         if key not in self.storages:
-            content = self.archive.storage(key)
-            self.storages[key] = np.frombuffer(content, dtype=STORAGES[storage.name])
+            numbers = np.frombuffer(self.load(key), dtype=STORAGES[storage.name])
+            widen = storage.name == BFLOAT16
+            self.storages[key] = (numbers.astype("<u4") << 16).view("<f4") if widen else numbers
         if len(self.storages[key]) < int(count):
-            raise ValueError(f"storage {key} is cut off")
+            raise ValueError(f"storage {key!r} is cut off")
         self.push(self.storages[key])
 
     def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Array:
@@ -218,9 +272,14 @@ class _Machine:
 
     def update(self, items: list[Any]) -> None:
         target, keys = self.stack[-1], items[::2]
-        if not isinstance(target, dict) or not all(isinstance(key, str | int) for key in keys):
+        if not isinstance(target, dict) or not all(map(_is_plain_key, keys)):
             raise _NotDataError("it changes what is no dictionary with plain names")
         target.update(zip(keys, items[1::2], strict=True))
+
+    def collect(self) -> None:
+        items = self.pop_to_mark()
+        self.push({})
+        self.update(items)
 
     def set_one(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
@@ -234,6 +293,20 @@ class _Machine:
         self.push(items)
 
 
+class _Survey(_Machine):
+    """Builds no tensors, and only looks at what a pickle asks for."""
+
+    def find_storage(self) -> None:
+        self.stack[-1] = None
+
+    def tensor(self, *_: Any) -> Any:
+        return None
+
+
+def _is_plain_key(key: Any) -> bool:
+    return isinstance(key, str) or (isinstance(key, int) and abs(key) < LARGEST_KEY)
+
+
 DO: dict[str, Callable[[_Machine, Any], None]] = {
     "PROTO": lambda m, _: None,
     "FRAME": lambda m, _: None,
@@ -242,12 +315,17 @@ DO: dict[str, Callable[[_Machine, Any], None]] = {
     "NEWTRUE": lambda m, _: m.push(True),
     "NEWFALSE": lambda m, _: m.push(False),
     **dict.fromkeys(
-        ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"),
+        (
+            *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "FLOAT", "BINFLOAT"),
+            *("STRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
+        ),
         lambda m, value: m.push(value),
     ),
     "EMPTY_DICT": lambda m, _: m.push({}),
     "EMPTY_LIST": lambda m, _: m.push([]),
     "EMPTY_TUPLE": lambda m, _: m.push(()),
+    "LIST": lambda m, _: m.push(m.pop_to_mark()),
+    "DICT": lambda m, _: m.collect(),
     "TUPLE": lambda m, _: m.push(tuple(m.pop_to_mark())),
     "TUPLE1": lambda m, _: m.join(1),
     "TUPLE2": lambda m, _: m.join(2),
@@ -256,12 +334,11 @@ DO: dict[str, Callable[[_Machine, Any], None]] = {
     "APPENDS": lambda m, _: m.extend(m.pop_to_mark()),
     "SETITEM": lambda m, _: m.set_one(),
     "SETITEMS": lambda m, _: m.update(m.pop_to_mark()),
-    "BINPUT": lambda m, place: m.remember(place),
-    "LONG_BINPUT": lambda m, place: m.remember(place),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda m, place: m.remember(place)),
     "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
-    "BINGET": lambda m, place: m.push(m.memo[place]),
-    "LONG_BINGET": lambda m, place: m.push(m.memo[place]),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda m, place: m.push(m.memo[place])),
     "GLOBAL": lambda m, name: m.ask_for(name),
+    "INST": lambda m, name: m.make(name),
     "STACK_GLOBAL": lambda m, _: m.ask_for_both(),
     "BINPERSID": lambda m, _: m.find_storage(),
     "REDUCE": lambda m, _: m.call(),

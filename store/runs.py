@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, RunError
@@ -328,9 +329,19 @@ def _cells_of(
     return next((part for part in beside if part.path.name == name), beside[0])
 
 
+def refuse_file(place: Location) -> None:
+    """Refuse a file where a folder of runs is needed."""
+    if isinstance(place, Path) and place.is_file():
+        raise RunError(
+            f"{place}: this is a file, where a folder of runs is needed; if `c4 import` wrote it, "
+            f"see when its answers settled with: c4 report stabilization --runs '{place}'"
+        )
+
+
 def open_run(path: str | Location, reading: AnswerReading | None = None) -> Run:
     """Open one run, the folder that holds a manifest.json, to be read in one way."""
     folder = parse_location(path)
+    refuse_file(folder)
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
     return Run(folder, reading)
@@ -342,6 +353,7 @@ def find_runs(root: str | Location) -> list[Location]:
     A run that has lost its manifest is found too, and says so when it is opened.
     """
     root = parse_location(root)
+    refuse_file(root)
     if is_run(root):
         return [root]
     return [folder for folder in find_folders(root, is_kept_apart) if is_run(folder)]

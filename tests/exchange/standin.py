@@ -1,6 +1,7 @@
 """A stand-in for the hub: a server on this machine that answers the hub's own client.
 
-It knows data sets, commits with their files inside, listings and downloads, and nothing else.
+It knows data sets, commits, large files that are sent ahead of a commit (at once or in parts),
+listings and downloads, and nothing else. It can be told to refuse, and to break off.
 """
 
 import base64
@@ -22,6 +23,28 @@ class Hub:
         """Names of the files that were sent whole or in part."""
         self.committed = 0
         """Files that commits brought."""
+        self.private = {}
+        """Whether a data set was made private."""
+        self.objects = {}
+        """Large files by their SHA-256, as they were sent ahead of commits."""
+        self.uploads = []
+        """What was sent ahead: the SHA-256, and the part's number or None."""
+        self.part_size = None
+        """Bytes of a part where large files are sent in parts."""
+        self.token = None
+        """The only token that is let in."""
+        self.refusals = []
+        """Pairs of a pattern and a status: the next request whose line matches is refused."""
+        self.cut_at = None
+        """Bytes after which the next download breaks off."""
+
+    def refusal(self, line):
+        """The status that a request is refused with, if it is to be refused."""
+        for pattern, status in self.refusals:
+            if re.search(pattern, line):
+                self.refusals.remove((pattern, status))
+                return status
+        return None
 
     def files(self, repo, revision="main"):
         for sha, files in reversed(self.commits[repo]):
@@ -67,34 +90,99 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def missing(self):
-        self.send_response(404)
-        self.send_header("X-Error-Code", "RepoNotFound")
-        self.send_header("X-Error-Message", "Repository not found")
+    def refuse(self, status, code="", message=""):
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("X-Error-Message", message)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
+    def missing(self):
+        self.refuse(404, "RepoNotFound", "Repository not found")
+
+    def is_refused(self):
+        """Whether the request was answered with a refusal."""
+        status = self.hub.refusal(f"{self.command} {self.path}")
+        if self.hub.token and self.headers.get("Authorization") != f"Bearer {self.hub.token}":
+            status = 401
+        if status:
+            self.refuse(status, message=f"the hub says {status}")
+        return bool(status)
+
+    def do_PUT(self):
+        content = self.body()
+        if self.is_refused():
+            return
+        oid, part = re.fullmatch(r"/objects/(\w+)(?:/(\d+))?", self.path).groups()
+        self.hub.uploads.append((oid, part))
+        self.hub.objects[oid] = self.hub.objects.get(oid, b"") + content if part else content
+        self.send_response(200)
+        self.send_header("ETag", f'"{len(self.hub.uploads)}"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def instructions(self, wanted):
+        """How a large file is to be sent; nothing more is said of one that is there."""
+        oid, size, part = wanted["oid"], wanted["size"], self.hub.part_size
+        described = {"oid": oid, "size": size}
+        if hashlib.sha256(self.hub.objects.get(oid, b"")).hexdigest() == oid:
+            return described
+        self.hub.objects.pop(oid, None)
+        place, header = f"{self.address}/objects/{oid}", {}
+        if part:
+            numbers = range(1, -(-size // part) + 1)
+            header = {"chunk_size": str(part)} | {f"{n:05}": f"{place}/{n}" for n in numbers}
+        verify = {"href": f"{self.address}/verify"}
+        return described | {
+            "actions": {"upload": {"href": place, "header": header}, "verify": verify}
+        }
+
+    def committed_file(self, line):
+        """The name of a file in a commit, and its content, which may have been sent ahead."""
+        value = line["value"]
+        sent_ahead = line["key"] == "lfsFile"
+        ahead = self.hub.objects[value["oid"]] if sent_ahead else None
+        return value["path"], ahead if sent_ahead else base64.b64decode(value["content"])
+
     def do_POST(self):
         content = self.body()
+        if self.is_refused():
+            return
         if self.path == "/api/repos/create":
             asked = json.loads(content)
             repo = "/".join(filter(None, [asked.get("organization"), asked["name"]]))
-            self.hub.commits.setdefault(repo, [("0" * 40, {})])
+            if repo in self.hub.commits:
+                self.answer({"url": f"{self.address}/datasets/{repo}"}, 409)
+                return
+            self.hub.commits[repo] = [("0" * 40, {})]
+            self.hub.private[repo] = asked.get("private", asked.get("visibility") == "private")
             self.answer({"url": f"{self.address}/datasets/{repo}", "name": repo})
+        elif self.path == "/verify" or self.path.startswith("/objects/"):
+            oid = json.loads(content)["oid"]
+            whole = hashlib.sha256(self.hub.objects[oid]).hexdigest() == oid
+            self.answer({}, 200 if whole else 400)
+        elif self.path.endswith(".git/info/lfs/objects/batch"):
+            wanted = json.loads(content)["objects"]
+            self.answer({"objects": [self.instructions(one) for one in wanted]})
         elif self.path == "/api/validate-yaml":
             self.answer({"errors": [], "warnings": []})
         elif found := re.fullmatch(r"/api/datasets/(.+)/preupload/\w+", self.path):
             paths = [file["path"] for file in json.loads(content)["files"]]
-            modes = {"uploadMode": "regular", "shouldIgnore": False}
-            self.answer({"files": [{"path": path, **modes} for path in paths]})
+            modes = {path: "lfs" if path.endswith(".parquet") else "regular" for path in paths}
+            self.answer(
+                {
+                    "files": [
+                        {"path": path, "uploadMode": mode, "shouldIgnore": False}
+                        for path, mode in modes.items()
+                    ]
+                }
+            )
         elif found := re.fullmatch(r"/api/datasets/(.+)/commit/\w+", self.path):
             lines = list(map(json.loads, content.splitlines()))
             removed = [line["value"]["path"] for line in lines if line["key"] == "deletedFile"]
-            added = {
-                line["value"]["path"]: base64.b64decode(line["value"]["content"])
-                for line in lines
-                if line["key"] == "file"
-            }
+            added = dict(
+                self.committed_file(line) for line in lines if line["key"] in ("file", "lfsFile")
+            )
             sha = self.hub.commit(found[1], added, removed)
             url = f"{self.address}/datasets/{found[1]}/commit/{sha}"
             self.answer({"success": True, "commitOid": sha, "commitUrl": url, "hookOutput": ""})
@@ -105,6 +193,8 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self):
+        if self.is_refused():
+            return
         path = self.path.partition("?")[0]
         try:
             if found := re.fullmatch(r"/api/datasets/(.+?)/tree/(\w+)(?:/.*)?", path):
@@ -113,7 +203,8 @@ class Handler(BaseHTTPRequestHandler):
             elif found := re.fullmatch(r"/api/datasets/(.+?)(?:/revision/(\w+))?", path):
                 sha, files = self.hub.files(found[1], found[2] or "main")
                 listed = [{"rfilename": name} for name in files]
-                self.answer({"id": found[1], "sha": sha, "private": False, "siblings": listed})
+                private = self.hub.private.get(found[1], False)
+                self.answer({"id": found[1], "sha": sha, "private": private, "siblings": listed})
             elif found := re.fullmatch(r"/datasets/(.+)/resolve/(\w+)/(.+)", path):
                 self.send_file(found[1], found[2], found[3])
             else:
@@ -145,7 +236,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         self.hub.downloads.append(name)
-        self.wfile.write(data[start:])
+        cut, self.hub.cut_at = self.hub.cut_at, None
+        self.wfile.write(data[start:][:cut])
+        self.close_connection = cut is not None
 
 
 @contextmanager

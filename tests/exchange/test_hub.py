@@ -21,6 +21,7 @@ from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
 from tests.exchange.standin import served
 
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
 DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
 FULL = "model=tiny/task=mmlu/method=baseline"
 REPO = "somebody/letters"
@@ -40,6 +41,8 @@ def hub(tmp_path, monkeypatch):
     """An empty hub, and a cache of its own."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
     monkeypatch.setenv("HF_TOKEN", "hf_nobody")
     monkeypatch.chdir(tmp_path)
     with served() as (hub, address):
@@ -126,6 +129,126 @@ def test_runs_go_to_the_hub_from_a_store_and_come_back_into_one(hub, runs, bucke
     assert exported.exit_code == 0, exported.output
     assert len(read_file(out).splitlines()) == 3
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("s3")]
+
+
+def test_large_files_go_ahead_of_the_commit_and_are_not_sent_twice(hub, runs, tmp_path):
+    hub.part_size = 5_000
+    assert c4("push", runs / FULL, REPO, "--private").exit_code == 0
+    assert hub.private[REPO]
+    assert {part for _, part in hub.uploads} >= {"1", "2"}
+    sent = len(hub.uploads)
+    assert c4("push", runs / FULL, "somebody/elsewhere").exit_code == 0
+    assert len(hub.uploads) == sent
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+
+
+def test_a_pulled_run_is_sound_and_replays_to_the_same_numbers(hub, runs):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    assert c4("runs", "--check", "--runs", "elsewhere").exit_code == 0
+    here, there = (c4("replay", "--runs", place, "--json") for place in (runs, "elsewhere"))
+    assert here.exit_code == there.exit_code == 0, there.output
+    assert here.stdout == there.stdout
+
+
+REFUSALS = {
+    401: r"POST /api/repos/create",
+    403: r"POST .*/commit/",
+    404: r"GET /api/datasets",
+    400: r"POST .*/objects/batch",
+}
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_refusal_of_the_hub_is_told_and_leaves_nothing_behind(hub, runs, status):
+    hub.refusals = [(REFUSALS[status], status)]
+    result = c4("push", runs / FULL, REPO)
+    assert result.exit_code == 2
+    (said,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert said.startswith(f"error: pushing to {REPO}: ")
+    assert str(status) in said
+    assert "Traceback" not in result.stderr
+    assert all(len(commits) == 1 for commits in hub.commits.values())
+
+
+def test_a_wrong_token_is_told_with_what_to_type(hub, runs):
+    hub.token = "hf_somebody"
+    for command in (("push", runs / FULL, REPO), ("pull", REPO)):
+        result = c4(*command)
+        assert result.exit_code == 2
+        assert "hf auth login" in result.stderr
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_hub_that_is_busy_for_a_moment_is_asked_again(hub, runs, tmp_path, status):
+    hub.refusals = [(r"PUT /objects", status), (r"POST .*/objects/batch", status)]
+    pushed = c4("push", runs / FULL, REPO)
+    assert pushed.exit_code == 0, pushed.output
+    assert not hub.refusals
+    hub.refusals = [(r"GET .*/resolve/", status)]
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    if pulled.exit_code:  # the client asks again for some of them only
+        assert "give the same command again" in pulled.stderr
+        pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+    assert not hub.refusals
+
+
+def test_an_upload_that_broke_off_goes_on(hub, runs):
+    hub.refusals = [(r"POST .*/commit/", 403)]
+    assert c4("push", runs / FULL, REPO).exit_code == 2
+    sent = list(hub.uploads)
+    assert sent
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    assert hub.uploads == sent
+
+
+def test_a_download_that_breaks_off_goes_on_at_the_byte_where_it_was(hub, runs, tmp_path):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    hub.cut_at = 100
+    pulled = c4("pull", REPO, "--out", "elsewhere")
+    assert pulled.exit_code == 0, pulled.output
+    assert content(tmp_path / "elsewhere" / FULL) == content(runs / FULL)
+    assert len(hub.downloads) == 5  # one file in two pieces
+
+
+def test_an_older_commit_can_be_pulled(hub, runs, tmp_path):
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    first, _ = hub.files(REPO)
+    assert c4("push", runs, REPO).exit_code == 0
+    assert c4("pull", REPO, "--out", "elsewhere", "--revision", first).exit_code == 0
+    assert len(find_runs(tmp_path / "elsewhere")) == 1
+    assert c4("pull", REPO, "--out", "elsewhere", "--revision", "nonesuch").exit_code == 2
+
+
+@pytest.fixture
+def other_cache(monkeypatch, tmp_path):
+    """Where `datasets` keeps what it has prepared."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_OFFLINE", True)
+    return tmp_path / "prepared"
+
+
+def test_the_data_set_loads_by_its_card(hub, runs, tmp_path, other_cache):
+    """`datasets` and the hub's viewer find rows and cells where the card says."""
+    from datasets import load_dataset
+    from huggingface_hub import DatasetCard
+
+    assert c4("push", runs, REPO).exit_code == 0
+    _, files = hub.files(REPO)
+    for name, data in files.items():
+        (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "copy" / name).write_bytes(data)
+    card = DatasetCard.load(tmp_path / "copy" / "README.md")
+    assert {"c4", "trajectories"} <= set(card.data.tags)
+    recorded = [open_run(folder) for folder in find_runs(runs)]
+    for kind, expected in (("rows", sum(map(len, recorded))), ("cells", None)):
+        loaded = load_dataset(str(tmp_path / "copy"), kind, cache_dir=str(other_cache))
+        (frame,) = loaded.values()
+        assert "trajectory" in frame.column_names
+        assert frame.num_rows == expected or expected is None
+        assert frame.num_rows > 0
 
 
 def test_pulling_again_adds_nothing(hub, runs, tmp_path):

@@ -1,8 +1,12 @@
 """Trajectories of other projects: read as they are, and never run."""
 
+import copyreg
+import functools
 import io
 import json
+import os
 import pickle
+import sys
 import tracemalloc
 import zipfile
 from contextlib import suppress
@@ -110,7 +114,7 @@ def test_an_answer_that_is_not_in_the_text_never_settles(tmp_path):
     assert read_course(path, "gsm8k", None).settled is None
 
 
-@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("protocol", range(6))
 def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protocol):
     monkeypatch.chdir(tmp_path)
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
@@ -146,9 +150,97 @@ REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
 STORAGE = (
     b"(X\x07\x00\x00\x00storagectorch\nLongStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQ"
 )
+NAMED = b"ccollections\nOrderedDict\n"
+
+
+class Calls:
+    """Is unpickled by a call."""
+
+    def __init__(self, called, *arguments):
+        self.call = called, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def calling(called, *arguments):
+    """A file that asks for something by name."""
+    return pickled(Calls(called, *arguments)), f"asks for .*{called.__name__}, which is no tensor"
+
+
+def tensor(size, stride, offset=b"K\x00"):
+    """A file with one tensor of a storage of six numbers."""
+    program = PROTO + REBUILD + b"(" + STORAGE + offset + size + stride + b"\x89" + NAMED + b")RtR."
+    return pickled(program, SIX_NUMBERS)
+
+
+def saved_as_before_1_6(value):
+    content = io.BytesIO()
+    torch.save(value, content, _use_new_zipfile_serialization=False)
+    return content.getvalue()
+
+
+def zipped(*names):
+    """An archive whose members are all one pickle of nothing."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"N.")
+    return content.getvalue()
+
+
+def crafted_keys(count):
+    """A dictionary whose keys all have one hash."""
+    keys = (n * sys.hash_info.modulus for n in range(1, count))
+    items = (b"\x8a\x0a" + key.to_bytes(10, "little", signed=True) + b"N" for key in keys)
+    return pickled(PROTO + b"}(" + b"".join(items) + b"u.")
+
+
+NEGATIVE = b"J\xff\xff\xff\xff"
+LARGE = b"J\xff\xff\xff\x7f"
 HOSTILE = {
-    "an object": (pickled(Course), "no tensor"),
-    "a partial function": (pickled(np.float64(1.0)), "no tensor"),
+    "a command": calling(os.system, "touch harmed"),
+    "an expression": calling(eval, "1"),
+    "an attribute": calling(getattr, "a", "b"),
+    "a module": calling(__import__, "os"),
+    "torch inside torch": calling(torch.storage._load_from_bytes, b"x"),
+    "another tensor": calling(torch._utils._rebuild_parameter, 1, 2, 3),
+    "any class": calling(copyreg._reconstructor, object, object, None),
+    "an object": (pickled(Course), "asks for c4.exchange.courses.Course"),
+    "a partial function": (pickled(functools.partial(print)), "asks for functools.partial"),
+    "a number of NumPy": (pickled(np.float64(1.0)), "asks for numpy.*scalar"),
+    "an array of NumPy": (pickled(np.arange(3)), "asks for numpy.*_reconstruct"),
+    "a bare pickle": (pickle.dumps(Calls(os.system, "touch harmed")), "asks for posix.system"),
+    "an old file": (saved_as_before_1_6([torch.arange(3)]), "no zip archive, as files of PyTorch"),
+    "an old file with code": (
+        saved_as_before_1_6([torch.arange(3), Calls(os.system, "touch harmed")]),
+        "asks for posix.system",
+    ),
+    "INST": (pickled(b"(S'touch harmed'\nios\nsystem\n."), "asks for os.system"),
+    "INST of a known name": (pickled(b"(icollections\nOrderedDict\n."), "calls what is no tensor"),
+    "OBJ": (pickled(PROTO + b"(" + NAMED + b"o."), "asks for OBJ"),
+    "NEWOBJ": (pickled(PROTO + NAMED + b")\x81."), "asks for NEWOBJ"),
+    "NEWOBJ_EX": (pickled(b"\x80\x04" + NAMED + b")}\x92."), "asks for NEWOBJ_EX"),
+    "EXT1": (pickled(PROTO + b"\x82\x01."), "asks for EXT1"),
+    "BUILD": (pickled(PROTO + NAMED + b")R}X\x01\x00\x00\x00aK\x01sb."), "asks for BUILD"),
+    "a text outside": (pickled(b"Pabc\n."), "asks for PERSID"),
+    "a number outside": (pickled(PROTO + b"K\x01Q."), "damaged"),
+    "five letters outside": (pickled(PROTO + b"X\x05\x00\x00\x00abcdeQ."), "outside the file"),
+    "a large size": (tensor(LARGE * 2 + b"\x86", b"K\x00K\x00\x86"), "larger than its storage"),
+    "a negative stride": (tensor(b"K\x02\x85", NEGATIVE + b"\x85"), "impossible shape"),
+    "an offset beyond": (tensor(b"K\x02\x85", b"K\x01\x85", b"K\x05"), "larger than its storage"),
+    "keys that collide": (crafted_keys(100_000), "no dictionary with plain names"),
+    "two members of a name": (
+        zipped("a/data.pkl", "b/data.pkl").replace(b"b/data", b"a/data"),
+        "two members of one name",
+    ),
+    "two pickles": (zipped("a/data.pkl", "b/data.pkl"), "it has no data.pkl"),
+    "countless members": (
+        zipped("a/data.pkl", *(f"{n:0100}" for n in range(30_000))),
+        "list of members has .* bytes",
+    ),
+    "half an archive": (pickled([1] * 1000)[:300], "not a file that torch.save writes"),
+    "half a pickle": (pickled(pickle.dumps([1] * 1000)[:300]), "damaged"),
     "a call of a storage": (
         pickled(PROTO + b"ctorch\nLongStorage\n)R."),
         "calls what is no tensor",
@@ -178,11 +270,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_files_that_are_not_tensors_are_refused(kind, tmp_path):
+def test_files_that_are_not_tensors_are_refused(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     content, words = HOSTILE[kind]
     (tmp_path / "x.pt").write_bytes(content)
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, match=rf"x\.pt: .*{words}"):
         read_tensors(tmp_path / "x.pt")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.pt"]
+
+
+def test_lists_within_lists_without_end_are_read_and_freed(tmp_path):
+    (tmp_path / "x.pt").write_bytes(pickled(PROTO + b"]" * 10**5 + b"a" * (10**5 - 1) + b"."))
+    assert len(read_tensors(tmp_path / "x.pt")) == 1
 
 
 def test_a_storage_that_many_tensors_name_is_held_once(tmp_path):
@@ -220,6 +319,7 @@ REPEATED = {
         "more predictions",
     ),
     "steps without end": ({"x0_history": [[torch.zeros(1, 7)] * 3000] * 3000}, "more predictions"),
+    "commits inside lists": ({"true_indices_history": [[nested(6)]]}, "no tensors"),
     "commits without end": ({"true_indices_history": [COMMITS] * 3000}, "more commits"),
     "a commit of everything": (
         {"true_indices_history": [[torch.zeros(10_000, 2, dtype=torch.long)]]},
@@ -279,15 +379,30 @@ TENSORS = [
     *(torch.zeros(0, 2).long(), torch.tensor([True, False]), torch.arange(20).int()[4::3]),
     *(torch.rand(2, 2).half(), torch.rand(3).double()),
 ]
+PLAIN = (1, 2.5, None, "text", -70_000, 2**40, True, {"a": [[], {}]})
 
 
+@pytest.mark.parametrize("protocol", range(1, 6))
 @pytest.mark.parametrize("tensor", TENSORS)
-def test_tensors_come_as_they_were_saved(tensor, tmp_path):
-    torch.save({"a": [tensor], "b": (1, 2.5, None, "text", -70_000, 2**40)}, tmp_path / "x.pt")
+def test_tensors_come_as_they_were_saved(tensor, protocol, tmp_path):
+    torch.save({"a": [tensor], "b": PLAIN}, tmp_path / "x.pt", pickle_protocol=protocol)
     saved = read_tensors(tmp_path / "x.pt")
-    assert saved["b"] == (1, 2.5, None, "text", -70_000, 2**40)
+    assert saved["b"] == PLAIN
     assert saved["a"][0].dtype == tensor.numpy().dtype
     assert np.array_equal(saved["a"][0], tensor.numpy())
+
+
+def test_bfloat16_comes_as_the_numbers_that_it_stands_for(tmp_path):
+    tensor = torch.tensor([1.5, -0.1, 3e38, 0.0]).bfloat16()
+    torch.save(tensor, tmp_path / "x.pt")
+    assert np.array_equal(read_tensors(tmp_path / "x.pt"), tensor.float().numpy())
+
+
+def test_a_tensor_of_a_gpu_is_read_like_any_other(tmp_path):
+    on_gpu = STORAGE.replace(b"\x03\x00\x00\x00cpu", b"\x06\x00\x00\x00cuda:0")
+    program = PROTO + REBUILD + b"(" + on_gpu + b"K\x00K\x06\x85K\x01\x85\x89" + NAMED + b")RtR."
+    (tmp_path / "x.pt").write_bytes(pickled(program, SIX_NUMBERS))
+    assert read_tensors(tmp_path / "x.pt").tolist() == [0] * 6
 
 
 @given(data=st.data())
@@ -345,6 +460,29 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
 
 
+def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prompt = "<|im_start|>user\nIs it 12?<|im_end|>\n<|im_start|>assistant\n"
+    texts = [f"{prompt}{written}" for written in ("", "It is", "It is 12", "It is 12<|im_end|>")]
+    folder = tmp_path / "Dream" / "gsm8k" / "steps_4" / "stepwise"
+    folder.mkdir(parents=True)
+    steps = klass_steps(texts, [[30], [10], [12], [11]])
+    (folder / "q0_s0.json").write_text(json.dumps(steps))
+    assert c4("import", "klass", "Dream").exit_code == 0
+    (row,) = pl.read_parquet("imported.parquet").to_dicts()
+    assert (row["answer"], row["stabilization"], row["first_appearance"]) == ("12", 3 / 4, 3 / 4)
+    assert row["commit_step"] == [2, 4, 3] + [0] * 17 + [1]
+
+
+def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = save_klass(tmp_path / "mbpp", ["def f(): pass"], [[0]], question=1)
+    judged = [{"task_id": 11 + n, "samples": [{"sample_idx": 0, "passed": n == 1}]} for n in (0, 1)]
+    (path.parent.parent / "all_results.json").write_text(json.dumps({"results": judged}))
+    assert c4("import", "klass", "mbpp", "--task", "mbpp").exit_code == 0
+    assert pl.read_parquet("imported.parquet")["correct"].to_list() == [True]
+
+
 BAD_STEPS = {
     "no steps": "[]",
     "no list": "{}",
@@ -381,6 +519,74 @@ def test_a_folder_without_files_says_what_they_are_called(tmp_path):
     result = c4("import", "prophet", tmp_path)
     assert result.exit_code == 2
     assert "question_0000_steps_256.pt" in result.stderr
+
+
+PUBLISHED = {
+    "question_histories_mmlu_random_none_index_genlen_step128_blocklen128": "mmlu",
+    "question_histories_low_conf_none_index_genlen_step256_blocklen32": "gsm8k",
+}
+
+
+def test_every_file_is_of_the_task_that_its_folder_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in PUBLISHED:
+        save_prophet(tmp_path / "all" / folder / "question_0000_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "all").exit_code == 0
+    frame = pl.read_parquet("imported.parquet")
+    assert dict(frame.select("model", "task").rows()) == {
+        f"prophet/{folder}": task for folder, task in PUBLISHED.items()
+    }
+
+
+def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "hist").exit_code == 0
+    result = c4("report", "stabilization", "--runs", "imported.parquet", "--json")
+    assert result.exit_code == 0, result.output
+    (table,) = json.loads(result.stdout)
+    assert table["name"] == "stabilization"
+    assert {(row["s_p"], row["appeared"]) for row in table["rows"]} == {(0.75, 0.25)}
+    drawn = c4("figures", "stabilization", "--runs", "imported.parquet", "--format", "png")
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "figures-out" / "stabilization.png").stat().st_size > 5_000
+    none = c4("report", "stabilization", "--runs", "imported.parquet", "--task", "math")
+    assert none.exit_code == 2
+
+
+@pytest.mark.parametrize("names", [(), ("main",), ("stabilization", "paired")])
+def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    assert c4("import", "prophet", "hist").exit_code == 0
+    result = c4("report", *names, "--runs", "imported.parquet")
+    assert result.exit_code == 2
+    assert "no gate can be asked about them" in result.stderr
+    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+
+
+COMMANDS = [
+    *(("runs", "--runs"), ("runs", "--check", "--runs"), ("export",), ("grade",)),
+    *(("view", "--no-browser"), ("push",)),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    IMPORTED.to_frame().write_parquet("imported.parquet")
+    more = ["a/b"] if command == ("push",) else []
+    result = c4(*command, "imported.parquet", *more)
+    assert result.exit_code == 2
+    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+
+
+def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"a": [1]}).write_parquet("other.parquet")
+    result = c4("report", "stabilization", "--runs", "other.parquet")
+    assert result.exit_code == 2
+    assert "not a file of `c4 import`" in result.stderr
 
 
 def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypatch):
