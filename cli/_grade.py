@@ -60,14 +60,15 @@ def grade_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     from c4.record.regrade import regrade
-    from c4.store.runs import open_run
+    from c4.store.recorded_tasks import find_recorded_task
+    from c4.store.runs import of_known_tasks, open_run
     from c4.store.summary import summarise
-    from c4.tasks import find_task
 
     if task is not None:
-        find_task(task)
+        find_recorded_task(task, run)
     read_as = choose_reading(reading, ending, grader)
-    choice, recorded = choose_engine(engines), open_run(run, read_as)
+    choice = choose_engine(engines)
+    (recorded,) = of_known_tasks([open_run(run, read_as)])
     if choice.name is not None:
         grade_with_engine(choice, recorded, everything, unsafe_code, as_json=as_json)
     else:

@@ -25,7 +25,12 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
+def is_gate(found: Any) -> bool:
+    """Whether an object looks like a gate, or a class of gates."""
+    return callable(getattr(found, "fires", None))
+
+
+REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
 """Every gate that a user can name."""
 
 
@@ -78,7 +83,7 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
 
 
 def _checked(name: str, gate: Any) -> OwnGate:
-    if not callable(getattr(gate, "fires", None)):
+    if not is_gate(gate):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
     found: OwnGate = gate
     return found

@@ -6,7 +6,7 @@ first run code, so only names that a user has typed may come here. Files that c4
 and hashes, which are compared and never loaded.
 """
 
-from c4.plugins._load import Plugin, aliases, canonical_name
+from c4.plugins._load import Plugin, aliases, canonical_name, names_file
 from c4.plugins._registry import Registry, offered
 
-__all__ = ["Plugin", "Registry", "aliases", "canonical_name", "offered"]
+__all__ = ["Plugin", "Registry", "aliases", "canonical_name", "names_file", "offered"]
