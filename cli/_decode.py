@@ -207,6 +207,7 @@ class DecodeOptions:
             "mixed": given["mixed"],
             "graded": given["grade"],
             "unsafe_code": given["unsafe_code"],
+            "grader": given["grader"],
             "reading": choose_reading(
                 given["reading"], given["ending"], given["grader"], calibration
             ),

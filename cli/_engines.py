@@ -20,7 +20,7 @@ from c4.errors import ConfigError, RunError
 from c4.errors.text import counted, visible_json, visible_line
 
 if TYPE_CHECKING:
-    from c4.record.engines import DecodeJob, EngineChoice, Job
+    from c4.record.engines import DecodeJob, EngineChoice, GradeJob, Job
     from c4.record.plan import Plan, RunConfig
     from c4.store.locations import Location
     from c4.store.progress import Progress, ProgressWatch
@@ -162,20 +162,16 @@ def decode_here(plans: "Sequence[Plan]") -> None:
 
 
 def grade_with_engine(
-    choice: "EngineChoice", run: "Run", everything: bool, unsafe_code: bool, *, as_json: bool
+    choice: "EngineChoice", run: "Run", job: "GradeJob", *, as_json: bool
 ) -> None:
     """Have answers graded by an engine's workers."""
-    from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import GradingWatch
-    from c4.store.grades import newest_grade
     from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
 
-    check_can_grade(get_task(run.task), run.reading, unsafe_code=unsafe_code)
-    since = newest_grade(run.folder, run.manifest.digest)
-    job = GradeJob(run.folder, run.reading, everything, unsafe_code, since)
-    wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
-    watch = GradingWatch(run, wanted, since)
+    check_can_grade(get_task(run.task), run.reading, unsafe_code=job.unsafe_code)
+    wanted = {row.trajectory for row in run.rows() if job.everything or row.correct is None}
+    watch = GradingWatch(run, wanted, job.since)
     supervise(choice, job, [watch], as_json=as_json, on_gpu=False)
 
 

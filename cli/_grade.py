@@ -59,7 +59,9 @@ def grade_command(
     unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
+    from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import regrade
+    from c4.store.grades import newest_grade
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import of_known_tasks, open_run
     from c4.store.summary import summarise
@@ -70,7 +72,9 @@ def grade_command(
     choice = choose_engine(engines)
     (recorded,) = of_known_tasks([open_run(run, read_as)])
     if choice.name is not None:
-        grade_with_engine(choice, recorded, everything, unsafe_code, as_json=as_json)
+        since = newest_grade(recorded.folder, recorded.manifest.digest)
+        job = GradeJob(recorded.folder, read_as, everything, unsafe_code, since, task, grader)
+        grade_with_engine(choice, recorded, job, as_json=as_json)
     else:
         with progress(f"grading {run}", total=len(recorded)) as advance:
             grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)

@@ -23,6 +23,7 @@ from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
+from c4.tasks.graders import find_grader
 from c4.tasks.grading import check_can_grade
 from c4.tasks.prompts import with_prompt
 
@@ -66,6 +67,8 @@ class RunConfig:
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)
     """How the grader and the method's gate read answers."""
+    grader: str | None = None
+    """The grader of that reading as a user names it; workers load one of the user's own by it."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ def _keeps_cells(folder: Location) -> bool:
 
 def plan_decode(config: RunConfig) -> Plan:
     """Resolve and check everything that does not need the model's weights."""
+    if config.grader is not None:
+        find_grader(config.grader)
     if config.batch is not None and config.batch < 1:
         raise ConfigError(f"--batch is at least 1, not {config.batch}")
     task = with_prompt(find_recorded_task(config.task, config.out), config.prompt)
