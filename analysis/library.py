@@ -30,9 +30,10 @@ from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under
 from c4.store.locations import Location, resolve_location
+from c4.store.recorded_tasks import find_recorded_task
 from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
 from c4.store.timings import read_timings
-from c4.tasks import AnswerReading, find_task, get_task
+from c4.tasks import AnswerReading, get_task
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
 """The gates that figures compare by default."""
@@ -72,7 +73,7 @@ class Library:
             note: told what is being read, for people who wait.
         """
         self.root = root
-        self.tasks = [find_task(task).name for task in tasks or ()]
+        self.tasks = [find_recorded_task(task, root).name for task in tasks or ()]
         self.model = model
         self.choice = gates if isinstance(gates, GateChoice) else GateChoice(gates)
         self.gate_names = self.choice.labels

@@ -162,6 +162,7 @@ def summary(
         "gate": result.grid.gate,
         "parameters": result.parameters,
         "statement": result.statement,
+        "fired": result.fired,
         "pool": {split.name: len(split.pool) for split in splits},
         "split": {split.name: split.summary for split in splits},
         "held_out": held_out.to_dicts(),

@@ -186,6 +186,7 @@ class DecodeOptions:
             calibration: a calibration file; its reading is used unless the user gave one.
         """
         from c4.record.plan import RunConfig
+        from c4.tasks.readings import ReadingNames
 
         given = self.given
         asked = {
@@ -207,6 +208,7 @@ class DecodeOptions:
             "mixed": given["mixed"],
             "graded": given["grade"],
             "unsafe_code": given["unsafe_code"],
+            "names": ReadingNames(given["reading"], given["grader"]),
             "reading": choose_reading(
                 given["reading"], given["ending"], given["grader"], calibration
             ),

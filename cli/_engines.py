@@ -15,13 +15,12 @@ from rich.live import Live
 from rich.text import Text
 
 from c4.cli._output import console, say, say_json
-from c4.cli._places import require_folder
 from c4.cli._progress import SECONDS_BETWEEN_LINES, progress, status
 from c4.errors import ConfigError, RunError
-from c4.errors.text import visible_json, visible_line
+from c4.errors.text import counted, visible_json, visible_line
 
 if TYPE_CHECKING:
-    from c4.record.engines import DecodeJob, EngineChoice, Job
+    from c4.record.engines import DecodeJob, EngineChoice, GradeJob, Job
     from c4.record.plan import Plan, RunConfig
     from c4.store.locations import Location
     from c4.store.progress import Progress, ProgressWatch
@@ -32,6 +31,8 @@ log = logging.getLogger(__name__)
 EngineAnswers = Mapping[str, Any]
 """What a user said about engines, by the names of `ENGINE_OPTIONS`."""
 SECONDS_BETWEEN_LOOKS = 2.0
+SECONDS_FOR_A_WORKER = 30.0
+"""How long somebody who watches runs waits for the first worker, which may be loading a model."""
 
 ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "engine": (
@@ -161,20 +162,16 @@ def decode_here(plans: "Sequence[Plan]") -> None:
 
 
 def grade_with_engine(
-    choice: "EngineChoice", run: "Run", everything: bool, unsafe_code: bool, *, as_json: bool
+    choice: "EngineChoice", run: "Run", job: "GradeJob", *, as_json: bool
 ) -> None:
     """Have answers graded by an engine's workers."""
-    from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import GradingWatch
-    from c4.store.grades import newest_grade
     from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
 
-    check_can_grade(get_task(run.task), run.reading, unsafe_code=unsafe_code)
-    since = newest_grade(run.folder, run.manifest.digest)
-    job = GradeJob(run.folder, run.reading, everything, unsafe_code, since)
-    wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
-    watch = GradingWatch(run, wanted, since)
+    check_can_grade(get_task(run.task), run.reading, unsafe_code=job.unsafe_code)
+    wanted = {row.trajectory for row in run.rows() if job.everything or row.correct is None}
+    watch = GradingWatch(run, wanted, job.since)
     supervise(choice, job, [watch], as_json=as_json, on_gpu=False)
 
 
@@ -293,23 +290,25 @@ def require_none_aside(plans: "Sequence[Plan]") -> None:
 
 
 def watch_runs(root: "Location", *, as_json: bool) -> None:
-    """Show how far the runs below a folder are until nobody works on them."""
+    """Show how far the runs below a folder are, from the first worker on until none is left."""
     from c4.store.progress import ProgressWatch
     from c4.store.runs import find_runs
 
-    require_folder(root)
     watches: dict[Location, ProgressWatch] = {}
-    seen = False
+    began, seen, told = time.monotonic(), False, False
     with WorkerLines(as_json=as_json, on_stdout=True) as lines:
         while True:
             for folder in find_runs(root):
                 watches.setdefault(folder, ProgressWatch(folder))
-            found = [watch.look() for watch in watches.values()]
-            busy = [one for one in found if one.workers]
-            if not busy:
+            busy = [one for one in (watch.look() for watch in watches.values()) if one.workers]
+            if busy:
+                lines.show(busy)
+            elif seen or (watches and time.monotonic() - began > SECONDS_FOR_A_WORKER):
                 break
-            seen = True
-            lines.show(busy)
+            elif not told:
+                say(waiting_line(root, len(watches)), err=True)
+                told = True
+            seen = seen or bool(busy)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     if as_json:
         say_json({"runs": len(watches), "workers": 0})
@@ -317,10 +316,20 @@ def watch_runs(root: "Location", *, as_json: bool) -> None:
         say("nobody works on these runs any more" if seen else f"nobody works on runs below {root}")
 
 
+def waiting_line(root: "Location", runs: int) -> str:
+    """What somebody is told who watches before anybody works."""
+    if not runs:
+        return f"no run below {root} yet; waiting for one (Ctrl-C ends this)"
+    seconds = f"{SECONDS_FOR_A_WORKER:.0f} s"
+    return (
+        f"nobody works on the {counted(runs, 'run')} below {root}; waiting {seconds} for a worker"
+    )
+
+
 def progress_line(progress: "Progress") -> str:
     """A run's progress in a line."""
     where = "/".join(progress.folder.parts[-3:])
-    parts = [f"{where}: {progress.done} of {progress.wanted}", f"{progress.workers} workers"]
+    parts = [f"{where}: {progress.done} of {progress.wanted}", workers_line(progress)]
     if progress.per_minute:
         parts.append(f"{progress.per_minute:.1f} a minute")
     if progress.eta_seconds:
@@ -331,3 +340,10 @@ def progress_line(progress: "Progress") -> str:
     if progress.aside:
         parts.append(f"{len(progress.aside)} set aside")
     return ", ".join(parts)
+
+
+def workers_line(progress: "Progress") -> str:
+    """Who works on a run; once nothing is left to do, nobody needs to."""
+    if progress.workers:
+        return counted(progress.workers, "worker")
+    return "no worker" if progress.left else "done"

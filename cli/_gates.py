@@ -24,8 +24,8 @@ TaskOption = Annotated[
     typer.Option(
         "--task",
         autocompletion=complete_task,
-        help="Use only this task, one of your own named as when it was recorded; may be given "
-        "several times.",
+        help="Use only this task; one of your own by the name of its runs, or, if it is code, as "
+        "when it was recorded. May be given several times.",
     ),
 ]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Use only runs of this model.")]
@@ -95,11 +95,12 @@ def choose_runs(
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
     from c4.exchange.imported import refuse_imported
+    from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import find_recordings
-    from c4.tasks import find_task
 
     refuse_imported(root)
-    typed = {find_task(name).name: name for name in tasks or ()}  # a misspelling is answered here
+    # A misspelling is answered here.
+    typed = {find_recorded_task(name, root).name: name for name in tasks or ()}
     runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]
     missing = typed.keys() - {run.task for run in runs}
     if missing or not runs:

@@ -59,17 +59,24 @@ def grade_command(
     unsafe_code: UnsafeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
+    from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import regrade
-    from c4.store.runs import open_run
+    from c4.store.grades import newest_grade
+    from c4.store.recorded_tasks import find_recorded_task
+    from c4.store.runs import of_known_tasks, open_run
     from c4.store.summary import summarise
-    from c4.tasks import find_task
+    from c4.tasks.readings import ReadingNames
 
     if task is not None:
-        find_task(task)
+        find_recorded_task(task, run)
     read_as = choose_reading(reading, ending, grader)
-    choice, recorded = choose_engine(engines), open_run(run, read_as)
+    choice = choose_engine(engines)
+    (recorded,) = of_known_tasks([open_run(run, read_as)])
     if choice.name is not None:
-        grade_with_engine(choice, recorded, everything, unsafe_code, as_json=as_json)
+        since = newest_grade(recorded.folder, recorded.manifest.digest)
+        names = ReadingNames(reading, grader)
+        job = GradeJob(recorded.folder, read_as, everything, unsafe_code, since, task, names)
+        grade_with_engine(choice, recorded, job, as_json=as_json)
     else:
         with progress(f"grading {run}", total=len(recorded)) as advance:
             grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)

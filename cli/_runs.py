@@ -32,8 +32,8 @@ damaged, missing or of another run, and lists what killed processes left and wha
 --repair rebuilds a missing or damaged manifest from a run's parts and touches nothing else.
 --merge brings the trajectories and grades of the runs below another folder into --runs. Both must
 be halves of the same run, the source stays as it is, and a killed merge can be repeated.
---watch shows who records below a folder, on whatever machine, and how far the runs are, until
-nobody does any more.
+--watch waits for somebody to record below a folder, on whatever machine, and shows how far the runs
+are until nobody does any more.
 
 Examples:
 

@@ -28,7 +28,12 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
+def is_gate(found: Any) -> bool:
+    """Whether an object looks like a gate, or a class of gates."""
+    return callable(getattr(found, "fires", None))
+
+
+REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
 """Every gate that a user can name."""
 
 
@@ -96,7 +101,8 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
 
 
 def checked_gate(name: str, gate: Any) -> OwnGate:
-    if not callable(getattr(gate, "fires", None)):
+    """A gate of a user's own, if it can be one."""
+    if not is_gate(gate):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
     own_signals([gate])  # what is wrong with them is said now
     found: OwnGate = gate

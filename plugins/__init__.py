@@ -7,7 +7,7 @@ and hashes, which are compared and never loaded.
 """
 
 from c4.plugins._labels import LabelRegistry, plain_label
-from c4.plugins._load import Plugin, aliases, canonical_name, definition, source_hash
+from c4.plugins._load import Plugin, aliases, canonical_name, definition, names_file, source_hash
 from c4.plugins._registry import Registry, offered
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "aliases",
     "canonical_name",
     "definition",
+    "names_file",
     "offered",
     "plain_label",
     "source_hash",

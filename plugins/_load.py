@@ -12,9 +12,13 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from c4.errors import ConfigError, failure, shortened
-from c4.errors.system import reason, require_plain_file, user_path
+from c4.errors import ConfigError, did_you_mean, failure, shortened
+from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
+
+Fits = Callable[[Any], bool]
+"""Whether an object looks like one of a kind."""
+MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,12 @@ def is_file_name(module: str) -> bool:
     return module.endswith(".py") or "/" in module
 
 
+def names_file(name: str) -> bool:
+    """Whether a name is that of an object in a file that is there."""
+    file, _, attribute = name.rpartition(":")
+    return attribute.isidentifier() and exists(user_path(file))
+
+
 def canonical_name(name: str) -> str:
     """What the results of `module:object` go by; a path is shortened to the file's name."""
     module, _, attribute = name.rpartition(":")
@@ -66,8 +76,12 @@ def load_offered(noun: str, point: EntryPoint) -> Plugin:
     return Plugin(point.name, found, source_hash(found, point.module))
 
 
-def load_named(noun: str, name: str, example: str) -> Plugin:
-    """The object that `module:object` or `file.py:object` names. Its module is run."""
+def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
+    """The object that `module:object` or `file.py:object` names. Its module is run.
+
+    Args:
+        fits: whether an object of the module could be meant instead, where this one is missing.
+    """
     module, _, attribute = name.rpartition(":")
     of_file = is_file_name(module)
     written = attribute.isidentifier() and (
@@ -80,10 +94,10 @@ def load_named(noun: str, name: str, example: str) -> Plugin:
         )
     try:
         loaded = _load_file(module) if of_file else _import(module)
-        found = getattr(loaded, attribute)
+        found = getattr(loaded, attribute, MISSING)
     except ConfigError:
         raise
-    except (ImportError, AttributeError) as error:
+    except ImportError as error:
         where = "repair the file" if of_file else "stand in this folder or be installed"
         raise ConfigError(
             f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; "
@@ -93,7 +107,31 @@ def load_named(noun: str, name: str, example: str) -> Plugin:
         raise ConfigError(
             f"cannot load the {noun} {shortened(name)!r}: {failure(error)}; repair its module"
         ) from error
+    if found is MISSING:
+        there = _what_is_there(loaded, noun, attribute, fits)
+        where = Path(module).name if of_file else f"the module {module}"
+        raise ConfigError(f"{where} has no {noun} named {shortened(attribute)!r}; {there}")
     return Plugin(canonical_name(name), found, source_hash(found, loaded.__name__))
+
+
+def _what_is_there(module: ModuleType, noun: str, attribute: str, fits: Fits) -> str:
+    """The objects of a module that could be meant, in words."""
+    names = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and _is_of(module, value) and fits(value)
+    ]
+    return did_you_mean(attribute, names) or (
+        f"there is {', '.join(names)}" if names else f"there is no {noun} in it"
+    )
+
+
+def _is_of(module: ModuleType, value: Any) -> bool:
+    """Whether a value was made in a module; what it imports is not what a user looks for."""
+    if isinstance(value, ModuleType):
+        return False
+    is_named = isinstance(value, type) or callable(value)
+    return not is_named or getattr(value, "__module__", None) == module.__name__
 
 
 def source_hash(found: Any, named: str) -> str:

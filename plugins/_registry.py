@@ -9,6 +9,7 @@ from typing import Any
 
 from c4.errors import ConfigError, unknown_name
 from c4.plugins._load import (
+    Fits,
     Plugin,
     canonical_name,
     load_named,
@@ -31,6 +32,8 @@ class Registry:
     """Those that come with c4."""
     example: str
     """A name that a user might give, for messages."""
+    fits: Fits = callable
+    """Whether an object looks like one of the kind; those are offered where a name is mistyped."""
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +54,7 @@ class Registry:
         if ":" not in name:
             also = "one of your own: module:object or path/to/file.py:object"
             raise unknown_name(self.noun, name, self.names, also=also)
-        return load_named(self.noun, name, self.example)
+        return load_named(self.noun, name, self.example, self.fits)
 
     def knows(self, name: str) -> bool:
         """Whether a text could name such an object: a known name, or one with a colon."""

@@ -34,9 +34,10 @@ from c4.replay.calibration import load_calibration
 from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.locations import Location
 from c4.store.parameters import typed_parameters
+from c4.store.recorded_tasks import find_recorded_task
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
-from c4.tasks import AnswerReading, Shape, Task, find_task
+from c4.tasks import AnswerReading, Shape, Task
 from c4.tasks.task import Choices
 
 FORWARD = "forward"
@@ -68,7 +69,8 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
     """The plan of a task, and the chosen methods with their settings for its task and model."""
     # Names and settings before anything that takes long.
     shift = find_checkpoint(config.model, config.revision).shift
-    methods = resolve_methods(choice, find_task(config.task), config.reading, shift=shift)
+    task = find_recorded_task(config.task, config.out)
+    methods = resolve_methods(choice, task, config.reading, shift=shift)
     base = plan_decode(config)
     for method in methods:
         method.rule.check(base.shape, shift=shift)

@@ -19,7 +19,8 @@ from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
 from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.plugins import Registry
+from c4.gates.registry import is_gate
+from c4.plugins import Registry, names_file
 from c4.store.labels import BASELINE, is_baseline
 from c4.store.parameters import typed_parameters
 from c4.store.views import ExitGate
@@ -37,9 +38,18 @@ RULES: dict[str, type[Rule]] = {
 }
 SCHEDULE = "schedule"
 """Name of the rule that decodes where a user names a gate alone."""
-RULE_NAMES = Registry("rule", "--method", RULES, example="my_rules:Greedy")
+
+
+def is_rule(found: Any) -> bool:
+    """Whether an object is a class of commit rules."""
+    return isinstance(found, type) and issubclass(found, Rule)
+
+
+RULE_NAMES = Registry("rule", "--method", RULES, example="my_rules:Greedy", fits=is_rule)
 """Every commit rule that a user can name."""
-METHOD_NAMES = Registry("method", "--method", {}, example="my_rules:Greedy")
+METHOD_NAMES = Registry(
+    "method", "--method", {}, "my_rules:Greedy", fits=lambda x: is_rule(x) or is_gate(x)
+)
 """Loads what may be a rule or a gate."""
 
 
@@ -108,7 +118,7 @@ def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[st
 def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """A rule by name; unknown parameters are refused."""
     kind = RULE_NAMES.find(name).found
-    if not (isinstance(kind, type) and issubclass(kind, Rule)):
+    if not is_rule(kind):
         raise ConfigError(f"{name} is no commit rule: derive a class from c4.decode.Rule")
     typed = typed_parameters(name, kind, params)
     try:
@@ -153,20 +163,51 @@ def find_method(name: str) -> Method:
         return Method(name)
     if name in GATE_NAMES.names:
         return Method(SCHEDULE, name)
+    if "+" in name and not names_file(name):
+        raise _unknown_half(name)
     if ":" not in name:
+        names = dict.fromkeys([*METHODS, *RULE_NAMES.names, *GATE_NAMES.names])
         also = "or one of your own: rule+gate, module:object, path/to/file.py:object"
-        raise unknown_name("method", name, METHODS, also=also)
+        raise unknown_name("method", name, names, also=also)
     found = METHOD_NAMES.find(name).found
-    return Method(SCHEDULE, name) if hasattr(found, "fires") else Method(name)
+    return Method(SCHEDULE, name) if is_gate(found) else Method(name)
+
+
+def _unknown_half(name: str) -> ConfigError:
+    """An error that says which half of `rule+gate` there is not."""
+    pairs = list(_pairs(name))
+    known = [pair for pair in pairs if _knows_rule(pair[0]) or GATE_NAMES.knows(pair[1])]
+    rule, gate = (known or pairs)[0]
+    ended = METHODS.get(rule)
+    if ended is not None and ended.gate is not None:
+        return ConfigError(
+            f"--method {name}: {rule} has the gate {ended.gate} already; name its rule instead: "
+            f"{ended.rule}+{gate}"
+        )
+    also = f"in {shortened(name)!r}; or one of your own: module:object, path/to/file.py:object"
+    if _knows_rule(rule):
+        return unknown_name("gate", gate, GATE_NAMES.names, also=also)
+    rules = [known for known in dict.fromkeys([*RULE_NAMES.names, *METHODS]) if _knows_rule(known)]
+    return unknown_name("rule", rule, rules, also=also)
+
+
+def _knows_rule(name: str) -> bool:
+    """Whether a name is that of a rule, or of a method that is nothing but a rule."""
+    return RULE_NAMES.knows(name) or (name in METHODS and METHODS[name].gate is None)
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """The pairs of a rule and a gate that a name can be read as; a path may have a plus too."""
-    pieces = name.split("+")
-    for i in range(1, len(pieces)):
-        rule, gate = "+".join(pieces[:i]), "+".join(pieces[i:])
+    """The pairs of a rule and a gate that are known, of those that a name can be read as."""
+    for rule, gate in _pairs(name):
         if GATE_NAMES.knows(gate) and (RULE_NAMES.knows(rule) or rule in METHODS):
             yield rule, gate
+
+
+def _pairs(name: str) -> Iterator[tuple[str, str]]:
+    """The pairs that a name can be read as; a path may have a plus too."""
+    pieces = name.split("+")
+    for i in range(1, len(pieces)):
+        yield "+".join(pieces[:i]), "+".join(pieces[i:])
 
 
 def spell_method(method: Method) -> str:

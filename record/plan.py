@@ -17,13 +17,15 @@ from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
 from c4.store.locations import Location
 from c4.store.manifest import read_manifest, run_folder
+from c4.store.recorded_tasks import find_recorded_task
 from c4.store.storage import require_writable
 from c4.store.views import RESOLUTION
 from c4.store.writer import check_identity
-from c4.tasks import AnswerReading, Shape, Task, find_task, load_samples, read_under
+from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
 from c4.tasks.grading import check_can_grade
 from c4.tasks.prompts import with_prompt
+from c4.tasks.readings import ReadingNames
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel
@@ -65,6 +67,8 @@ class RunConfig:
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)
     """How the grader and the method's gate read answers."""
+    names: ReadingNames = field(default_factory=ReadingNames)
+    """The extractor and the grader of that reading as a user names them."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +149,10 @@ def _keeps_cells(folder: Location) -> bool:
 
 def plan_decode(config: RunConfig) -> Plan:
     """Resolve and check everything that does not need the model's weights."""
+    config.names.load()
     if config.batch is not None and config.batch < 1:
         raise ConfigError(f"--batch is at least 1, not {config.batch}")
-    task = with_prompt(find_task(config.task), config.prompt)
+    task = with_prompt(find_recorded_task(config.task, config.out), config.prompt)
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
     source = config.source or default_source(task, embedded=config.model == EMBEDDED)
@@ -173,8 +178,9 @@ def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
         skip: as the user gives it.
     """
     if skip is None:
+        task = find_recorded_task(config.task, config.out)
         own_split = config.source in (None, EMBEDDED_SOURCE, HUB_SOURCE)
-        skip = TIMED_FROM if own_split and find_task(config.task).is_own else 0
+        skip = TIMED_FROM if own_split and task.is_own else 0
     return replace(config, skip=skip)
 
 

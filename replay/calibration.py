@@ -111,7 +111,13 @@ class Calibration:
         """The result in a sentence that can be quoted."""
         left_out = ", ".join(f"{count} of {name}" for name, count in self.not_gradable.items())
         note = f"; left out, because the machine failed to grade them: {left_out}"
-        return _statement(self) + (note if left_out else "")
+        idle = "" if self.fired is None or self.fired > 0 else f"; {_idleness(self)}"
+        return _statement(self) + idle + (note if left_out else "")
+
+    @property
+    def fired(self) -> float | None:
+        """The share of the pool on which the chosen setting fires; None if none was chosen."""
+        return None if self.chosen is None else float(self.table["fired"][self.chosen])
 
     def _setting(self, index: int) -> dict[str, Value]:
         row = self.table.row(index, named=True)
@@ -138,7 +144,8 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
         losses += trial.losses(requirement.loss).sum(axis=1)
     worst: Floats = np.max(drops, axis=0)
     keeps = _keeps(grid, requirement, worst, losses, n)
-    columns |= {"steps": steps, "worst_drop": worst, "losses": losses}
+    fired = sum(trial.fired.sum(axis=1) for _, trial in trials) / n
+    columns |= {"steps": steps, "fired": fired, "worst_drop": worst, "losses": losses}
     if requirement.risk is not None:
         columns["p_value"] = p_values(losses, n, requirement.risk)
     columns |= {"keeps": keeps, "pareto": pareto_front(steps, worst)}
@@ -290,6 +297,20 @@ def _statement(calibration: Calibration) -> str:
         )
     shortfall = _shortfall(calibration, requirement.risk)
     return f"no setting can be certified with {n} trajectories; {shortfall}"
+
+
+def _idleness(calibration: Calibration) -> str:
+    """Why a setting that never fires was chosen, and what might find another one."""
+    if not (calibration.table["fired"] > 0).any():
+        return (
+            "no setting that was tried ever fires on the pool, so this one saves nothing; try "
+            "looser values with --set"
+        )
+    allow = "--tolerance" if calibration.requirement.risk is None else "--risk"
+    return (
+        "it never fires on the pool, so it saves nothing: all settings that fire lose too much; "
+        f"allow more with {allow}"
+    )
 
 
 def _shortfall(calibration: Calibration, risk: float) -> str:

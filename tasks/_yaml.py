@@ -115,12 +115,12 @@ def load_yaml_task(file: str) -> Task:
     return task_from_fields({"task": path.stem, **fields}, str(path), path.parent)
 
 
-def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path | None = None) -> Task:
+def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path) -> Task:
     """A task by its fields.
 
     Args:
         where: what errors call the file.
-        folder: where its data stands; None where only recordings of it are read.
+        folder: where its data stands.
     """
     try:
         _check_fields(fields)
@@ -129,11 +129,10 @@ def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path | None 
         shared = answers(str(fields.get("extractor")))
         shared |= _overrides(fields)
         rows = _YamlRows(fields, where, shared["family"])
-        local = None if folder is None else _local_file(fields, folder)
         return Task(
             name=str(fields["task"]),
             hub=None if _is_local(fields) else _hub(fields),
-            rows=local,
+            rows=_local_file(fields, folder),
             read=rows.read,
             fixed_shape="shape" in fields,
             n=_count(fields, "n", 1),

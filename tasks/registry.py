@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, unknown_name
@@ -37,12 +38,19 @@ TASKS: dict[str, Task] = {
 """Every task by its name."""
 
 
-REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK")
+def is_task(found: Any) -> bool:
+    """Whether an object is a task."""
+    return isinstance(found, Task)
+
+
+REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK", fits=is_task)
 """Every task that a user can name, besides YAML files and those of other programs."""
 TASK_SOURCES = "c4.task_sources"
 """Entry-point group of functions that make a task of what follows a prefix: `lm-eval:gsm8k`."""
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.:+-]{0,99}")
 """What a task of a user's own may be called: the name becomes a folder's."""
+OWN_TASK = "one of your own: path/to/file.py:object, module:object or path/to/file.yaml"
+"""How a task of a user's own is named, for messages."""
 _NAMED: dict[str, Task] = {}
 """Tasks of users' own that this process has been told of, by what their runs go by."""
 
@@ -60,12 +68,14 @@ def find_task(name: str) -> Task:
         return _NAMED[name]
     if prefix in points:
         return adopt_task(points[prefix].load()(rest))
-    if name.endswith((".yaml", ".yml")):
+    if _is_yaml(name):
         from c4.tasks._yaml import load_yaml_task
 
         return adopt_task(load_yaml_task(name))
+    if not REGISTRY.knows(name):
+        raise unknown_name("task", name, REGISTRY.names, also=OWN_TASK)
     plugin = REGISTRY.find(name)
-    if not isinstance(plugin.found, Task):
+    if not is_task(plugin.found):
         raise ConfigError(f"{name} is no task: it must be a c4.tasks.Task, as in TASK = Task(…)")
     definition = {"task": plugin.name, **plugin.identity}
     own_shape = plugin.found.shape != SHAPES[plugin.found.family]
@@ -76,6 +86,15 @@ def find_task(name: str) -> Task:
     }
     task = replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
     return adopt_task(task)
+
+
+def names_task(name: str) -> bool:
+    """Whether a text is the name of a task, or could be: a file, or something with a colon."""
+    return knows_task(name) or REGISTRY.knows(name) or _is_yaml(name)
+
+
+def _is_yaml(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
 
 
 def adopt_task(task: Task) -> Task:
@@ -106,7 +125,7 @@ def learn_task(name: str, definition: Mapping[str, Any]) -> None:
     if known is None:
         from c4.tasks._yaml import task_from_fields
 
-        adopt_task(task_from_fields(fields, f"the task {name}"))
+        adopt_task(task_from_fields(fields, f"the task {name}", Path()))
     elif known.definition.get("fields", fields) != fields:
         raise ConfigError(f"its task {name} is defined otherwise than another of that name")
 
@@ -133,4 +152,4 @@ def get_task(name: str) -> Task:
         return TASKS[name]
     if name in _NAMED:
         return _NAMED[name]
-    raise unknown_name("task", name, TASKS, also="one of your own: --task my_task.py:TASK")
+    raise unknown_name("task", name, TASKS, also=OWN_TASK)

@@ -1,6 +1,5 @@
 """The runs that a viewer shows, each opened once, with what was last read of it kept."""
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -9,7 +8,7 @@ from typing import Any, TypeVar
 
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import family_of, method_label, model_label, task_label
-from c4.errors import ConfigError, RunError
+from c4.errors import RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.run_signals import (
@@ -24,12 +23,11 @@ from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
+from c4.store.recorded_tasks import find_recorded_task
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, Trajectory, find_runs, readable_runs
-from c4.tasks import AnswerReading, Family, find_task, get_task
+from c4.store.runs import Run, RunPart, Trajectory, find_runs, of_known_tasks, readable_runs
+from c4.tasks import AnswerReading, Family
 from c4.view.offers import Offers
-
-log = logging.getLogger(__name__)
 
 KEPT_PARTS = 8
 """Parts whose rows or signals are kept in memory, of every run."""
@@ -206,23 +204,6 @@ def _files(run: Run) -> Sequence[object]:
     return [*run.parts, *list_grades(run.folder)]
 
 
-def _with_known_tasks(runs: Sequence[Run]) -> list[Run]:
-    """The runs whose tasks are known; where there are others only, how to make one known."""
-    known: list[Run] = []
-    problems: list[ConfigError] = []
-    for run in runs:
-        try:
-            get_task(run.task)
-            known.append(run)
-        except ConfigError as error:
-            problems.append(error)
-    if problems and not known:
-        raise problems[0]
-    for problem in problems:
-        log.warning("passed over: %s", problem)
-    return known
-
-
 class Shelf:
     """All runs below a folder that can be read."""
 
@@ -237,7 +218,7 @@ class Shelf:
         unsafe_code: bool = False,
     ) -> None:
         self.root = parse_location(root)
-        self.tasks = {find_task(name).name: name for name in tasks}
+        self.tasks = {find_recorded_task(name, self.root).name: name for name in tasks}
         """The tasks to show, each with the name that the user gave it."""
         self.model = model
         self.offers = gates or Offers()
@@ -252,7 +233,7 @@ class Shelf:
     def refresh(self) -> None:
         """Look again what there is: a recording may go on while one looks at it."""
         runs = readable_runs(find_runs(self.root), self.reading)
-        wanted = _with_known_tasks([run for run in runs if self._wants(run)])
+        wanted = of_known_tasks([run for run in runs if self._wants(run)])
         found = {self._key(run.folder): run for run in wanted}
         if not found:
             raise RunError(

@@ -1,7 +1,7 @@
 """The jobs that engines can share out: decoding examples, and grading answers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from c4.record.choices import MethodChoice, plan_methods
@@ -10,7 +10,9 @@ from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
 from c4.record.regrade import regrade
 from c4.store.claims import Sign
 from c4.store.locations import Location
+from c4.store.recorded_tasks import find_recorded_task
 from c4.tasks import AnswerReading
+from c4.tasks.readings import ReadingNames
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,19 @@ class GradeJob:
     unsafe_code: bool
     since: int
     """The newest grade there was when the job was given; what has a newer one is done."""
+    task: str | None = None
+    """The run's task as a user names it, if it is the user's own code."""
+    names: ReadingNames = field(default_factory=ReadingNames)
+    """The extractor and the grader of the reading as a user names them."""
 
     @property
     def folders(self) -> list[Location]:
         return [self.run]
 
     def work(self, worker: Worker) -> list[int]:
+        if self.task is not None:
+            find_recorded_task(self.task, self.run)
+        self.names.load()
         grades = regrade(
             self.run,
             self.reading,

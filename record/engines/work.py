@@ -5,6 +5,7 @@ import platform
 import signal
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -22,6 +23,8 @@ class Worker:
     device: str = "auto"
     threads: int | None = None
     """Threads on a CPU; None for torch's own choice."""
+    folder: str = field(default_factory=os.getcwd)
+    """Where the command was given: paths and modules that the user names are meant from there."""
 
     def sign(self) -> Sign:
         """The worker's first sign of life, from the machine and the process it has come to."""
@@ -66,6 +69,8 @@ def do_work(job: Job, worker: Worker, *, on_signal: bool = True) -> Outcome:
     """
     if on_signal and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _stop)
+    with suppress(OSError):  # what is missed there will be named
+        os.chdir(worker.folder)
     if worker.threads is not None:
         import torch
 

@@ -228,10 +228,9 @@ def test_a_command_ends_with_its_own_exit_code(args, code, random_llada, tmp_pat
     assert bool(done.stdout) == (code == 0)
 
 
-@pytest.mark.parametrize("option", ["--check", "--watch"])
-def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch, option):
+def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = c4("runs", option, "--runs", "nowhere")
+    result = c4("runs", "--check", "--runs", "nowhere")
     assert result.exit_code == 2
     assert "nowhere: no such folder" in result.stderr
 

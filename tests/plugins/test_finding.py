@@ -90,7 +90,7 @@ def test_what_cannot_be_found_is_said(name, message):
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("class X(:", "SyntaxError"),
         ("import no_such_library", "No module named 'no_such_library'; repair the file"),
-        ("Y = 1", "has no attribute 'X'"),
+        ("Y = 1", "my_toys.py has no toy named 'X'; there is no toy in it"),
     ],
 )
 def test_a_broken_file_says_what_is_broken(file, source, message):

@@ -2,13 +2,16 @@
 
 import json
 import sys
+import time
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import pytest
 from killer import KillerJob
 from typer.testing import CliRunner
 
 from c4.cli._app import app
+from c4.cli._engines import progress_line
 from c4.errors import C4Error, ConfigError
 from c4.record.engines import (
     DecodeJob,
@@ -28,7 +31,7 @@ from c4.record.recorder import start_recording
 from c4.record.regrade import GradingWatch
 from c4.store.claims import Claims, Sign
 from c4.store.grades import newest_grade
-from c4.store.progress import ProgressWatch
+from c4.store.progress import Progress, ProgressWatch
 from c4.store.runs import open_run
 from c4.tasks import AnswerReading, ReadingStyle
 
@@ -223,3 +226,44 @@ def test_watching_shows_workers_of_other_machines_until_they_are_gone(config, mo
     first, *_, last = [json.loads(line) for line in result.stdout.splitlines()]
     assert (first["done"], first["wanted"], first["workers"]) == (2, 9, 1)
     assert last == {"runs": 1, "workers": 0}
+
+
+def test_watching_waits_for_the_first_worker(config, monkeypatch):
+    plan = plan_recording(replace(config, n=2))
+    looks, sleep = count(), time.sleep
+
+    def pass_time(_):
+        """The run appears while somebody waits for it, and its worker ends some looks later."""
+        sleep(0.02)
+        if next(looks) == 1:
+            with start_recording(plan) as recording:
+                list(recording)
+            Claims(plan.folder, Sign(process="", wanted=2)).report()
+
+    monkeypatch.setattr("c4.cli._engines.time.sleep", pass_time)
+    monkeypatch.setenv("C4_LEASE", "0.1")
+    result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
+    assert result.exit_code == 0, result.output
+    assert f"no run below {config.out} yet; waiting for one" in result.stderr
+    assert "2 of 2, 1 worker" in result.stdout
+    assert result.stdout.endswith("nobody works on these runs any more\n")
+
+
+def test_watching_idle_runs_ends_after_a_while(config, monkeypatch):
+    with start_recording(plan_recording(replace(config, n=1))) as recording:
+        list(recording)
+    monkeypatch.setattr("c4.cli._engines.SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr("c4.cli._engines.SECONDS_FOR_A_WORKER", 0.05)
+    result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
+    assert result.exit_code == 0, result.output
+    assert "nobody works on the 1 run below" in result.stderr
+    assert result.stdout == f"nobody works on runs below {config.out}\n"
+
+
+@pytest.mark.parametrize(
+    ("done", "workers", "said"),
+    [(2, 0, "2 of 4, no worker"), (4, 0, "4 of 4, done"), (3, 1, "3 of 4, 1 worker")],
+)
+def test_progress_says_who_works(tmp_path, done, workers, said):
+    found = Progress(tmp_path, done, 4, workers, None, None)
+    assert progress_line(found).endswith(said)

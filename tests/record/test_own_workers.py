@@ -1,0 +1,104 @@
+"""Workers load a user's own task, rule, gate and grader by the names that the user typed."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from c4.cli._app import app
+from c4.record.choices import MethodChoice
+from c4.record.engines import DecodeJob, Request, Worker
+from c4.record.engines.work import do_work
+from c4.record.plan import RunConfig
+from c4.tasks import AnswerReading, graders, registry
+
+FILES = {
+    "own_parts.py": """
+from dataclasses import dataclass
+from c4.decode import Rule, RuleState, accept
+from c4.tasks import Example, Task, answers
+
+ROWS = [{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
+TASK = Task(name="sums", read=lambda row: Example(row["q"], row["a"]), rows=ROWS,
+            **answers("number"))
+
+class Late:
+    def fires(self, s):
+        return s.step >= 5
+
+@dataclass(frozen=True)
+class Greedy(Rule):
+    def start(self):
+        return State()
+
+class State(RuleState):
+    def choose(self, step, reading, masked):
+        places = self.block.open_positions(masked)
+        return accept(places[:1], places, reading)
+
+def always(example, answer, text):
+    return True
+""",
+    "own.yaml": "task: own_yaml\ndata_files: rows.jsonl\ndoc_to_text: '{{q}}'\n"
+    "doc_to_target: a\nextractor: number\n",
+    "rows.jsonl": "\n".join(json.dumps({"q": f"{i}?", "a": i}) for i in range(4)),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    made = tmp_path / "given here"
+    made.mkdir()
+    for name, text in FILES.items():
+        (made / name).write_text(text)
+    monkeypatch.chdir(made)
+    return made
+
+
+def c4(*words):
+    return CliRunner().invoke(app, [*words, "--json"])
+
+
+@pytest.mark.parametrize("engine", ["local", "slurm"])
+def test_workers_load_what_the_user_named(folder, random_llada, engine):
+    """A path relative to the folder, a YAML file, a module, and a grader."""
+    workers = {"local": ["--workers", "2"], "slurm": ["--slurm", "cluster=local"]}[engine]
+    words = ["--engine", engine, *workers, "--grader", "./own_parts.py:always"]
+    decoded = [*words, "--n", "2", "--model", str(random_llada), "--device", "cpu"]
+    method = ["--method", "own_parts:Greedy+own_parts.py:Late"]
+    tasks = ["--task", "own_parts.py:TASK", "--task", "own.yaml"]
+    done = c4("run", *tasks, *method, *decoded)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)
+    assert [(row["task"], row["n"], row["steps"]) for row in rows] == [
+        ("sums", 2, 5.0),
+        ("own_yaml", 2, 5.0),
+    ]
+    assert min(row["accuracy"] for row in rows) > 0  # whatever is found counts as right
+    graded = c4("grade", rows[0]["folder"], "--all", *words, "--task", "own_parts.py:TASK")
+    assert graded.exit_code == 0, graded.output
+    assert json.loads(graded.stdout)["accuracy"] == rows[0]["accuracy"]
+
+
+def test_a_worker_reads_names_from_where_the_command_was_given(folder, random_llada, monkeypatch):
+    reading = AnswerReading(grader=graders.find_grader("own_parts.py:always"))
+    config = RunConfig(
+        task="own_parts.py:TASK",
+        model=str(random_llada),
+        n=2,
+        device="cpu",
+        reading=reading,
+        grader="own_parts.py:always",
+    )
+    job = DecodeJob([Request(config, MethodChoice(["own_parts.py:Greedy+own_parts:Late"]))])
+    here = Worker("test", device="cpu")
+    for named in (registry._NAMED, graders._NAMED):  # as in a process that was told nothing
+        named.clear()
+    monkeypatch.chdir(folder.parent)
+    assert sorted(do_work(job, here).done) == [0, 1]
+    assert (folder / "runs").is_dir()
+    elsewhere = Worker("test", device="cpu", folder=str(folder.parent))
+    monkeypatch.chdir(folder.parent)
+    registry._NAMED.clear()
+    refused = do_work(job, elsewhere).refused
+    assert "own_parts.py: cannot be read (there is no such file" in refused
