@@ -29,6 +29,7 @@ from c4.cli import (
     _verify,
     _view,
 )
+from c4.cli._bash import bash_asks, complete_bash
 from c4.cli._output import close_streams, complain, log_handler, open_streams, say
 from c4.errors import C4Error
 from c4.errors.system import explain
@@ -151,6 +152,9 @@ app.add_typer(_models.app, name="models")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
+    if bash_asks():
+        typer.echo(complete_bash(lambda: app(prog_name="c4")), nl=False)
+        return
     signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])

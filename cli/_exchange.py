@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
+from c4.cli._complete import complete_task, run_folders
 from c4.cli._decode import JsonOption
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
@@ -49,7 +50,10 @@ def import_command(
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="Whose answers these are. [default: as a folder is called, or gsm8k]"),
+        typer.Option(
+            autocompletion=complete_task,
+            help="Whose answers these are. [default: as a folder is called, or gsm8k]",
+        ),
     ] = None,
     budget: Annotated[
         int | None,
@@ -112,7 +116,9 @@ def render(summary: "pl.DataFrame") -> Table:
 
 
 def export_command(
-    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
+    run: Annotated[
+        Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
+    ],
     kind: Annotated[
         Literal["steps"], typer.Option("--format", help="What to write: steps, the step maps.")
     ] = "steps",
@@ -162,7 +168,12 @@ Examples:
 
 
 def push_command(
-    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of a run, or of several.")],
+    run: Annotated[
+        Location,
+        typer.Argument(
+            **ANY_PLACE, help="Folder of a run, or of several.", autocompletion=run_folders
+        ),
+    ],
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
     private: Annotated[
         bool, typer.Option("--private", help="Make the data set private if it is new.")

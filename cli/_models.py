@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._complete import complete_model, complete_source, complete_task
 from c4.cli._engines import (
     EngineAnswers,
     choose_engine,
@@ -46,13 +47,21 @@ def list_command(
 @takes_engine_options
 def eval_command(
     engines: EngineAnswers,
-    model: Annotated[str, typer.Argument(help="A name, a hub id or a folder.")] = "tiny",
+    model: Annotated[
+        str, typer.Argument(help="A name, a hub id or a folder.", autocompletion=complete_model)
+    ] = "tiny",
     n: Annotated[int, typer.Option(min=1, help="Number of evaluation problems per task.")] = 100,
     task: Annotated[
-        list[str] | None, typer.Option(help="Use only this task; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            help="Use only this task; may be given several times.", autocompletion=complete_task
+        ),
     ] = None,
     source: Annotated[
-        str, typer.Option(help="Where problems come from: embedded or hub.")
+        str,
+        typer.Option(
+            help="Where problems come from: embedded or hub.", autocompletion=complete_source
+        ),
     ] = "embedded",
     out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._complete import complete_gate, run_folders
 from c4.cli._decode import UnsafeOption
 from c4.cli._gates import ModelOption, TaskOption
 from c4.cli._output import say
@@ -43,7 +44,10 @@ Examples:
 RunsArgument = Annotated[
     Location,
     typer.Argument(
-        parser=parse_location, metavar="[RUNS]", help="Folder that holds runs, or one run."
+        parser=parse_location,
+        metavar="[RUNS]",
+        help="Folder that holds runs, or one run.",
+        autocompletion=run_folders,
     ),
 ]
 PageOption = Annotated[
@@ -67,7 +71,11 @@ PortOption = Annotated[
 QuietOption = Annotated[bool, typer.Option("--no-browser", help="Only print the address.")]
 AddedOption = Annotated[
     list[str] | None,
-    typer.Option("--gate", help="A gate besides c4's own, as in `c4 replay`; may be repeated."),
+    typer.Option(
+        "--gate",
+        autocompletion=complete_gate,
+        help="A gate besides c4's own, as in `c4 replay`; may be repeated.",
+    ),
 ]
 
 
