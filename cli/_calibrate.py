@@ -134,7 +134,7 @@ def calibrate_command(
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
     if as_json:
-        say_json(summary(result, splits, held_out))
+        say_json(summary(result, splits, held_out) | {"out": out})
     else:
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"

@@ -89,7 +89,7 @@ def import_command(
         draw(imported, figure)
     summary = summarise_imported(imported)
     if as_json:
-        say_json({"out": str(out), "summary": summary.to_dicts()})
+        say_json({"out": out, "figure": figure, "summary": summary.to_dicts()})
         return
     show(render(summary))
     say(f"{imported.height} trajectories of {plan.task} -> {out}\n{NO_GATES}")
@@ -135,7 +135,7 @@ def export_command(
     with progress(f"writing {out}", total=len(opened)) as advance:
         count = export_steps(opened, out, advance)
     if as_json:
-        say_json({"format": kind, "trajectories": count, "out": str(out)})
+        say_json({"format": kind, "n": count, "out": out})
     else:
         say(f"step maps of {count} trajectories -> {out}")
 
@@ -210,7 +210,7 @@ def pull_command(
     with progress(f"pulling {repo}", total=len(plan.files)) as advance:
         merged = pull_runs(plan, out, fresh=fresh, note=advance)
     if as_json:
-        say_json([asdict(one) | {"folder": str(one.folder)} for one in merged])
+        say_json([asdict(one) for one in merged])
         return
     for one in merged:
         there = f"{one.known} were there already" if one.known else "none were there"

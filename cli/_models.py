@@ -33,13 +33,13 @@ def list_command(
     """List the model names that --model accepts, besides hub ids and folders."""
     from c4.models import ALIASES, EMBEDDED
 
-    models = {EMBEDDED: "ships with c4"} | {name: f"hub: {hub}" for name, hub in ALIASES.items()}
+    models = {EMBEDDED: None, **ALIASES}
     if as_json:
-        say_json(models)
+        say_json([{"model": name, "hub": hub} for name, hub in models.items()])
         return
     table = new_table("--model", "what it is")
-    for name, what in models.items():
-        table.add_row(name, what)
+    for name, hub in models.items():
+        table.add_row(name, f"hub: {hub}" if hub else "ships with c4")
     show(table)
 
 
@@ -90,7 +90,12 @@ def eval_command(
         for plan in plans
     ]
     if as_json:
-        say_json([asdict(evaluation) for evaluation in evaluations])
+        say_json(
+            [
+                {"model": plan.checkpoint.name, **asdict(evaluation), "folder": plan.folder}
+                for plan, evaluation in zip(plans, evaluations, strict=True)
+            ]
+        )
     else:
         say(render(evaluations))
 
@@ -106,7 +111,7 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
         accuracy = "–" if e.accuracy is None else f"{e.accuracy:.0%}"
         interval = "–" if e.interval is None else f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
         cells = [e.task, str(e.n), accuracy, interval, *settled]
-        lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
+        lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.mean_seconds:.2f}'])} |")
     counts = {e.task: e.n - e.graded - e.not_gradable for e in evaluations}
     if ungraded := [f"{count} of {task}" for task, count in counts.items() if count]:
         lines += [
