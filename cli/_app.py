@@ -126,6 +126,8 @@ def configure(
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)
+    # The hub's client would print its warnings a second time, beside those printed here.
+    logging.getLogger("huggingface_hub").addHandler = lambda hdlr: None  # type: ignore[method-assign]
     logging.captureWarnings(True)  # what Python warns of is printed as all else is
 
 

@@ -4,8 +4,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.traces import TRACE
 from c4.figures.style import (
     COLUMN,
     FAINT,
@@ -32,6 +34,7 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
     tau, run, patience, gap, threshold, exits, correct.
     """
+    require_columns(trace, TRACE)
     figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0)
     answers, confidence, patience, gap = figure.subplots(
         4, 1, sharex=True, height_ratios=[5, 3, 3, 3]
