@@ -33,7 +33,7 @@ class TaskEvaluation:
     """Progress by which half, and nine tenths, of the answers have settled for good."""
     located: float
     """Share of final answers that lie where the gates look for them."""
-    seconds: float
+    mean_seconds: float
     """Mean seconds per decode."""
 
 
@@ -55,7 +55,7 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
         s_50=settled_by(progress, 0.5),
         s_90=settled_by(progress, 0.9),
         located=located_share(run, wanted),
-        seconds=float(np.mean([row.wall_seconds for row in rows])),
+        mean_seconds=float(np.mean([row.wall_seconds for row in rows])),
     )
 
 

@@ -112,11 +112,12 @@ def lines(name: str, found: dict[int, list[Measured]]) -> Iterator[str]:
         ]
         rows = compare_batches(alone[0].run, found[size][0].run, gates)
         full = next(row for row in rows if row.gate == FULL)
-        exits = sum(row.exits for row in rows)
+        exits = sum(row.other_exits for row in rows)
         per_second = len(found[size][0].run) / statistics.median(m.clock for m in found[size])
         yield (
             f"| {name} | {size} | {found[size][0].filled:.0%} | {per_second:.2f} "
-            f"| {ratios[0]:.2f}× | {ratios[1]:.2f}× | {full.tokens} | {exits} | {full.answers} |"
+            f"| {ratios[0]:.2f}× | {ratios[1]:.2f}× "
+            f"| {full.other_tokens} | {exits} | {full.other_answers} |"
         )
 
 

@@ -165,16 +165,16 @@ def render(summaries: Sequence[RunSummary], timings: Timings) -> str:
     for s in summaries:
         timing = timings.get((s.task, s.method), {})
         tps, speedup = timing.get("tps"), timing.get("speedup")
-        kept = s.drop is None or s.drop <= TOLERANCE + 1e-9
+        kept = s.drop_points is None or s.drop_points <= TOLERANCE + 1e-9
         accuracy = "–" if s.accuracy is None else f"{100 * s.accuracy:.1f}"
         cells = [
             s.task if s.method == "baseline" else "",
             f"`{s.method}`",
             marked(accuracy, kept),
-            "–" if s.drop is None else f"{0 - s.drop:+.1f}",
+            "–" if s.drop_points is None else f"{0 - s.drop_points:+.1f}",
             f"{s.steps:.1f}",
             f"{s.saving:.1%}",
-            f"{s.exits:.0%}",
+            f"{s.fired:.0%}",
             "–" if tps is None else f"{tps:.0f}",
             "–" if speedup is None else f"{speedup:.2f}×",
         ]
@@ -195,7 +195,9 @@ def aims(summaries: Sequence[RunSummary], timings: Timings) -> str:
         cells = [
             s.task,
             marked(f"{s.saving:.1%}", s.saving >= SAVING_AIM),
-            "–" if s.drop is None else marked(f"{s.drop:.1f}", s.drop <= TOLERANCE + 1e-9),
+            "–"
+            if s.drop_points is None
+            else marked(f"{s.drop_points:.1f}", s.drop_points <= TOLERANCE + 1e-9),
             *speedup_cells(timings.get((s.task, "c4"), {})),
         ]
         lines.append("| " + " | ".join(cells) + " |")

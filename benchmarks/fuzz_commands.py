@@ -378,12 +378,17 @@ def judge(words: Sequence[str], code: int, out: str, err: str) -> list[str]:
         findings.append("a control character in the output")
     if code == 2 and not err.strip() and not out.strip():
         findings.append("an error without a word")
-    if code == 0 and "--json" in words and "--help" not in words:
+    if code == 0 and "--json" in options_of(words) and "--help" not in words:
         try:
             json.loads(out, parse_constant=lambda word: 1 / 0)
         except (ValueError, ZeroDivisionError):
             findings.append("JSON that no machine can read")
     return findings
+
+
+def options_of(words: Sequence[str]) -> Sequence[str]:
+    """The words that may be options: after `--`, every word is an argument."""
+    return words[: words.index("--")] if "--" in words else words
 
 
 def work(pipe: Connection, world: Path) -> None:

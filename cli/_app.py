@@ -29,6 +29,7 @@ from c4.cli import (
     _verify,
     _view,
 )
+from c4.cli._bash import bash_asks, complete_bash
 from c4.cli._output import close_streams, complain, log_handler, open_streams, say
 from c4.errors import C4Error
 from c4.errors.system import explain
@@ -125,6 +126,8 @@ def configure(
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)
+    # The hub's client would print its warnings a second time, beside those printed here.
+    logging.getLogger("huggingface_hub").addHandler = lambda hdlr: None  # type: ignore[method-assign]
     logging.captureWarnings(True)  # what Python warns of is printed as all else is
 
 
@@ -151,6 +154,9 @@ app.add_typer(_models.app, name="models")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
+    if bash_asks():
+        typer.echo(complete_bash(lambda: app(prog_name="c4")), nl=False)
+        return
     signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])

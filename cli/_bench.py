@@ -80,7 +80,7 @@ def bench_command(
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
-        say_json([row | {name: json.loads(row[name]) for name in JSON_COLUMNS} for row in rows])
+        say_json([as_facts(row) for row in rows])
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):
@@ -106,10 +106,17 @@ def time_methods(
                 advance(timed)
         table = bench.table()
         model, task = plan.checkpoint.name, plan.task.name
-        write_timings(plan.config.out, model, task, table)
         names = {"model": model, "task": task}
+        names |= {"out": write_timings(plan.config.out, model, task, table)}
         rows += [names | row for row in table.to_pylist()]
     return rows
+
+
+def as_facts(row: dict[str, Any]) -> dict[str, Any]:
+    """A timing as --json prints it: objects instead of their JSON, and no percent."""
+    objects = {name: json.loads(row[name]) for name in JSON_COLUMNS}
+    facts = row | objects | {"steps": row["mean_steps"], "cv": row["cv"] / 100}
+    return {name: value for name, value in facts.items() if name != "mean_steps"}
 
 
 def render(rows: list[dict[str, Any]]) -> Table:

@@ -12,7 +12,7 @@ from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE
-from c4.cli._progress import status
+from c4.cli._progress import progress, status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
 from c4.cli._tables import new_table
 from c4.replay.calibration import TOLERANCE
@@ -125,16 +125,17 @@ def calibrate_command(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     read_as = choose_reading(reading, ending, grader)
-    with status("reading signals"):
-        chosen = choose_runs(runs, task, model, read_as)
-        if not task:
-            chosen = [run for run in chosen if run.task in POOL_TASKS] or chosen
-        splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code)
+    chosen = choose_runs(runs, task, model, read_as)
+    if not task:
+        chosen = [run for run in chosen if run.task in POOL_TASKS] or chosen
+    with progress("reading signals", total=len(chosen)) as advance:
+        splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
+    with status(f"trying {len(grid)} settings"):
         result = calibrate(grid, [split.pool for split in splits], requirement)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
     if as_json:
-        say_json(summary(result, splits, held_out))
+        say_json(summary(result, splits, held_out) | {"out": out})
     else:
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"

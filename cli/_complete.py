@@ -1,9 +1,10 @@
-"""Values that a shell offers when Tab is pressed: names, and the runs in this folder.
+"""Values that a shell offers when Tab is pressed: names, files, and the runs in this folder.
 
-Nothing here loads torch or reads a file of a run; users' own code is never loaded.
+Nothing here loads torch or reads a file of a run. Users' own files are parsed and never run.
 """
 
-from collections.abc import Callable, Iterable
+import ast
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
@@ -15,14 +16,26 @@ from c4.tasks.graders import REGISTRY as GRADER_NAMES
 from c4.tasks.registry import REGISTRY as TASK_NAMES
 
 Completer = Callable[[str], list[str]]
+Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
+"""What gives an object of a file its name."""
+VALUES = (ast.Assign, ast.AnnAssign)
+FUNCTIONS = (ast.FunctionDef, ast.ClassDef, *VALUES)
+FILES_LOOKED_INTO = 20
+"""So many files are parsed for the objects in them; of more, only the names are offered."""
 
 
-def offer(known: Callable[[], Iterable[str]], *suffixes: str) -> Completer:
-    """A function that completes names, and files of some kinds in the current folder."""
+def offer(
+    known: Callable[[], Iterable[str]], *suffixes: str, kinds: tuple[type, ...] = ()
+) -> Completer:
+    """A function that completes names, files of some kinds, and objects of Python files.
+
+    Args:
+        kinds: what defines an object that may be meant, such as `ast.ClassDef`.
+    """
 
     def complete(incomplete: str) -> list[str]:
-        files = _files(incomplete, suffixes)
-        return [name for name in dict.fromkeys([*known(), *files]) if name.startswith(incomplete)]
+        found = [*known(), *_files(incomplete, suffixes), *_objects(incomplete, kinds)]
+        return [name for name in dict.fromkeys(found) if name.startswith(incomplete)]
 
     return complete
 
@@ -33,7 +46,37 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
         found = sorted(path for path in folder.iterdir() if path.suffix in suffixes)
     except OSError:
         return []
-    return [f"{path}:" if path.suffix == ".py" else str(path) for path in found]
+    return [str(path) for path in found]
+
+
+def _objects(incomplete: str, kinds: tuple[type, ...]) -> list[str]:
+    """Objects of the Python files that may be meant, as in `my_gates.py:Calm`."""
+    if not kinds:
+        return []
+    file, colon, _ = incomplete.rpartition(":")
+    files = [file] if colon else _files(incomplete, (".py",))
+    files = [name for name in files if name.startswith(file if colon else incomplete)]
+    if len(files) > FILES_LOOKED_INTO:
+        return [f"{name}:" for name in files]
+    return [f"{file}:{name}" for file in files for name in _defined(Path(file), kinds)]
+
+
+def _defined(file: Path, kinds: tuple[type, ...]) -> Iterator[str]:
+    """Public names that a file defines; none of a file that cannot be read."""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return
+    for node in body:
+        if isinstance(node, Definition) and isinstance(node, kinds):
+            yield from (name for name in _names(node) if not name.startswith("_"))
+
+
+def _names(node: Definition) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def run_folders(incomplete: str) -> list[str]:
@@ -57,12 +100,15 @@ def method_names() -> list[str]:
     return [*METHODS, *(f"{rule}+" for rule in RULE_NAMES.names)]
 
 
-complete_task = offer(lambda: TASK_NAMES.names, ".py", ".yaml", ".yml")
-complete_gate = offer(lambda: GATE_NAMES.names, ".py")
-complete_grader = offer(lambda: GRADER_NAMES.names, ".py")
-complete_reading = offer(lambda: EXTRACTOR_NAMES.names, ".py")
-complete_signal = offer(lambda: SIGNAL_NAMES.names, ".py")
+complete_task = offer(lambda: TASK_NAMES.names, ".yaml", ".yml", kinds=VALUES)
+complete_gate = offer(lambda: GATE_NAMES.names, kinds=(ast.ClassDef, *VALUES))
+complete_grader = offer(lambda: GRADER_NAMES.names, kinds=FUNCTIONS)
+complete_reading = offer(lambda: EXTRACTOR_NAMES.names, kinds=FUNCTIONS)
+complete_signal = offer(lambda: SIGNAL_NAMES.names, kinds=FUNCTIONS)
 complete_model = offer(lambda: [EMBEDDED, *ALIASES])
+complete_source = offer(lambda: ["embedded", "hub"], ".jsonl", ".parquet")
+complete_engine = offer(lambda: ["local", "ray", "slurm"])
+complete_rule = offer(method_names, kinds=(ast.ClassDef, *VALUES))
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -70,4 +116,4 @@ def complete_method(incomplete: str) -> list[str]:
     rule, plus, gate = incomplete.rpartition("+")
     if plus:
         return [f"{rule}+{name}" for name in complete_gate(gate)]
-    return offer(method_names, ".py")(incomplete)
+    return complete_rule(incomplete)

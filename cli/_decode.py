@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from c4.cli._complete import complete_method, complete_model, complete_task
+from c4.cli._complete import complete_method, complete_model, complete_source, complete_task
 from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
@@ -99,7 +99,8 @@ DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
             str | None,
             typer.Option(
                 help="Where examples come from: embedded, hub, or a .jsonl/.parquet file with the "
-                f"hub's fields. [default: embedded for {EMBEDDED}, otherwise hub]"
+                f"hub's fields. [default: embedded for {EMBEDDED}, otherwise hub]",
+                autocompletion=complete_source,
             ),
         ],
         None,

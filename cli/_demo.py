@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode
@@ -10,7 +12,8 @@ from urllib.parse import urlencode
 import typer
 
 from c4.cli._calibrate import POOL_TASKS
-from c4.cli._output import say
+from c4.cli._decode import JsonOption
+from c4.cli._output import say, say_json
 from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.errors.system import require_writable_folder
@@ -64,8 +67,20 @@ def demo_command(
     pool: Annotated[
         int, typer.Option(min=1, max=40, help="Number of calibration examples per task.")
     ] = 20,
+    as_json: JsonOption = False,
 ) -> None:
     require_writable_folder(out)
+    # What the commands print is the demo's result only where somebody reads along.
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        page = show_everything(out, n, pool)
+    if as_json:
+        say_json({"out": page, "runs": out / "runs", "figures": out / "figures"})
+    else:
+        say(f"\nopen {page}\nsee single decodes step by step: c4 view {out / 'runs'}")
+
+
+def show_everything(out: Path, n: int, pool: int) -> Path:
+    """Record, replay, calibrate, run, time and draw; returns the page that shows it all."""
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     page = out / "index.html"
     count = 6 * n + len(POOL_TASKS) * pool + 2 * n
@@ -79,7 +94,7 @@ def demo_command(
     if not _is_timed(out, tasks):
         _run(bench_command(out, tasks))
     _draw_everything(out, page)
-    say(f"\nopen {page}\nsee single decodes step by step: c4 view {out / 'runs'}")
+    return page
 
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:

@@ -14,6 +14,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from c4.cli._complete import complete_engine
 from c4.cli._output import console, say, say_json
 from c4.cli._progress import SECONDS_BETWEEN_LINES, progress, status
 from c4.errors import ConfigError, RunError
@@ -39,8 +40,9 @@ ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[
             str | None,
             typer.Option(
+                autocompletion=complete_engine,
                 help="Start workers: local (processes, one for each GPU), ray or slurm. "
-                "[default: this process works alone]"
+                "[default: this process works alone]",
             ),
         ],
         None,

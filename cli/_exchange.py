@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
+from c4.cli._complete import complete_task, run_folders
 from c4.cli._decode import JsonOption
 from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
@@ -49,7 +50,10 @@ def import_command(
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="Whose answers these are. [default: as a folder is called, or gsm8k]"),
+        typer.Option(
+            autocompletion=complete_task,
+            help="Whose answers these are. [default: as a folder is called, or gsm8k]",
+        ),
     ] = None,
     budget: Annotated[
         int | None,
@@ -85,7 +89,7 @@ def import_command(
         draw(imported, figure)
     summary = summarise_imported(imported)
     if as_json:
-        say_json({"out": str(out), "summary": summary.to_dicts()})
+        say_json({"out": out, "figure": figure, "summary": summary.to_dicts()})
         return
     show(render(summary))
     tasks = ", ".join(imported["task"].unique(maintain_order=True))
@@ -113,7 +117,9 @@ def render(summary: "pl.DataFrame") -> Table:
 
 
 def export_command(
-    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of one run.")],
+    run: Annotated[
+        Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
+    ],
     kind: Annotated[
         Literal["steps"], typer.Option("--format", help="What to write: steps, the step maps.")
     ] = "steps",
@@ -130,7 +136,7 @@ def export_command(
     with progress(f"writing {out}", total=len(opened)) as advance:
         count = export_steps(opened, out, advance)
     if as_json:
-        say_json({"format": kind, "trajectories": count, "out": str(out)})
+        say_json({"format": kind, "n": count, "out": out})
     else:
         say(f"step maps of {count} trajectories -> {out}")
 
@@ -163,7 +169,12 @@ Examples:
 
 
 def push_command(
-    run: Annotated[Location, typer.Argument(**ANY_PLACE, help="Folder of a run, or of several.")],
+    run: Annotated[
+        Location,
+        typer.Argument(
+            **ANY_PLACE, help="Folder of a run, or of several.", autocompletion=run_folders
+        ),
+    ],
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
     private: Annotated[
         bool, typer.Option("--private", help="Make the data set private if it is new.")
@@ -200,7 +211,7 @@ def pull_command(
     with progress(f"pulling {repo}", total=len(plan.files)) as advance:
         merged = pull_runs(plan, out, fresh=fresh, note=advance)
     if as_json:
-        say_json([asdict(one) | {"folder": str(one.folder)} for one in merged])
+        say_json([asdict(one) for one in merged])
         return
     for one in merged:
         there = f"{one.known} were there already" if one.known else "none were there"

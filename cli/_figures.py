@@ -162,7 +162,8 @@ def figures_command(
         with listed_in(library.tasks, [*(method or ()), *(gate or ())]), looking(look):
             size = Width(width) if width else None
             drawings = draw_figures(figure_kinds, library, out, kinds, note, size)
-    tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
+    if drawings or not as_json:
+        tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
     if not drawings:
         raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
 

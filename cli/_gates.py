@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._complete import complete_gate, complete_method, complete_task
+from c4.cli._complete import complete_gate, complete_method, complete_model, complete_task
 from c4.cli._places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
 from c4.gates.kinds import GATES
@@ -28,7 +28,10 @@ TaskOption = Annotated[
         "when it was recorded. May be given several times.",
     ),
 ]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Use only runs of this model.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="Use only runs of this model.", autocompletion=complete_model),
+]
 GateOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._complete import run_folders
+from c4.cli._complete import complete_task, run_folders
 from c4.cli._decode import UnsafeOption
 from c4.cli._engines import (
     EngineAnswers,
@@ -51,7 +51,10 @@ def grade_command(
     ] = False,
     task: Annotated[
         str | None,
-        typer.Option(help="The run's task, if it is code of your own: my_task.py:TASK."),
+        typer.Option(
+            autocompletion=complete_task,
+            help="The run's task, if it is code of your own: my_task.py:TASK.",
+        ),
     ] = None,
     reading: ReadingOption = None,
     ending: EndingOption = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c4.cli._complete import complete_model, complete_source, complete_task
 from c4.cli._engines import (
     EngineAnswers,
     choose_engine,
@@ -32,13 +33,13 @@ def list_command(
     """List the model names that --model accepts, besides hub ids and folders."""
     from c4.models import ALIASES, EMBEDDED
 
-    models = {EMBEDDED: "ships with c4"} | {name: f"hub: {hub}" for name, hub in ALIASES.items()}
+    models = {EMBEDDED: None, **ALIASES}
     if as_json:
-        say_json(models)
+        say_json([{"model": name, "hub": hub} for name, hub in models.items()])
         return
     table = new_table("--model", "what it is")
-    for name, what in models.items():
-        table.add_row(name, what)
+    for name, hub in models.items():
+        table.add_row(name, f"hub: {hub}" if hub else "ships with c4")
     show(table)
 
 
@@ -46,13 +47,21 @@ def list_command(
 @takes_engine_options
 def eval_command(
     engines: EngineAnswers,
-    model: Annotated[str, typer.Argument(help="A name, a hub id or a folder.")] = "tiny",
+    model: Annotated[
+        str, typer.Argument(help="A name, a hub id or a folder.", autocompletion=complete_model)
+    ] = "tiny",
     n: Annotated[int, typer.Option(min=1, help="Number of evaluation problems per task.")] = 100,
     task: Annotated[
-        list[str] | None, typer.Option(help="Use only this task; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            help="Use only this task; may be given several times.", autocompletion=complete_task
+        ),
     ] = None,
     source: Annotated[
-        str, typer.Option(help="Where problems come from: embedded or hub.")
+        str,
+        typer.Option(
+            help="Where problems come from: embedded or hub.", autocompletion=complete_source
+        ),
     ] = "embedded",
     out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
@@ -81,7 +90,12 @@ def eval_command(
         for plan in plans
     ]
     if as_json:
-        say_json([asdict(evaluation) for evaluation in evaluations])
+        say_json(
+            [
+                {"model": plan.checkpoint.name, **asdict(evaluation), "folder": plan.folder}
+                for plan, evaluation in zip(plans, evaluations, strict=True)
+            ]
+        )
     else:
         say(render(evaluations))
 
@@ -97,7 +111,7 @@ def render(evaluations: "list[TaskEvaluation]") -> str:
         accuracy = "–" if e.accuracy is None else f"{e.accuracy:.0%}"
         interval = "–" if e.interval is None else f"{e.interval[0]:.0%}–{e.interval[1]:.0%}"
         cells = [e.task, str(e.n), accuracy, interval, *settled]
-        lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.seconds:.2f}'])} |")
+        lines.append(f"| {' | '.join([*cells, f'{e.located:.0%}', f'{e.mean_seconds:.2f}'])} |")
     counts = {e.task: e.n - e.graded - e.not_gradable for e in evaluations}
     if ungraded := [f"{count} of {task}" for task, count in counts.items() if count]:
         lines += [

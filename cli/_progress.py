@@ -1,5 +1,6 @@
 """Progress on stderr: a bar on a terminal, and an occasional line elsewhere."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from rich.text import Text
 from c4.cli._output import console, say
 from c4.errors.text import visible_line
 
+SECONDS_BEFORE_LINES = 2.0
+"""What takes less is over before anybody wonders."""
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -52,12 +55,14 @@ class _Lines:
         self.total = total
         self.done = 0
         self.began = self.last = time.monotonic()
+        self.wait = SECONDS_BEFORE_LINES
 
     def __call__(self, note: str = "") -> None:
         self.done += 1
-        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
-            self.last = time.monotonic()
-            say(f"{self.description}: {self.done} of {self.total}, {self._left()} {note}", err=True)
+        if time.monotonic() - self.last >= self.wait:
+            self.last, self.wait = time.monotonic(), SECONDS_BETWEEN_LINES
+            told = f"{self.description}: {self.done} of {self.total}, {self._left()} {note}"
+            say(told.rstrip(), err=True)
 
     def _left(self) -> str:
         """How long the rest will take if it goes on as before."""
@@ -72,4 +77,32 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
         with console.status(Text(visible_line(text))) as spinner:
             yield lambda text: spinner.update(Text(visible_line(text)))
     else:
-        yield lambda text: say(text, err=True)
+        with _Waiting(text) as waiting:
+            yield waiting
+
+
+class _Waiting:
+    """Says what is being done, if it takes long, and how long it has taken."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.began = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __call__(self, text: str) -> None:
+        self.text = text
+
+    def __enter__(self) -> "_Waiting":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        wait = SECONDS_BEFORE_LINES
+        while not self._over.wait(wait):
+            wait = SECONDS_BETWEEN_LINES
+            say(f"{self.text}, {time.monotonic() - self.began:.0f} s so far", err=True)

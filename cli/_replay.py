@@ -93,7 +93,8 @@ def replay_command(
         decisions.write_parquet(out)
     summary = summarise_decisions(decisions)
     if as_json:
-        say_json([row | asdict(read_as) for row in summary.to_dicts()])
+        facts = asdict(read_as) | {"out": out}
+        say_json([row | facts for row in summary.to_dicts()])
         return
     show(render(summary))
     if failed := not_gradable_note(_not_gradable(summary)):

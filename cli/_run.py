@@ -113,10 +113,10 @@ def render(summaries: "list[RunSummary]") -> Table:
             s.method,
             str(s.n),
             percent(s.accuracy),
-            "–" if s.drop is None else f"{0 - s.drop:+.1f}",
+            "–" if s.drop_points is None else f"{0 - s.drop_points:+.1f}",
             f"{s.steps:.1f} of {s.budget}",
             f"{s.saving:.1%}",
-            f"{s.exits:.1%}",
+            f"{s.fired:.1%}",
             percent(s.identical),
             f"{s.tokens_per_forward:.2f}",
         )

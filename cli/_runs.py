@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from c4.cli._complete import run_folders
 from c4.cli._engines import watch_runs
 from c4.cli._gates import RunsOption
 from c4.cli._output import say, say_json, show
@@ -52,7 +53,11 @@ def runs_command(
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     repair: Annotated[
         Location | None,
-        typer.Option(**ANY_PLACE, help="Folder of one run whose manifest is to be rebuilt."),
+        typer.Option(
+            **ANY_PLACE,
+            help="Folder of one run whose manifest is to be rebuilt.",
+            autocompletion=run_folders,
+        ),
     ] = None,
     merge: Annotated[
         list[Location] | None,

@@ -33,7 +33,7 @@ def tasks_command(
     if as_json:
         rows = [
             {
-                "name": task.name,
+                "task": task.name,
                 "family": task.family,
                 "shape": asdict(task.shape),
                 "hub": asdict(task.hub) if task.hub else None,
@@ -59,7 +59,8 @@ def list_lm_eval(pattern: str, *, as_json: bool) -> None:
     with status("reading the harness's tasks"):
         found = list(list_tasks(pattern))
     if as_json:
-        say_json([asdict(task) for task in found])
+        rows = [asdict(task) for task in found]
+        say_json([{"task": f"lm-eval:{row.pop('name')}"} | row for row in rows])
         return
     table = new_table("--task", "data set", "few-shot", "filters")
     for task in found:

@@ -196,6 +196,6 @@ def render(rows: "Sequence[Differences]") -> Table:
     columns = ("task", "batch", "gate", "trajectories", "other tokens", "other exit")
     table = new_table(*columns, "other answer")
     for row in rows:
-        counts = (row.trajectories, row.tokens, row.exits, row.answers)
+        counts = (row.n, row.other_tokens, row.other_exits, row.other_answers)
         table.add_row(row.task, str(row.batch), row.gate, *map(str, counts))
     return table

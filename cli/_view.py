@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._decode import UnsafeOption
+from c4.cli._complete import complete_gate, run_folders
+from c4.cli._decode import JsonOption, UnsafeOption
 from c4.cli._gates import ModelOption, TaskOption
-from c4.cli._output import say
+from c4.cli._output import say, say_json
 from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
@@ -43,7 +44,10 @@ Examples:
 RunsArgument = Annotated[
     Location,
     typer.Argument(
-        parser=parse_location, metavar="[RUNS]", help="Folder that holds runs, or one run."
+        parser=parse_location,
+        metavar="[RUNS]",
+        help="Folder that holds runs, or one run.",
+        autocompletion=run_folders,
     ),
 ]
 PageOption = Annotated[
@@ -67,7 +71,11 @@ PortOption = Annotated[
 QuietOption = Annotated[bool, typer.Option("--no-browser", help="Only print the address.")]
 AddedOption = Annotated[
     list[str] | None,
-    typer.Option("--gate", help="A gate besides c4's own, as in `c4 replay`; may be repeated."),
+    typer.Option(
+        "--gate",
+        autocompletion=complete_gate,
+        help="A gate besides c4's own, as in `c4 replay`; may be repeated.",
+    ),
 ]
 
 
@@ -86,6 +94,7 @@ def view_command(
     ending: EndingOption = None,
     grader: GraderOption = None,
     unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     from c4.view import Shelf, write_page
     from c4.view.export import choose_trajectories
@@ -103,15 +112,19 @@ def view_command(
             unsafe_code=unsafe_code,
         )
     if page is None:
-        _serve(shelf, host, port, browser=not no_browser)
+        _serve(shelf, host, port, browser=not no_browser, as_json=as_json)
         return
     keys = choose_trajectories(shelf, trajectory or (), n)
     with status(f"writing {len(keys)} trajectories"):
         write_page(page, shelf, keys)
-    say(f"{page}: {len(keys)} trajectories, {page.stat().st_size:,} bytes")
+    size = page.stat().st_size
+    if as_json:
+        say_json({"out": page, "n": len(keys), "bytes": size})
+    else:
+        say(f"{page}: {len(keys)} trajectories, {size:,} bytes")
 
 
-def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool) -> None:
+def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:
     try:
         from c4.view.server import Viewer
     except ImportError as error:
@@ -120,10 +133,13 @@ def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool) -> Non
             "with: c4 view --html look.html"
         ) from error
     viewer = Viewer(shelf, host, port)
-    say(f"open {viewer.address}")
     remote = "SSH_CONNECTION" in os.environ
+    if as_json:
+        say_json({"address": viewer.address, "port": viewer.port})
+    else:
+        say(f"open {viewer.address}")
     if remote:
-        say(tunnel_advice(viewer.port))
+        say(tunnel_advice(viewer.port), err=as_json)
     say("Ctrl-C ends it", err=True)
     if browser and not remote:
         webbrowser.open(viewer.address)

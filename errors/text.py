@@ -5,7 +5,9 @@ terminal nor look like another name. Letters, accents, emoji and signs of every 
 """
 
 import json
+import math
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -27,9 +29,22 @@ def visible_line(text: str) -> str:
 
 
 def visible_json(value: Any) -> str:
-    """A value as JSON on one line, in printable ASCII alone. Paths become text."""
-    # JSON leaves one control character as it is.
-    return json.dumps(value, default=str).replace("\x7f", r"\u007f")
+    """A value as JSON on one line, in printable ASCII alone. Paths become text.
+
+    JSON has no infinity, which becomes the text that `--set` takes, and no NaN, which becomes null.
+    """
+    text = json.dumps(_finite(value), default=str, allow_nan=False)
+    return text.replace("\x7f", r"\u007f")  # the one control character that JSON leaves as it is
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _spelled(line: str) -> str:

@@ -4,6 +4,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE
@@ -34,6 +35,7 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     tau, run, patience, gap, threshold, exits, correct. Every further column is a signal that gets
     a panel of its own.
     """
+    require_columns(trace, TRACE)
     signals = [name for name in trace.columns if name not in TRACE]
     figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0 + len(signals))
     answers, confidence, patience, gap, *more = figure.subplots(

@@ -212,8 +212,8 @@ def draw_figures(
         for file in figure_files(figure_kind, folder, formats):
             require_writable_file(file)
     drawings = []
-    for figure_kind in figure_kinds:
-        note(f"drawing {figure_kind.name}")
+    for i, figure_kind in enumerate(figure_kinds, 1):
+        note(f"drawing {figure_kind.name}, {i} of {len(figure_kinds)}")
         drawings.append(draw_figure(figure_kind, library, folder, formats, width))
     return [one for one in drawings if one is not None]
 

@@ -12,8 +12,10 @@ from matplotlib.patches import Rectangle
 from rich.console import Group
 from rich.text import Text
 
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.analysis.traces import TEXTS
 from c4.errors.text import visible
 from c4.figures.style import (
     ALARM,
@@ -77,6 +79,7 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     Columns: model, task, trajectory, method, step, budget, fired, position, piece, filled,
     in_answer, answer, correct, target.
     """
+    require_columns(texts, TEXTS)
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
     sheet = SHEETS[width or Width.PAGE]
@@ -216,6 +219,7 @@ def _write_key(ax: Axes, line: float, right: float) -> None:
 
 def terminal_texts(texts: pl.DataFrame) -> Group:
     """The buffers for a terminal, with signs as well as colours."""
+    require_columns(texts, TEXTS)
     texts = in_order(texts, "position")
     blocks = [Text(visible(_heading(texts.row(0, named=True))))]
     for _, rows in texts.group_by("method", maintain_order=True):

@@ -18,7 +18,7 @@ def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dic
     if not gates and not named:
         gates = ("cvee", "prophet", "sched")
     found: dict[str, OwnGate] = {}
-    for gate in gates:
+    for gate in _flat(gates):
         name = gate_label(gate)
         if name in found or name in named:
             raise ConfigError(
@@ -27,6 +27,11 @@ def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dic
             )
         found[name] = _made(gate, task)
     return found | {name: _made(gate, task) for name, gate in named.items()}
+
+
+def _flat(gates: Sequence[Any]) -> list[Any]:
+    """Gates one by one; a list of them may be given as well."""
+    return [one for gate in gates for one in (gate if isinstance(gate, list | tuple) else [gate])]
 
 
 def gate_label(gate: Any) -> str:

@@ -14,12 +14,13 @@ from c4._html import facts_table, records_table
 from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
-from c4.errors import RunError
+from c4.errors import ConfigError, RunError
 from c4.gates import OwnGate, OwnSignal
 from c4.replay import replay
-from c4.store.locations import Location
+from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
 from c4.store.runs import find_runs, open_run, readable_runs
+from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading
 
@@ -27,6 +28,7 @@ GateLike = OwnGate | type[OwnGate] | str
 """A gate, its class, or its name."""
 RunLike = StoredRun | str | Location
 """A run, or its folder."""
+SHARES = ("accuracy", "saving")
 LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
 
 
@@ -36,12 +38,14 @@ class Run(StoredRun):
     Every frame that it gives can be drawn by a figure as it is.
     """
 
-    def replay(self, *gates: GateLike, unsafe_code: bool = False, **named: GateLike) -> Decisions:
+    def replay(
+        self, *gates: GateLike | Sequence[GateLike], unsafe_code: bool = False, **named: GateLike
+    ) -> Decisions:
         """What gates would have decided, one row per trajectory and gate.
 
         Args:
             gates: gates, their classes, or their names, which have the paper's settings for the
-                task. `CVEE(tau=0.8)` goes by `cvee,tau=0.8`.
+                task; also a list of them. `CVEE(tau=0.8)` goes by `cvee,tau=0.8`.
             unsafe_code: grade programs where they cannot be isolated.
             named: gates that go by a name of your own: `run.replay(strict=CVEE(tau=0.9))`.
         """
@@ -96,7 +100,7 @@ class Run(StoredRun):
 
     def _repr_html_(self) -> str:
         identity, shape = self.manifest.identity, self.shape
-        facts = {name: _spell(asdict(self.summary)[name]) for name in LISTED}
+        facts = {name: _spell(name, asdict(self.summary)[name]) for name in LISTED}
         facts |= {
             "shape": f"{shape.length} positions, {shape.budget} steps, "
             f"blocks of {shape.block_length}",
@@ -114,7 +118,7 @@ class Runs(list[Run]):
         return "\n".join([f"<Runs, {len(self)}>", *(f"  {run!r}" for run in self)])
 
     def _repr_html_(self) -> str:
-        rows = [[_spell(asdict(run.summary)[name]) for name in LISTED] for run in self]
+        rows = [[_spell(name, asdict(run.summary)[name]) for name in LISTED] for run in self]
         return records_table(LISTED, rows)
 
 
@@ -144,6 +148,8 @@ def open_all(
     reading: AnswerReading | None = None,
 ) -> Runs:
     """The runs below a folder, or those of one task, model or method."""
+    if not folder_exists(parse_location(root)):
+        raise RunError(f"{root}: no such folder")
     runs = [_opened(run) for run in readable_runs(find_runs(root), reading)]
     asked = {"task": task, "model": model, "method": method}
     return Runs(
@@ -156,6 +162,8 @@ def open_all(
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
     """Runs as users give them: one or several, opened already or by their folders."""
     given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | PurePath) else runs
+    if not given:
+        raise ConfigError("no runs are given; open some with: c4.open_all('runs')")
     return [run if isinstance(run, StoredRun) else open(run) for run in given]
 
 
@@ -163,5 +171,7 @@ def _opened(run: StoredRun) -> Run:
     return Run(run.folder, run.reading)
 
 
-def _spell(value: Any) -> Any:
-    return f"{value:.3g}" if isinstance(value, float) else value
+def _spell(name: str, value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return f"{value:.1%}" if name in SHARES else f"{value:.3g}"

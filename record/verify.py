@@ -77,12 +77,13 @@ class Differences:
     task: str
     batch: int
     gate: str
-    trajectories: int
-    tokens: int
+    n: int
+    other_tokens: int
     """Trajectories of whose final tokens at least one differs."""
-    exits: int
+    other_exits: int
     """Trajectories that end at another step."""
-    answers: int
+    other_answers: int
+    """Trajectories with another final answer."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> 
                 task=together.task,
                 batch=together.manifest.identity["batch"],
                 gate=gate,
-                trajectories=len(pairs),
-                tokens=sum(a.ids != b.ids for a, b in pairs),
-                exits=sum(a.steps != b.steps for a, b in pairs),
-                answers=sum(a.answer != b.answer for a, b in pairs),
+                n=len(pairs),
+                other_tokens=sum(a.ids != b.ids for a, b in pairs),
+                other_exits=sum(a.steps != b.steps for a, b in pairs),
+                other_answers=sum(a.answer != b.answer for a, b in pairs),
             )
         )
     return rows

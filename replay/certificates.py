@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
-from scipy import stats
 
 from c4.gates.signals import Floats, Longs
 from c4.store.arrays import BoolArray
@@ -27,8 +26,10 @@ class Control(StrEnum):
     BONFERRONI = "bonferroni"  # every setting at δ over their number
 
 
-def p_values(losses: Longs, n: int, risk: float) -> Floats:
+def p_values(losses: Longs, n: int | Longs, risk: float) -> Floats:
     """Exact probability of so few losses in n trajectories if the risk were just α."""
+    from scipy import stats  # takes longer to load than everything else that a command needs
+
     return stats.binom.cdf(losses, n, risk)
 
 
@@ -74,7 +75,7 @@ def trajectories_needed(
     for start in range(beyond + 1, MOST_NEEDED + 1, LOOKED_AT_ONCE):
         n: Longs = np.arange(start, start + LOOKED_AT_ONCE)
         losses = np.floor(share_lost * n + 1e-9).astype(np.int64)  # 3 in 60 are 3 of 60
-        enough = stats.binom.cdf(losses, n, risk) <= level
+        enough = p_values(losses, n, risk) <= level
         if enough.any():
             return int(n[enough.argmax()])
     return None

@@ -1,6 +1,6 @@
 """Splitting recordings into a pool, to choose a gate's setting on, and a held-out rest."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -92,6 +92,7 @@ def split_runs(
     *,
     gate: str | None = None,
     unsafe_code: bool = False,
+    note: Callable[[str], None] = lambda task: None,
 ) -> list[RunSplit]:
     """Split each run into its pool and the trajectories that are in no pool of these runs.
 
@@ -99,11 +100,15 @@ def split_runs(
         below: the pool is what is numbered below this; if None, it is what the task sets aside,
             or, where none of that was recorded, the first of what there is.
         gate: whose signals are read too, if it names signals of its own.
+        note: told the task of every run that has been read, for people who wait.
     """
     _refuse_twins(runs)
     own = gate_signals(gate) if gate else NO_SIGNALS
     chosen = [_choose_pool(run, sorted(run.indices), below) for run in runs]
-    signals = [stack_signals(list(load_signals(run, own=own))) for run in runs]
+    signals = []
+    for run in runs:
+        signals.append(stack_signals(list(load_signals(run, own=own))))
+        note(run.task)
     pools = Pools(
         [
             PoolShare(run.manifest.identity, numbers)

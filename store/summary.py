@@ -35,10 +35,10 @@ class RunSummary:
     """Forward passes, on average."""
     budget: int
     saving: float
-    exits: float
+    fired: float
     """Share of decodes that a gate ended."""
     tokens_per_forward: float
-    drop: float | None
+    drop_points: float | None
     """Points of accuracy below the baseline, on the examples both have."""
     identical: float | None
     """Share of these examples with the baseline's answer."""
@@ -75,7 +75,7 @@ def summarise(
         steps=steps,
         budget=run.shape.budget,
         saving=1 - steps / run.shape.budget if rows else 0.0,
-        exits=sum(row.exit_step is not None for row in rows.values()) / count,
+        fired=sum(row.exit_step is not None for row in rows.values()) / count,
         tokens_per_forward=run.shape.length / steps if rows else 0.0,
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
@@ -115,7 +115,7 @@ def _compare(rows: Mapping[int, Row], baseline: Mapping[int, Row]) -> dict[str, 
     pairs = [(rows[i], baseline[i]) for i in sorted(rows.keys() & baseline.keys())]
     pairs = [(a, b) for a, b in pairs if a.correct is not None and b.correct is not None]
     if not pairs:
-        return {"drop": None, "identical": None}
+        return {"drop_points": None, "identical": None}
     lost = sum(bool(b.correct) - bool(a.correct) for a, b in pairs)
     same = sum(a.answer == b.answer for a, b in pairs)
-    return {"drop": 100 * lost / len(pairs), "identical": same / len(pairs)}
+    return {"drop_points": 100 * lost / len(pairs), "identical": same / len(pairs)}

@@ -21,7 +21,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         Column("settings", "settings tried"),
         Column("search_seconds", "search s", 2),
         Column("chosen", "chosen"),
-        Column("worst_drop", "worst drop, points", 1),
+        Column("worst_drop", "worst drop, points", 1, points=True),
     ]
     caption = "What calibrations cost: the pool is decoded once, and then every setting is replayed"
     if paper:

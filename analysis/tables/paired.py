@@ -21,9 +21,9 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         Column("b", "b"),
         Column("c", "c"),
         Column("p", "p", 3, never_zero=True),
-        Column("difference", "Δ accuracy, points", 1, signed=True),
-        Column("low", "95% low", 1, signed=True),
-        Column("high", "95% high", 1, signed=True),
+        Column("difference", "Δ accuracy, points", 1, signed=True, points=True),
+        Column("low", "95% low", 1, signed=True, points=True),
+        Column("high", "95% high", 1, signed=True, points=True),
         Column("identical", "identical %", 1),
     ]
     caption = (
@@ -37,7 +37,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
             Column("paper_b", "paper: b", 0),
             Column("paper_c", "paper: c", 0),
             Column("paper_p", "paper: p", 3, never_zero=True),
-            Column("paper_difference", "paper: Δ, points", 1, signed=True),
+            Column("paper_difference", "paper: Δ, points", 1, signed=True, points=True),
             Column("paper_identical", "paper: identical %", 1),
         ]
     missing = [*cohort_notes(library.cohorts), *sweep_notes(library)]

@@ -32,8 +32,14 @@ class Column:
     decimals: int | None = None
     """Number of decimals; None for text and counts."""
     signed: bool = False
+    points: bool = False
+    """Whether the values are points of accuracy."""
     never_zero: bool = False
     """Whether a value too small for its decimals is shown as less than the last of them."""
+
+    @property
+    def is_percent(self) -> bool:
+        return self.heading.endswith("%")
 
 
 @dataclass(frozen=True)
@@ -104,13 +110,20 @@ def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
 
 def _as_dict(table: ReportTable) -> dict[str, Any]:
     facts = {"name": table.name, "caption": table.caption, "missing": list(table.missing)}
-    rows = [
-        row | {"settings": json.loads(row["settings"])}
-        if isinstance(row.get("settings"), str)
-        else row
-        for row in table.rows.to_dicts()
-    ]
-    return facts | {"rows": rows}
+    return facts | {"rows": [_as_facts(table, row) for row in table.rows.to_dicts()]}
+
+
+def _as_facts(table: ReportTable, row: dict[str, Any]) -> dict[str, Any]:
+    """A row for machines: shares instead of percent, points named so, settings as objects."""
+    percent = {column.key for column in table.columns if column.is_percent}
+    points = {"drop", *(column.key for column in table.columns if column.points)}
+    facts = {}
+    for key, value in row.items():
+        name = f"{key}_points" if key in points else key
+        facts[name] = value / 100 if key in percent and value is not None else value
+    if isinstance(facts.get("settings"), str):
+        facts["settings"] = json.loads(facts["settings"])
+    return facts
 
 
 def _csv(table: ReportTable) -> str:

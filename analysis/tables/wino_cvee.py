@@ -19,7 +19,8 @@ def make_table(library: Library, paper: bool) -> ReportTable:
     numbers = []
     for key in keys:
         kind, _, what = key.partition("_")
-        numbers.append(Column(key, f"{names[kind]}: {what}", 1))
+        unit = " %" if what == "accuracy" else ""
+        numbers.append(Column(key, f"{names[kind]}: {what}{unit}", 1))
     columns = [*NAMES[:2], *numbers, Column("settings", "settings tried")]
     caption = (
         f"CVEE on WINO's sampler; its {len(WINO_GRID)} settings are replayed where WINO's steps "

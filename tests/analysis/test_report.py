@@ -1,7 +1,7 @@
 """The published numbers, and how tables show them."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import polars as pl
@@ -134,9 +134,14 @@ def test_csv_keeps_numbers_as_they_are(table):
     assert pl.read_csv(text.encode(), comment_prefix="#").equals(table.rows)
 
 
-def test_json_names_what_it_stores(table):
-    (stored,) = json.loads(render_tables([table], TableFormat.JSON))
-    assert stored["rows"] == table.rows.to_dicts()
+def test_json_has_shares_instead_of_percent_and_says_which_numbers_are_points(table):
+    lost = Column("lost", "lost, points", 1, points=True)
+    rows = table.rows.with_columns(lost=pl.lit(2.5))
+    told = replace(table, columns=[*table.columns, lost], rows=rows)
+    (stored,) = json.loads(render_tables([told], TableFormat.JSON))
+    assert [row["accuracy"] for row in stored["rows"]] == [0.1234, None]
+    assert {row["lost_points"] for row in stored["rows"]} == {2.5}
+    assert [row["task"] for row in stored["rows"]] == table.rows["task"].to_list()
 
 
 def test_calibration_files_become_rows(tmp_path, caplog):

@@ -1,5 +1,6 @@
 """The demonstration, small: every step runs, the page shows every figure, nothing is redone."""
 
+import json
 import re
 
 import pytest
@@ -48,8 +49,10 @@ def test_a_second_call_decodes_nothing_again(demo):
     out, _ = demo
     kept = [p for p in out.rglob("*.parquet") if p.parent.name != "signals"]
     before = {path: path.stat().st_mtime_ns for path in kept}
-    result = CliRunner().invoke(app, ["demo", "--n", "1", "--pool", "1", "--out", str(out)])
+    args = ["demo", "--n", "1", "--pool", "1", "--out", str(out), "--json"]
+    result = CliRunner().invoke(app, args)
     assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["out"] == str(out / "index.html")
     assert {path: path.stat().st_mtime_ns for path in kept} == before
     assert "$ c4 bench" not in result.stderr  # nor timed
 

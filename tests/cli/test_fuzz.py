@@ -64,6 +64,10 @@ def test_what_is_wrong_is_found(code, out, err, finding):
     assert finding in fuzz.judge(["runs", "--json"], code, out, err)
 
 
+def test_json_behind_two_dashes_is_a_pattern_and_no_option():
+    assert fuzz.judge(["tasks", "--lm-eval", "--", "--json"], 0, "no tasks\n", "") == []
+
+
 def test_every_command_is_tried():
     lines = (fuzz.make_words(number, 0) for number in range(1000))
     tried = {fuzz.command_of(words) for words in lines}

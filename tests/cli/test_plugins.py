@@ -226,7 +226,7 @@ def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
     ("complete", "typed", "wanted"),
     [
         (_complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
-        (_complete.complete_task, "my_t", ["my_task.py:", YAML_TASK]),
+        (_complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
         (_complete.complete_gate, "c", ["cvee", "confidence"]),
         (_complete.complete_method, "wino+cv", ["wino+cvee"]),
         (_complete.complete_method, "klass", ["klass", "klass+"]),

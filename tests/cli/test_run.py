@@ -26,7 +26,7 @@ def test_methods_and_tasks_of_one_call_share_their_examples(run_args, tmp_path):
     pairs = [(s["task"], s["method"]) for s in summaries]
     assert pairs == [(t, m) for t in ("svamp", "mmlu") for m in ("baseline", "c4")]
     assert [s["saving"] for s in summaries[::2]] == [0, 0]
-    assert all(s["n"] == 3 and s["drop"] is not None for s in summaries)
+    assert all(s["n"] == 3 and s["drop_points"] is not None for s in summaries)
     runs = [open_run(folder) for folder in find_runs(tmp_path / "runs")]
     prompts = {(r.task, r.method): [row.prompt for row in r.rows()] for r in runs}
     for task in ("svamp", "mmlu"):
@@ -43,7 +43,7 @@ def test_a_table_says_how_a_method_did(run_args):
 def test_the_baseline_on_disk_is_compared_with(run_args):
     c4(*run_args, "--method", "baseline")
     (summary,) = json.loads(c4(*run_args, "--method", "c4", "--json").stdout)
-    assert summary["drop"] == 0
+    assert summary["drop_points"] == 0
 
 
 def test_a_recording_is_the_baseline(tmp_path, monkeypatch):
@@ -51,11 +51,15 @@ def test_a_recording_is_the_baseline(tmp_path, monkeypatch):
     recorded = c4("record", "--task", "math", "--n", 2, "--json")
     assert recorded.exit_code == 0, recorded.output
     baseline = json.loads(recorded.stdout)
-    assert (baseline["method"], baseline["drop"], baseline["identical"]) == ("baseline", 0, 1)
+    assert (baseline["method"], baseline["drop_points"], baseline["identical"]) == (
+        "baseline",
+        0,
+        1,
+    )
     result = c4("run", "--method", "c4", "--task", "math", "--n", 2, "--json")
     assert result.exit_code == 0, result.output
     (summary,) = json.loads(result.stdout)
-    assert summary["drop"] == 100 * (baseline["accuracy"] - summary["accuracy"])
+    assert summary["drop_points"] == 100 * (baseline["accuracy"] - summary["accuracy"])
     rows = [open_run(s["folder"]).rows() for s in (baseline, summary)]
     same = [full.answer == own.answer for full, own in zip(*rows, strict=True)]
     assert summary["identical"] == sum(same) / 2

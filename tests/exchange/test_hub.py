@@ -19,7 +19,7 @@ from c4.store.manifest import read_manifest, read_tokenizer, run_folder
 from c4.store.parts import Stamp
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
-from tests.exchange.standin import served
+from tests.exchange.standin import standing_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
 DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
@@ -39,16 +39,8 @@ def runs(tmp_path):
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """An empty hub, and a cache of its own."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
-    monkeypatch.setenv("HF_TOKEN", "hf_nobody")
     monkeypatch.chdir(tmp_path)
-    with served() as (hub, address):
-        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
-        monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    with standing_in(monkeypatch, tmp_path / "cache") as hub:
         yield hub
 
 

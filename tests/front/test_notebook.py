@@ -48,6 +48,7 @@ def test_a_run_says_what_it_is(run):
     page = run._repr_html_()
     assert "mmlu by tiny, baseline" in page
     assert "32 positions, 32 steps, blocks of 8" in page
+    assert ">100.0%</td>" in page
 
 
 def test_a_folder_above_a_single_run_opens_it_and_one_above_several_names_them(runs, tmp_path):
@@ -55,8 +56,9 @@ def test_a_folder_above_a_single_run_opens_it_and_one_above_several_names_them(r
     assert c4.open(tmp_path / "one").method == "baseline"
     with pytest.raises(RunError, match=r"holds 2 runs .*c4\.open_all"):
         c4.open(runs)
-    with pytest.raises(RunError, match="no such folder"):
-        c4.open(tmp_path / "nothing")
+    for opening in (c4.open, c4.open_all):
+        with pytest.raises(RunError, match="no such folder"):
+            opening(tmp_path / "nothing")
 
 
 def test_all_runs_are_opened_and_chosen(runs):
@@ -83,6 +85,12 @@ def test_a_named_gate_has_the_settings_of_the_task_and_an_object_its_own(run):
 
     named = run.replay("prophet")
     assert named["steps"].equals(run.replay(make_gate("prophet", Family.LETTERS))["steps"])
+
+
+def test_gates_may_be_given_as_a_list(run):
+    grid = [c4.CVEE(tau=tau) for tau in (0.5, 0.6)]
+    gates = run.replay(grid, "prophet")["gate"].unique(maintain_order=True).to_list()
+    assert gates == ["cvee,tau=0.5", "cvee,tau=0.6", "prophet"]
 
 
 def test_two_gates_of_one_name_are_refused(run):
@@ -154,6 +162,9 @@ def test_the_other_frames_are_drawn_too(run):
 def test_a_frame_that_cannot_be_drawn_is_refused_by_its_columns(run):
     with pytest.raises(ConfigError, match="no column fired, gate"):
         c4.phase_diagram(run.signals)
+    for figure in (c4.trace_figure, c4.text_figure):
+        with pytest.raises(ConfigError, match="this frame cannot be drawn: it has no column"):
+            figure(run.signals)
     other = run.stabilization.with_columns(cohort=pl.lit("another"))
     with pytest.raises(ConfigError, match="holds 2 cohorts of mmlu on tiny"):
         c4.stabilization_figure(pl.concat([run.stabilization, other]))
@@ -196,6 +207,8 @@ def test_a_gate_of_a_users_own_is_replayed_and_calibrated(run):
 def test_a_setting_is_no_grid(run):
     with pytest.raises(ConfigError, match="is one setting already; give its class, CVEE"):
         c4.calibrate(run, c4.CVEE(tau=0.7))
+    with pytest.raises(ConfigError, match="no runs are given"):
+        c4.calibrate([], c4.CVEE)
     with pytest.raises(ConfigError, match="neither the name nor the class"):
         c4.calibrate(run, dict)
 

@@ -249,13 +249,13 @@ def test_differences_are_counted_by_gate(config, tmp_path):
     gates = {"cvee": make_gate("cvee", "long_reasoning", tau=0.001, gamma=0, p_min=1)}
     one = open_run(record(config))
     assert [
-        (row.gate, row.batch, row.trajectories, row.tokens, row.exits, row.answers)
+        (row.gate, row.batch, row.n, row.other_tokens, row.other_exits, row.other_answers)
         for row in compare_batches(one, one, gates)
     ] == [(FULL, 3, 7, 0, 0, 0), ("cvee", 3, 7, 0, 0, 0)]
     other = save_llada(tmp_path / "other" / "random-llada", seed=1)
     different = open_run(record(replace(config, model=str(other), out=tmp_path / "different")))
     full, _ = compare_batches(one, different, gates)
-    assert (full.tokens, full.exits) == (7, 0)
+    assert (full.other_tokens, full.other_exits) == (7, 0)
     with pytest.raises(RunError, match="do not hold the same examples"):
         compare_batches(one, open_run(record(replace(config, n=2, out=tmp_path / "few"))), gates)
 
@@ -269,7 +269,7 @@ def test_verify_compares_together_with_alone(random_llada):
     assert [(row["task"], row["gate"]) for row in rows] == [
         (task, gate) for task in ("gsm8k", "mmlu") for gate in (FULL, "cvee")
     ]
-    assert {(row["batch"], row["trajectories"]) for row in rows} == {(2, 2)}
+    assert {(row["batch"], row["n"]) for row in rows} == {(2, 2)}
 
 
 @pytest.mark.parametrize("batch", ["0", "-1", "many", "1.5", "²", "9" * 5000])

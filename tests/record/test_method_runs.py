@@ -309,10 +309,10 @@ def test_what_was_not_graded_can_be_graded_later(config, tmp_path, task, cells):
 
 def test_the_summary_compares_with_the_baseline_of_the_same_examples(config):
     folder, _ = run(config, "c4")
-    assert summarise(folder).drop is None
+    assert summarise(folder).drop_points is None
     baseline, _ = run(config, "baseline")
     summary = summarise(folder)
-    assert summary.drop is not None
+    assert summary.drop_points is not None
     rows = {row.trajectory: row for row in open_run(folder).rows()}
     base = {row.trajectory: row for row in open_run(baseline).rows()}
     same = [rows[i].answer == base[i].answer for i in rows]
@@ -331,29 +331,29 @@ def test_a_recording_is_the_baseline(config, recorded_first):
         baseline, _ = record(replace(config, n=2))
     folder, _ = run(config, "c4")
     if not recorded_first:
-        assert (summarise(folder).drop, summarise(folder).identical) == (None, None)
+        assert (summarise(folder).drop_points, summarise(folder).identical) == (None, None)
         baseline, _ = record(replace(config, n=2))
     assert baseline.name == "method=baseline"
     rows, base = (list(open_run(f).rows())[:2] for f in (folder, baseline))
     lost = sum(b.correct - a.correct for a, b in zip(rows, base, strict=True))
     same = sum(a.answer == b.answer for a, b in zip(rows, base, strict=True))
     summary = summarise(folder)
-    assert (summary.drop, summary.identical) == (100 * lost / 2, same / 2)
-    assert summarise(folder, {2}).drop is None  # which the recording lacks
+    assert (summary.drop_points, summary.identical) == (100 * lost / 2, same / 2)
+    assert summarise(folder, {2}).drop_points is None  # which the recording lacks
     own = summarise(baseline)
-    assert (own.drop, own.identical, own.saving) == (0, 1, 0)
+    assert (own.drop_points, own.identical, own.saving) == (0, 1, 0)
 
 
 def test_a_baseline_of_another_seed_is_no_baseline(config):
     folder, _ = run(config, "c4")
     run(replace(config, seed=1), "baseline")
-    assert summarise(folder).drop is None
+    assert summarise(folder).drop_points is None
 
 
 def test_a_baseline_is_found_under_any_label(config):
     folder, _ = run(config, "c4")
     run(config, "baseline", label="whole")
-    assert summarise(folder).drop is not None
+    assert summarise(folder).drop_points is not None
 
 
 def test_plain_readers_see_the_results_with_model_task_and_method(config):

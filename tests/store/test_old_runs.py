@@ -25,7 +25,9 @@ def said(root):
     summaries = [summarise(folder) for folder in find_runs(root)]
     return {
         "decisions": kept.rows(),
-        "runs": [[s.method, s.n, s.accuracy, s.steps, s.drop, s.identical] for s in summaries],
+        "runs": [
+            [s.method, s.n, s.accuracy, s.steps, s.drop_points, s.identical] for s in summaries
+        ],
     }
 
 

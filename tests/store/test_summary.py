@@ -31,9 +31,9 @@ def test_the_numbers_are_those_of_the_rows(tmp_path):
     assert (summary.n, summary.graded) == (5, 5)
     assert summary.accuracy == sum(row.correct for row in rows) / 5
     assert (summary.steps, summary.budget, summary.saving) == (6, 6, 0)
-    assert summary.exits == 4 / 5
+    assert summary.fired == 4 / 5
     assert summary.tokens_per_forward == 1
-    assert (summary.drop, summary.identical) == (None, None)
+    assert (summary.drop_points, summary.identical) == (None, None)
     assert summary.wall_seconds == sum(row.wall_seconds for row in rows)
 
 
@@ -42,7 +42,7 @@ def test_the_numbers_are_those_of_the_rows(tmp_path):
 def test_a_full_decode_is_the_baseline_recorded_or_not(tmp_path, cells, label):
     folder = keep(tmp_path, SAMPLER)
     keep(tmp_path, make_manifest(cells, label=label))
-    assert (summarise(folder).drop, summarise(folder).identical) == (0, 1)
+    assert (summarise(folder).drop_points, summarise(folder).identical) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_full_decode_is_the_baseline_recorded_or_not(tmp_path, cells, label):
 def test_what_was_decoded_otherwise_is_no_baseline(tmp_path, change):
     folder = keep(tmp_path, SAMPLER)
     keep(tmp_path, make_manifest(**change))
-    assert (summarise(folder).drop, summarise(folder).identical) == (None, None)
+    assert (summarise(folder).drop_points, summarise(folder).identical) == (None, None)
 
 
 def test_only_examples_that_both_have_are_compared(tmp_path):
@@ -76,7 +76,7 @@ def test_only_examples_that_both_have_are_compared(tmp_path):
 def test_a_run_just_begun_has_a_line_of_its_own(tmp_path):
     summary = summarise(keep(tmp_path, SAMPLER, indices=(), parts=()))
     assert (summary.n, summary.graded, summary.accuracy) == (0, 0, None)
-    assert (summary.steps, summary.saving, summary.exits) == (0, 0, 0)
+    assert (summary.steps, summary.saving, summary.fired) == (0, 0, 0)
 
 
 def test_a_damaged_neighbour_is_named_and_hides_no_sound_run(tmp_path, caplog):
@@ -86,7 +86,7 @@ def test_a_damaged_neighbour_is_named_and_hides_no_sound_run(tmp_path, caplog):
     path.write_bytes(path.read_bytes()[:-1])
     with caplog.at_level(logging.WARNING):
         summary = summarise(folder)
-    assert (summary.n, summary.drop) == (5, None)
+    assert (summary.n, summary.drop_points) == (5, None)
     assert f"nothing is compared with {path}: damaged" in caplog.text
     with pytest.raises(RunError, match=rf"{path.name}: damaged"):
         summarise(baseline)
