@@ -364,6 +364,14 @@ def find_recordings(root: str | Location, reading: AnswerReading | None = None) 
     return [run for run in runs if run.is_baseline and run.has_cells]
 
 
+def task_named(manifest: Manifest) -> str:
+    """What `--task` takes for a run: its task's name, or where the user has it from."""
+    definition = manifest.identity.get("task_definition", {})
+    usual = f"{manifest.identity['task']}.yaml" if "fields" in definition else None
+    usual = usual or definition.get("task", manifest.identity["task"])
+    return manifest.asked.get("task", str(usual))
+
+
 def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
     """The runs whose answers can be read; of a user's own task only if the user has named it.
 
@@ -372,7 +380,7 @@ def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
     known = [run for run in runs if knows_task(run.task)]
     notes = [
         f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
-        f"as in --task {run.manifest.identity.get('task_definition', {}).get('task', 'FILE')}"
+        f"as in --task {task_named(run.manifest)}"
         for run in runs
         if not knows_task(run.task)
     ]

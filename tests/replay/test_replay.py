@@ -126,7 +126,7 @@ def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     assert row["method"] == "fast-dllm,tau=0.12"
     table = c4(*args).stdout
     assert f"6.0 ({round(np.mean(spent), 1):g})" in table
-    assert "of recorded" in table
+    assert "recorded" in table
 
 
 def test_a_sampler_is_replayed_and_calibrated_on_only_where_its_run_is_named(
