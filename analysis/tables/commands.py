@@ -12,8 +12,19 @@ RECORD = "(c4 record --task math)"
 
 def reading_options(reading: AnswerReading) -> str:
     """The options that select a reading; none for the default one."""
-    changes = reading_changes(reading, AnswerReading())
-    return "".join(f" --{change.name} {change.value}" for change in changes)
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in _chosen(reading).items())
+
+
+def reading_words(reading: AnswerReading) -> list[str]:
+    """What a caption says of a reading; nothing of the default one."""
+    return [f"{name} {value}" for name, value in _chosen(reading).items()]
+
+
+def _chosen(reading: AnswerReading) -> dict[str, str]:
+    """What differs from the default reading, by the option that says so."""
+    chosen = {c.name: str(c.value) for c in reading_changes(reading, AnswerReading())}
+    grader = reading.grader.partition("@")[0]  # a user's own, without the hash of its source
+    return chosen | ({} if grader == AnswerReading().grader else {"grader": grader})
 
 
 def grade_command(run: Run, reading: AnswerReading) -> str:

@@ -456,7 +456,7 @@ def brightness(colour):
 
 
 def make_signals():
-    """What gates saw of two trajectories: a course of three steps, and where one of them settled."""
+    """What gates saw: a course of three steps, and a trajectory that settles and is stopped."""
     place = ("tiny", "math", "long_reasoning", "c", False)
     rows = []
     for signal in ("gap", "confidence", "entropy"):
