@@ -47,7 +47,7 @@ END = (1 + NEVER) / 2
 """Where the two halves end, and that strip begins."""
 HALVES = {
     "safe": (SAFE, 0.13, [(0.3, 0.72), (0.2, 0.9), (0.17, 0.5), (0.45, 0.85)]),
-    "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.7, 0.14), (0.76, 0.4)]),
+    "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.44, 0.13), (0.76, 0.4)]),
 }
 """Each half's name: its colour, half its width, and the places where it may stand."""
 

@@ -55,4 +55,7 @@ def make_report(
     read_as = ", ".join(reading_words(library.reading))
     if not read_as:
         return tables
-    return [replace(table, caption=f"{table.caption} (answers read under {read_as})") for table in tables]
+    return [
+        replace(table, caption=f"{table.caption} (answers read under {read_as})")
+        for table in tables
+    ]
