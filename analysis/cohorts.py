@@ -15,7 +15,7 @@ import polars as pl
 from c4.analysis.names import family_of, in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
-from c4.store.runs import Run
+from c4.store.runs import Run, task_named
 from c4.tasks import get_task
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
@@ -39,7 +39,8 @@ COHORTS = pl.Schema(
         "pooled": pl.Int64(),  # inside it
         "created": pl.String(),
         "again": pl.String(),  # the options that decode with the same weights, shape and source
-        "span": pl.String(),  # and those that choose the same examples
+        "span": pl.String(),  # and those that choose the same examples, decoded as many at once
+        "timed": pl.String(),  # those that choose what to time
         "main": pl.Boolean(),  # the one of its model and task that is shown
     }
 )
@@ -113,7 +114,8 @@ def _row(cohort: str, found: Sequence[_Member], pools: Pools) -> dict[str, Any]:
         "pooled": len(pooled),
         "created": max(str(m.run.manifest.environment.get("created", "")) for m in found),
         "again": _spell_options(_setup(run)),
-        "span": _spell_options(_span(indices - pooled or indices)),
+        "span": _spell_options(_span(indices - pooled or indices) | _batch(run)),
+        "timed": _spell_options(_timed(run, indices)),
         "main": False,
     }
 
@@ -141,14 +143,13 @@ def _own_shape(task: str) -> tuple[int, ...]:
 
 def _setup(run: Run) -> dict[str, Any]:
     """The options with which `c4 run` decodes in the same cohort."""
-    identity = run.manifest.identity
-    source = identity["source"]
-    if source not in (EMBEDDED_SOURCE, HUB_SOURCE):  # a file: its name is known, not its place
-        source = identity["origin"].partition(":")[2].rpartition("@")[0]
+    identity, asked = run.manifest.identity, run.manifest.asked
     return {
-        "model": run.model.replace("--", "/"),
-        "task": identity.get("task_definition", {}).get("task", run.task),
-        "source": source,
+        "model": asked.get("model", run.model.replace("--", "/")),
+        "revision": identity["revision"],
+        "task": task_named(run.manifest),
+        "source": asked.get("source", _usual_source(run)),
+        "prompt": asked.get("prompt", identity.get("task_definition", {}).get("prompt")),
         "seed": identity["seed"],
         "gen-length": identity["shape"]["length"],
         "steps": identity["shape"]["budget"],
@@ -157,12 +158,38 @@ def _setup(run: Run) -> dict[str, Any]:
     }
 
 
+def _usual_source(run: Run) -> str | None:
+    """The source that decodes the same examples; None where the task brings them along."""
+    source = str(run.manifest.identity["source"])
+    if source in (EMBEDDED_SOURCE, HUB_SOURCE) or not get_task(run.task).is_own:
+        return source if get_task(run.task).is_own else None
+    # A file: an old run tells its name, and not where it is.
+    return str(run.manifest.identity["origin"]).partition(":")[2].rpartition("@")[0]
+
+
+def _batch(run: Run) -> dict[str, int]:
+    batch = int(run.manifest.identity["batch"])
+    return {"batch": batch} if batch != 1 else {}
+
+
+def _timed(run: Run, indices: set[int]) -> dict[str, int]:
+    """Options of `c4 bench`: as many of the recorded examples as it needs, if there may be fewer.
+
+    Data sets have more than enough. Of a user's own rows, only those recorded are known to exist.
+    """
+    if run.manifest.identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE):
+        return {}
+    warmups = min(2, len(indices) - 1)
+    return {"skip": min(indices), "n": min(20, len(indices) - warmups), "warmups": warmups}
+
+
 def _span(indices: set[int]) -> dict[str, int]:
     return {"skip": min(indices), "n": max(indices) - min(indices) + 1}
 
 
 def _spell_options(options: Mapping[str, Any]) -> str:
-    return shlex.join(word for name, value in options.items() for word in (f"--{name}", str(value)))
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    return shlex.join(word for name, value in given.items() for word in (f"--{name}", value))
 
 
 def cohort_notes(cohorts: pl.DataFrame) -> list[str]:

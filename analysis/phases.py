@@ -10,7 +10,7 @@ import polars as pl
 from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, is_premature, stabilization_step
+from c4.gates.kinds import OwnGate, are_premature, stabilization_step
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.replay.decisions import gate_exits
@@ -27,7 +27,7 @@ PHASES = pl.Schema(
         "fired": pl.Boolean(),
         "exit": pl.Float64(),  # progress; the decode's end where the gate never fires
         "stabilization": pl.Float64(),  # s_j; null where the answer never settles
-        "premature": pl.Boolean(),  # fired before it
+        "premature": pl.Boolean(),  # fired before it; null where the answer never settles
         "early_by": pl.Float64(),  # how much before, in progress; null where not premature
     }
 )
@@ -66,15 +66,16 @@ def phase_table(run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE
 
 
 def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
-    budget = run.shape.budget
+    budget, signals = run.shape.budget, part.signals
     frame = pl.DataFrame(
         {
             "trajectory": part.trajectory,
             "exit_step": exits,
-            "settled": settled_step(part.signals),
-            "last": part.signals.steps,
-            "premature": is_premature(exits, stabilization_step(part.signals)),
-        }
+            "settled": settled_step(signals),
+            "last": signals.steps,
+            "premature": are_premature(exits, stabilization_step(signals), signals.steps),
+        },
+        schema_overrides={"premature": pl.Boolean()},
     )
     fired = pl.col("exit_step") > 0
     settled = pl.col("settled")
@@ -88,13 +89,17 @@ def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.Data
 
 
 def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
-    """Per cohort and gate: what share fired, was premature, and by how much."""
+    """Per cohort and gate: what share fired, was premature, and by how much.
+
+    `premature` is a share of the trajectories whose answer settles; `never` counts the others.
+    """
     keys = ["model", "task", "family", "cohort", "pool", "gate"]
     return phases.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
         fired=pl.col("fired").mean(),
         exit=pl.col("exit").mean(),
         stabilization=pl.col("stabilization").mean(),
+        never=pl.col("premature").null_count(),
         premature=pl.col("premature").mean(),
         early_by=pl.col("early_by").mean(),
     )

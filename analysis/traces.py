@@ -62,7 +62,7 @@ TEXTS = pl.Schema(
 """Tokens that the text is made of: up to the first end token, if it is cut there."""
 
 
-_SOUND = pl.col("fired") & ~pl.col("premature")
+_SOUND = pl.col("fired") & pl.col("premature").eq(other=False).fill_null(value=False)
 
 
 def telling_trajectory(

@@ -99,6 +99,8 @@ def replay_command(
     show(render(summary))
     if failed := not_gradable_note(_not_gradable(summary)):
         say(failed)
+    if unsettled := never_settle_note(summary):
+        say(unsettled)
     if has_splits(summary):
         say(SPLIT_NOTE)
     if note := reading_note(read_as):
@@ -112,6 +114,17 @@ def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:
         names = (row[name] for name in ("model", "task", "method", "gate", "split"))
         counts[" ".join(filter(None, names))] = row["not_gradable"]
     return counts
+
+
+def never_settle_note(summary: "pl.DataFrame") -> str:
+    """A sentence on the answers that never settle, of which no exit is premature; "" without."""
+    told = []
+    for row in summary.unique(["model", "task", "method"], maintain_order=True).to_dicts():
+        count = "no answer settles" if row["never_settle"] == row["n"] else None
+        count = count or f"{row['never_settle']} of {row['n']} never settle"
+        if row["never_settle"]:
+            told.append(f"{count} ({row['task']} on {row['model']})")
+    return f"premature: a share of the answers that settle; {', '.join(told)}" if told else ""
 
 
 def has_splits(summary: "pl.DataFrame") -> bool:
@@ -141,6 +154,6 @@ def render(summary: "pl.DataFrame") -> Table:
             str(row["n"]),
             f"{percent(row['accuracy'])} ({percent(row['full_accuracy'])})",
             f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",
-            *(f"{row[name]:.1%}" for name in shares),
+            *(percent(row[name]) for name in shares),
         )
     return table

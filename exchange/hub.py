@@ -23,6 +23,7 @@ from c4.store.manifest import (
     RECORDED,
     TOKENIZER,
     Manifest,
+    manifest_file,
     name_differences,
     read_manifest,
     run_folder,
@@ -182,7 +183,12 @@ def _files(place: str, run: Location) -> Iterator[tuple[str, Location]]:
 
 
 def _content(path: Location) -> str | bytes:
-    """A file as the client takes it: by its path, or if it is far away, its bytes."""
+    """A file as the client takes it: by its path, or if it is far away, its bytes.
+
+    A manifest goes without the user's own folders.
+    """
+    if path.name == MANIFEST and read_manifest(path.parent).asked:
+        return manifest_file(read_manifest(path.parent).without_asked())
     return str(path) if isinstance(path, Path) else read_file(path)
 
 

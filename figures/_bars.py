@@ -1,6 +1,7 @@
 """Where steps and time go: per block, in total with accuracy, and by the clock."""
 
 from collections.abc import Callable
+from textwrap import wrap
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.patches import Rectangle
 
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label
+from c4.figures._dark import ON_AREA
 from c4.figures.style import (
     ALARM,
     COLUMN,
@@ -132,9 +134,11 @@ def _method_rows(
     """A panel per model and task with a row per method, each of the given height in inches."""
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
-    most = max(panel_rows(frame, key)["method"].n_unique() for key in keys)
+    counts = [panel_rows(frame, key)["method"].n_unique() for key in keys]
     grid = _rows_grid(len(keys), width)
-    figure, axes = panel_grid(grid, height=0.55 + row_height * most, head=0.15)
+    most = [max(counts[i : i + grid.columns]) for i in range(0, len(keys), grid.columns)]
+    heights = [0.55 + row_height * count for count in most]
+    figure, axes = panel_grid(grid, heights, head=0.15)
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(frame, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
@@ -184,6 +188,7 @@ def _stack(
                 va="center",
                 fontsize=5.5,
                 color="white",
+                gid=ON_AREA,
             )
         left += part
 
@@ -193,8 +198,14 @@ def _paler(colour: str, by: float) -> tuple[float, float, float]:
     return (r + (1 - r) * by, g + (1 - g) * by, b + (1 - b) * by)
 
 
+def _two_lines(label: str, letters: int) -> str:
+    """A label on one line or, if that is too short for it, on two."""
+    first, *rest = wrap(label, letters)
+    return "\n".join([first, shorten(" ".join(rest), letters)]) if rest else first
+
+
 def _method_axis(ax: Axes, methods: list[str], letters: int) -> None:
-    labels = [shorten(method_label(method), letters) for method in methods]
+    labels = [_two_lines(method_label(method), letters) for method in methods]
     ax.set_yticks(range(len(methods)), labels=labels)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(methods) - 0.4, -0.6)

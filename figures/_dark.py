@@ -1,16 +1,19 @@
 """Figures on a dark ground: what is dark by itself becomes lighter, and light areas darker."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+ON_AREA = "on-area"
+"""Group id of texts that stand on a coloured area and not on the ground."""
 PARTS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 DARK, DIM, LIGHT = 0.2, 0.45, 0.85
 """Brightness below which a colour becomes light, below which it is lifted, and above which an
-area is sunk into the ground."""
+area or a grid line sinks into the ground."""
 Colours = npt.NDArray[np.float64]
 
 
@@ -19,29 +22,42 @@ def adapt_to_ground(figure: Figure) -> None:
     (ground,) = to_rgba_array(figure.get_facecolor())
     if ground[:3].mean() >= 0.5:
         return
-    frames = {figure.patch, *(ax.patch for ax in figure.axes)}
-    for artist in figure.findobj(lambda artist: artist not in frames):
-        for part in PARTS:
-            _adapt(artist, part, ground)
+    grounds = {figure, figure.patch, *figure.axes, *(ax.patch for ax in figure.axes)}
+    styled = {line for ax in figure.axes for line in _axis_lines(ax)}
+    for artist in set(figure.findobj()) - grounds:
+        if artist.get_gid() == ON_AREA:
+            artist.set(color=ground)
+        else:
+            _adapt(artist, ground, sinks=not isinstance(artist, Text) and artist not in styled)
 
 
-def _adapt(artist: Any, part: str, ground: Colours) -> None:
-    get, put = (getattr(artist, f"{verb}_{part}", None) for verb in ("get", "set"))
-    if get is None or put is None:
-        return
+def _axis_lines(ax: Axes) -> list[Artist]:
+    """The lines along an axis, which a style makes as light as it likes."""
+    return [*ax.spines.values(), *ax.xaxis.get_ticklines(), *ax.yaxis.get_ticklines()]
+
+
+def _adapt(artist: Artist, ground: Colours, *, sinks: bool) -> None:
+    # All are read before any is set: a marker may have the colour of its line.
+    for part, colours in [(part, _colours(artist, part)) for part in PARTS]:
+        new = np.array([_on(colour, ground, sinks=sinks) for colour in colours])
+        if len(new) and not np.array_equal(new, colours):
+            getattr(artist, f"set_{part}")(new[0] if len(new) == 1 else new)
+
+
+def _colours(artist: Artist, part: str) -> Colours:
+    """The colours of a part of an artist; empty where it has none that can be changed. (n, 4)"""
+    if not hasattr(artist, f"set_{part}"):
+        return np.empty((0, 4))
     try:
-        colours = to_rgba_array(get())
-    except (TypeError, ValueError):  # none, or one that follows another
-        return
-    new = np.array([_on(colour, ground, is_area=part != "color") for colour in colours])
-    if len(new) and not np.array_equal(new, colours):
-        put(new[0] if len(new) == 1 else new)
+        return to_rgba_array(getattr(artist, f"get_{part}")())
+    except (AttributeError, TypeError, ValueError):  # none, or one that follows another
+        return np.empty((0, 4))
 
 
-def _on(colour: Colours, ground: Colours, *, is_area: bool) -> Colours:
-    """A colour as it is seen on a dark ground. (4,) -> (4,)"""
+def _on(colour: Colours, ground: Colours, *, sinks: bool) -> Colours:
+    """A colour as it is seen on a dark ground, into which a light one may sink. (4,) -> (4,)"""
     bright = colour[:3].mean()
-    if is_area and bright > LIGHT:
+    if sinks and bright > LIGHT:
         share, other = 0.8, ground[:3]
     elif bright < DARK:
         share, other = 0.85, np.ones(3)

@@ -24,9 +24,16 @@ from c4.figures.style import (
     panel_keys,
     panel_rows,
     quiet_grid,
+    sample,
     styled,
     title_panel,
 )
+
+EXPLAINED = (
+    sample(color=QUIET, linewidth=0.8, label="Pareto front"),
+    sample(color=FAINT, linewidth=5, label=f"at most {TOLERANCE:g} points lost"),
+)
+"""What the line and the band mean."""
 
 
 @styled
@@ -46,7 +53,7 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
         title_panel(ax, key, totals)
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
-    method_legend(figure, methods, [method_label(m) for m in methods])
+    method_legend(figure, methods, [method_label(m) for m in methods], *EXPLAINED)
     return figure
 
 
@@ -78,8 +85,7 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
     if failed:
         notes.append(f"up to {failed} not gradable")
     if notes:
-        note = "\n".join(notes)
-        ax.text(0.98, 0.03, note, transform=ax.transAxes, ha="right", color=QUIET, fontsize=6)
+        ax.set_title("\n".join(notes), loc="right", color=QUIET, fontsize=6)
     # Some methods may spend more than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)
@@ -139,7 +145,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     low, high = axes[0].get_ylim()  # a point up or down is noise, and must not fill the panel
     axes[0].set_ylim(min(low, -2 * TOLERANCE), max(high, 2 * TOLERANCE))
     handles, names = axes[0].get_legend_handles_labels()
-    ncols = min(len(names), legend_columns(figure, names, handle=0.5))
+    ncols = legend_columns(figure, names, handle=0.5)
     figure.legend(handles, names, loc="outside upper left", ncols=ncols)
     return figure
 

@@ -23,7 +23,7 @@ from c4.figures.style import (
 
 EXPLAINED = (
     sample(color=INK, linewidth=1, label="median decode"),
-    sample(color=QUIET, alpha=0.25, linewidth=6, label="middle half"),
+    sample(color=QUIET, alpha=0.25, linewidth=6, label="middle half of decodes"),
     sample(color=INK, marker="|", linestyle="", markersize=6, label="answer settles"),
 )
 """What the line, the band and the ticks mean."""

@@ -2,6 +2,7 @@
 
 from math import ceil
 
+import numpy as np
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -42,6 +43,13 @@ CROWDED, SPREAD = 0.03, 0.011
 """Marks closer than the first cover each other; the second is how far each next one moves."""
 NEVER = 1.26
 """Where trajectories are drawn whose answer never settles: beyond the end."""
+END = (1 + NEVER) / 2
+"""Where the two halves end, and that strip begins."""
+HALVES = {
+    "safe": (SAFE, 0.13, [(0.3, 0.72), (0.2, 0.9), (0.17, 0.5), (0.45, 0.85)]),
+    "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.44, 0.13), (0.76, 0.4)]),
+}
+"""Each half's name: its colour, half its width, and the places where it may stand."""
 
 
 @styled
@@ -80,12 +88,14 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
 
 
 def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -> None:
-    ax.fill_between([0, right], [0, right], color=DANGER, linewidth=0, zorder=0)
+    end = min(right, END)
+    ax.fill_between([0, end], [0, end], color=DANGER, linewidth=0, zorder=0)
     ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=1)
-    # Behind the marks: any place may be one's.
-    for word, at, colour in (("safe", (0.3, 0.72), SAFE), ("premature", (0.66, 0.26), ALARM)):
-        ax.text(*at, word, color=colour, alpha=0.4, fontsize=8.5, ha="center", zorder=0.5)
     points = panel.with_columns(x=pl.col("stabilization").fill_null(NEVER))
+    for word, (colour, reach, places) in HALVES.items():
+        at = _emptiest(places, reach, points)
+        # Behind the marks: any place may be one's.
+        ax.text(*at, word, color=colour, alpha=0.7, fontsize=8, ha="center", zorder=0.5)
     ax.add_collection(_joins(points))
     points = spread(points)
     for i, gate in enumerate(gates):
@@ -112,8 +122,17 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -
     share_axis(ax, "x")
     share_axis(ax, "y")
     if right > NEVER:
-        ax.axvline((1 + NEVER) / 2, color=QUIET, linewidth=0.5, linestyle=":")
+        ax.axvline(END, color=QUIET, linewidth=0.5, linestyle=":")
         ax.set_xticks([0, 0.5, 1, NEVER], labels=["0", ".5", "1", "never"])
+
+
+def _emptiest(
+    places: list[tuple[float, float]], reach: float, points: pl.DataFrame
+) -> tuple[float, float]:
+    """The place that has the fewest marks where a word would stand."""
+    x, y = points["x"].to_numpy(), points["exit"].to_numpy()
+    covering = [((abs(x - a) < reach) & (abs(y - b - 0.03) < 0.07)).sum() for a, b in places]
+    return places[int(np.argmin(covering))]
 
 
 def _joins(points: pl.DataFrame) -> LineCollection:
@@ -154,23 +173,26 @@ def _fit_counts(phases: pl.DataFrame, width: float) -> int:
 def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int) -> int:
     """Print what share of each gate's exits was premature above its panel; returns the lines used.
 
-    The share is of its exits, so that a gate that never stops gets no credit for it.
+    The share is of its exits, so that a gate that never stops gets no credit for it. Exits of
+    trajectories that never settle are left out, since nobody can say when they should have come.
     """
+    settles = pl.col("premature").is_not_null()
     counts = {
-        gate: (premature, stopped)
-        for gate, premature, stopped in panel.group_by("method")
-        .agg(pl.col("premature").sum(), pl.col("fired").sum())
+        gate: _share(*numbers)
+        for gate, *numbers in panel.group_by("method")
+        .agg(
+            pl.col("premature").sum(),
+            judged=(pl.col("fired") & settles).sum(),
+            stopped=pl.col("fired").sum(),
+        )
         .iter_rows()
     }
     drawn = [gate for gate in gates if gate in counts]
-    pool = "pool " if panel["pool"].all() else ""
-    total = panel["trajectory"].n_unique()
-    lines: list[Artist] = [_words(f"premature exits ({pool}n={total}):", INK)]
+    lines: list[Artist] = [_words(_headline(panel), INK)]
     for i in range(0, len(drawn), per_line):
         words: list[Artist] = []
         for gate in drawn[i : i + per_line]:
-            told = _share(*counts[gate])
-            words += [_symbol(gate), _words(f"{told} ", mark_of(gate).colour, bold=True)]
+            words += [_symbol(gate), _words(f"{counts[gate]} ", mark_of(gate).colour, bold=True)]
         lines.append(HPacker(children=words, pad=0, sep=2))
     box = AnchoredOffsetbox(
         "lower left",
@@ -186,8 +208,21 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int
     return len(lines)
 
 
-def _share(premature: int, stopped: int) -> str:
-    return f"{premature / stopped:.0%} of {stopped}" if stopped else "never stops"
+def _headline(panel: pl.DataFrame) -> str:
+    """What the shares above a panel are, and of how many trajectories."""
+    trajectories = panel.unique("trajectory")
+    never = trajectories["premature"].null_count()
+    total = f"{'pool ' if panel['pool'].all() else ''}n={trajectories.height}"
+    if never == trajectories.height:
+        return f"no answer settles ({total}):"
+    return f"premature exits ({total}{f', {never} unsettled' if never else ''}):"
+
+
+def _share(premature: int, judged: int, stopped: int) -> str:
+    """What is told of a gate: its premature exits of those that can be judged, if there are any."""
+    if judged:
+        return f"{premature / judged:.0%} of {judged}"
+    return f"stops {stopped}" if stopped else "never stops"
 
 
 def _words(text: str, colour: str, *, bold: bool = False) -> TextArea:

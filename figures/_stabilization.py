@@ -55,7 +55,7 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         _draw_dots(dots, rows)
         if len(models) > 1:
             curves.set_title(model_label(model))
-    most = 2 if width is Width.COLUMN else 6
+    most = 2 if width is Width.COLUMN else 4
     _legend(figure, summary, most)
     return figure
 
@@ -100,7 +100,7 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
         if most["s_p"] is not None:
             ax.plot(most["s_p"], y, markers[task], color=colour, markersize=5.5)
         note = "never" if most["s_p"] is None else f"{most['s_p']:.2f}"
-        ax.annotate(note, (1.05, y), color=colour, va="center", annotation_clip=False)
+        ax.annotate(note, (1.05, y), color=INK, va="center", annotation_clip=False)
     place = ax.get_xaxis_transform()
     ax.text(1.05, 1.02, "$s_{0.9}$", transform=place, color=INK, parse_math=True)
     ax.set_yticks(range(len(tasks)), labels=[_label(summary, task) for task in tasks])

@@ -222,15 +222,19 @@ def best_columns(panels: int, most: int = 4) -> int:
     return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
 
 
-def panel_grid(grid: Grid, height: float, head: float = 0.55) -> tuple[Figure, list[Axes]]:
+def panel_grid(
+    grid: Grid, height: float | Sequence[float], head: float = 0.55
+) -> tuple[Figure, list[Axes]]:
     """A figure with the panels of a grid.
 
     Args:
-        height: inches of one panel with its title.
+        height: inches of a panel with its title; one number, or one for every row.
         head: inches above the panels, for a legend.
     """
-    figure = new_figure(grid.width, grid.rows * height + head)
-    axes = list(figure.subplots(grid.rows, grid.columns, squeeze=False).flat)
+    heights = [height] * grid.rows if isinstance(height, int | float) else list(height)
+    figure = new_figure(grid.width, sum(heights) + head)
+    panels = figure.subplots(grid.rows, grid.columns, squeeze=False, height_ratios=heights)
+    axes = list(panels.flat)
     for spare in axes[grid.panels :]:
         spare.remove()
     return figure, axes[: grid.panels]
@@ -293,15 +297,21 @@ def method_legend(
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=min(len(handles), legend_columns(figure, [str(h.get_label()) for h in handles])),
-        handletextpad=0.3,
+        ncols=legend_columns(figure, [str(h.get_label()) for h in handles]),
+        handletextpad=0.5,
         columnspacing=1.2,
     )
 
 
 def legend_columns(figure: Figure, labels: Sequence[str], handle: float = 0.35) -> int:
-    """How many entries of a legend fit side by side, given the inches before each label."""
-    return max(1, int(figure.get_figwidth() / (handle + 0.065 * max(map(len, labels), default=1))))
+    """How many columns a legend needs: as few lines as fit, all about equally full.
+
+    Args:
+        handle: inches before each label.
+    """
+    widest = handle + 0.057 * max(map(len, labels), default=1)
+    lines = ceil(len(labels) / max(1, int(figure.get_figwidth() / widest)))
+    return ceil(len(labels) / max(1, lines))
 
 
 def shorten(text: str, most: int) -> str:

@@ -327,10 +327,15 @@ def stabilization_step(s: Signals) -> Ints:
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
 
 
-def is_premature(exits: npt.ArrayLike, stabilization: npt.ArrayLike) -> BoolArray:
-    """Whether exit steps came before the answer had settled; 0 is no exit, so never premature."""
-    at = np.asarray(exits)
-    return (at > 0) & (at < np.asarray(stabilization))
+def are_premature(exits: Ints, stabilization: Ints, steps: Ints) -> list[bool | None]:
+    """Whether each exit came before the answer had settled; 0 is no exit, so never premature.
+
+    None where the answer never settles within the trajectory's steps: no exit is then too early,
+    and none is late enough. Shares of premature exits leave such trajectories out. (n,) each
+    """
+    early = (exits > 0) & (exits < stabilization)
+    settles = stabilization <= steps
+    return [bool(at) if known else None for at, known in zip(early, settles, strict=True)]
 
 
 def exit_step(fires: BoolArray) -> Ints:

@@ -114,6 +114,7 @@ def _resolve(
     changed |= _changed(FORWARD, asdict(forward), asdict(Forward()))
     resolved = ResolvedMethod(
         name=name,
+        typed=_typed(name, method),
         label=_label(name, method, changed),
         rule_name=RULE_NAMES.canonical(method.rule),
         rule=rule,
@@ -135,6 +136,14 @@ def _resolve(
         make_gate=LiveGates(gate, reading),
         reading=reading,
     )
+
+
+def _typed(name: str, method: Method) -> str | None:
+    """What a user types for a method, if its results go by less because files stand in folders."""
+    typed = name
+    for part in filter(None, (method.rule, method.gate)):
+        typed = typed.replace(canonical_name(part), part)
+    return None if typed == name else typed
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,8 @@ class ResolvedMethod:
 
     name: str
     """One of `METHODS`, or what a pair of the user's own goes by."""
+    typed: str | None = None
+    """As a user names it, where that is longer because files stand in folders."""
     label: str
     """Label of its results: the method's name, and what was changed."""
     rule_name: str

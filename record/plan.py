@@ -95,6 +95,25 @@ class Plan:
         return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
 
     @property
+    def asked(self) -> dict[str, str]:
+        """Options that name what is the user's own, as they were typed.
+
+        An identity leaves out in which folders files stand, and a command that repeats the run
+        needs to know.
+        """
+        config, own = self.config, self.task.is_own
+        local = self.checkpoint.hub_id is None and config.model != EMBEDDED
+        named = config.source not in (EMBEDDED_SOURCE, HUB_SOURCE) or not own
+        typed = {
+            "model": config.model if local else None,
+            "task": None if own else config.task,
+            "source": config.source if named else None,
+            "prompt": config.prompt,
+            "method": self.method.typed,
+        }
+        return {name: value for name, value in typed.items() if value is not None}
+
+    @property
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, as far as it is known without the weights."""
         known: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}

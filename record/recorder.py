@@ -29,7 +29,7 @@ from c4.store.arrays import IntArray
 from c4.store.cells import CellRecorder
 from c4.store.claims import Claim, Sign, read_aside
 from c4.store.locations import Location
-from c4.store.manifest import Manifest, is_run, read_manifest, text_hash
+from c4.store.manifest import ASKED, Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.views import ExitGate
@@ -85,7 +85,7 @@ def _begin(plan: Plan, model: LoadedModel, writer: RunWriter) -> Plan:
 def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
     return Manifest(
         identity=full_identity(plan, model),
-        environment=_environment(plan.device),
+        environment=_environment(plan.device) | ({ASKED: plan.asked} if plan.asked else {}),
         tokenizer_file_sha256=text_hash(model.tokenizer_json),
     )
 
@@ -116,7 +116,7 @@ def require_same_programs(plan: Plan) -> None:
         )
 
 
-def _environment(device: str) -> Mapping[str, Any]:
+def _environment(device: str) -> dict[str, Any]:
     """Where the run is made: versions, machine and time."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

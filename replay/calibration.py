@@ -365,7 +365,7 @@ def save_calibration(path: Location, calibration: Calibration, splits: Sequence[
 class FrozenSetting:
     """What a calibration file keeps: the setting that was chosen, what on, and from how many."""
 
-    file: str
+    path: Location
     gate: str
     gate_sha256: str | None
     """A hash of the source of a gate of a user's own; None for one of c4's own."""
@@ -382,6 +382,11 @@ class FrozenSetting:
     """That the search took."""
     worst_drop: float | None
     """Points that the chosen setting loses on the pool, on the task where it loses most."""
+
+    @property
+    def file(self) -> str:
+        """The file's name."""
+        return self.path.name
 
     @property
     def label(self) -> str:
@@ -489,7 +494,7 @@ def load_calibration(path: Location) -> FrozenSetting:
                 f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not "
                 "match its checksum); calibrate again, or give a setting of your own with --set"
             )
-        setting = _frozen_setting(path.name, frozen)
+        setting = _frozen_setting(path, frozen)
         if "checksum" not in frozen:
             raise KeyError("checksum")
         return setting
@@ -505,7 +510,7 @@ def load_calibration(path: Location) -> FrozenSetting:
         raise ConfigError(f"{path}: {NOT_OURS} ({reason(error)})") from error
 
 
-def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
+def _frozen_setting(path: Location, frozen: Mapping[str, Any]) -> FrozenSetting:
     """The content of a calibration file, read back."""
     gate, chosen, pool = (frozen[name] for name in ("gate", "parameters", "pool"))
     if not pool:
@@ -514,7 +519,7 @@ def _frozen_setting(file: str, frozen: Mapping[str, Any]) -> FrozenSetting:
     if not all(isinstance(value, int | float | str) for value in (parameters or {}).values()):
         raise TypeError("a parameter is neither a number nor a word")
     return FrozenSetting(
-        file=file,
+        path=path,
         gate=str(gate),
         gate_sha256=frozen.get("gate_sha256"),
         parameters=parameters,

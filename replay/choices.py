@@ -39,7 +39,7 @@ class GateChoice:
             if self.beside or not changes[name]:
                 chosen[label] = make_gate(name, family)
             if changes[name]:
-                changed = str(changed_label(label, changes[name])) if self.beside else label
+                changed = str(changed_label(label, changes[name]))
                 chosen[changed] = make_gate(name, family, **changes[name])
         for setting in self.frozen:
             chosen[setting.label] = setting.make(family, self.names)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step, is_premature, stabilization_step
+from c4.gates.kinds import Gate, OwnGate, are_premature, as_gate, ask, exit_step, stabilization_step
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Ints, Signals
@@ -30,7 +30,7 @@ DECISIONS = pl.Schema(
         "full_steps": pl.Int32(),  # what the recorded decode took; a sampler's is not the budget
         "budget": pl.Int32(),
         "stabilization": pl.Int32(),  # s_j in steps; null where the answer never settles
-        "premature": pl.Boolean(),  # fired before it
+        "premature": pl.Boolean(),  # fired before it; null where the answer never settles
         "candidate": pl.String(),  # what the gate read when it fired
         "answer": pl.String(),  # what a grader finds after the final fill
         "correct": pl.Boolean(),  # null where the machine failed to grade it
@@ -148,6 +148,7 @@ def _outcome(
 ) -> dict[str, Any]:
     """The outcome of an exit at a step, which leaves these tokens; 0 means no exit."""
     steps, settled = exit_at or row.steps, int(exits.settled[i])
+    (early,) = are_premature(np.array([exit_at]), exits.settled[[i]], np.array([row.steps]))
     values, signals = exits.read.candidates[i], exits.signals
     candidate = int(signals.candidate[i, steps - 1])
     answer, full = (_value(values, int(signals.answer[i, step - 1])) for step in (steps, row.steps))
@@ -158,7 +159,7 @@ def _outcome(
         "full_steps": row.steps,
         "budget": row.budget,
         "stabilization": settled if settled <= row.steps else None,
-        "premature": bool(is_premature(exit_at, settled)),
+        "premature": early,
         "candidate": _value(values, candidate),
         "answer": answer,
         "correct": grader.correct(row, ids),
@@ -190,6 +191,8 @@ def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
 
     `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took. Both
     accuracies are of the examples on which both are gradable; `not_gradable` counts the others.
+    `premature` is a share of the trajectories whose answer settles, and null if there are none;
+    `never_settle` counts the others.
     """
     keys = ("model", "task", "method", "gate", "split")
     gradable = pl.col("correct").is_not_null() & pl.col("full_correct").is_not_null()
@@ -205,5 +208,6 @@ def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
         saving_recorded=1 - (pl.col("steps") / pl.col("full_steps")).mean(),
         fired=pl.col("fired").mean(),
         premature=pl.col("premature").mean(),
+        never_settle=pl.col("premature").null_count(),
         identical=pl.col("identical").mean(),
     )

@@ -16,7 +16,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -39,6 +39,8 @@ MADE_WITH = ("gpu", "machine", "python", "libraries")
 """What of an environment every part keeps: nothing that differs between two sessions of one
 machine, so that a run that was interrupted has the same bytes as one that was not.
 """
+ASKED = "asked"
+"""Where an environment keeps the options that a user typed."""
 IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "task": str,
     "origin": str,
@@ -97,6 +99,17 @@ class Manifest:
         """The device and the programs, as every part names them."""
         return {name: self.environment[name] for name in MADE_WITH if name in self.environment}
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """Options that name files and code of the user's own, as they were typed."""
+        found = self.environment.get(ASKED)
+        return {k: v for k, v in found.items() if isinstance(v, str)} if found else {}
+
+    def without_asked(self) -> "Manifest":
+        """The same manifest for others, who have nothing from the user's folders."""
+        kept = {name: value for name, value in self.environment.items() if name != ASKED}
+        return replace(self, environment=kept)
+
     @cached_property
     def shape(self) -> Shape:
         return Shape(**self.identity["shape"])
@@ -128,15 +141,16 @@ def _partition(key: str, value: str) -> str:
 
 def write_manifest(folder: Location, manifest: Manifest) -> None:
     """Write a manifest, in the place of whatever is there."""
-    put_file(folder / MANIFEST, _manifest_file(manifest))
+    put_file(folder / MANIFEST, manifest_file(manifest))
 
 
 def create_manifest(folder: Location, manifest: Manifest) -> bool:
     """Write a manifest unless there is one. Returns whether it did."""
-    return put_once(folder / MANIFEST, _manifest_file(manifest))
+    return put_once(folder / MANIFEST, manifest_file(manifest))
 
 
-def _manifest_file(manifest: Manifest) -> bytes:
+def manifest_file(manifest: Manifest) -> bytes:
+    """What manifest.json holds."""
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
     return json.dumps(content, indent=2, sort_keys=True).encode() + b"\n"

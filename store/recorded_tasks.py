@@ -4,13 +4,12 @@ A manifest holds the whole of a task that was a YAML file, which is data. Of a t
 holds the name, which is told to the user and never loaded.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from c4.errors import ConfigError, RunError, unknown_name
 from c4.store.locations import Location
-from c4.store.manifest import read_manifest
-from c4.store.runs import find_runs, named_as
+from c4.store.manifest import Manifest, read_manifest
+from c4.store.runs import find_runs, task_named
 from c4.tasks import Task, find_task, get_task
 from c4.tasks.registry import OWN_TASK, REGISTRY, learn_task, names_task
 
@@ -19,28 +18,29 @@ def find_recorded_task(name: str, root: Location) -> Task:
     """The task that a user names, also by what its runs below a folder go by."""
     if names_task(name):
         return find_task(name)
-    identity = _recorded(name, root)
-    if "fields" not in identity.get("task_definition", {}):
+    manifest = _recorded(name, root)
+    definition = manifest.identity.get("task_definition", {})
+    if "fields" not in definition:
         raise ConfigError(
             f"the task {name} is code of your own, which a recording names and never loads; name "
-            f"it as it was recorded: {named_as(identity)}"
+            f"it as it was recorded: --task {task_named(manifest)}"
         )
-    learn_task(name, identity["task_definition"])
+    learn_task(name, definition)
     return get_task(name)
 
 
-def _recorded(name: str, root: Location) -> Mapping[str, Any]:
-    """The identity of a run whose task goes by a name; none is an error with the nearest names."""
-    found = {identity["task"]: identity for identity in _identities(root)}
+def _recorded(name: str, root: Location) -> Manifest:
+    """The manifest of a run whose task goes by a name; none is an error with the nearest names."""
+    found = {manifest.identity["task"]: manifest for manifest in _manifests(root)}
     if name not in found:
         known = dict.fromkeys([*REGISTRY.names, *found])
         raise unknown_name("task", name, known, also=OWN_TASK)
     return found[name]
 
 
-def _identities(root: Location) -> Iterator[Mapping[str, Any]]:
+def _manifests(root: Location) -> Iterator[Manifest]:
     for folder in find_runs(root):
         try:
-            yield read_manifest(folder).identity
+            yield read_manifest(folder)
         except RunError:  # opening the run will say it
             continue

@@ -376,6 +376,13 @@ def find_recordings(root: str | Location, reading: AnswerReading | None = None) 
     return [run for run in runs if run.is_baseline and run.has_cells]
 
 
+def task_named(manifest: Manifest) -> str:
+    """What `--task` takes for a run: its task's name, or where the user has it from."""
+    name = manifest.identity["task"]
+    usual = manifest.identity.get("task_definition", {}).get("task", name)
+    return manifest.asked.get("task", str(usual))
+
+
 def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
     """The runs whose answers can be read; of a user's own task only if the user has named it.
 
@@ -384,7 +391,7 @@ def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
     known = [run for run in runs if knows_task(run.task)]
     notes = [
         f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
-        f"as in {named_as(run.manifest.identity)}"
+        f"as in --task {task_named(run.manifest)}"
         for run in runs
         if not knows_task(run.task)
     ]
@@ -393,15 +400,6 @@ def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
     for note in notes:
         log.warning("passed over: %s", note)
     return known
-
-
-def named_as(identity: Mapping[str, Any]) -> str:
-    """How a user names the task of a run that is not c4's own, as far as the run tells."""
-    name = str(identity.get("task_definition", {}).get("task", "FILE"))
-    if not name.startswith("lm-eval:"):
-        return f"--task {name}"
-    # Runs go by the task's name, whether it is one of the harness's or a file's.
-    return f"--task {name} or, if it is a file of your own, --task lm-eval:path/to/file.yaml"
 
 
 def readable_runs(folders: Sequence[Location], reading: AnswerReading | None = None) -> list[Run]:

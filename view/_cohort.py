@@ -10,7 +10,7 @@ import polars as pl
 
 from c4.analysis.stabilization import settled_by, settled_step
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import as_gate, is_premature, stabilization_step
+from c4.gates.kinds import are_premature, as_gate, stabilization_step
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import Ints
 from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
@@ -58,8 +58,9 @@ class Cohort:
         ]
         return np.array(found, dtype=np.int32)
 
-    def premature(self, exits: Ints) -> npt.NDArray[np.bool_]:
-        return is_premature(exits, self.settled)
+    def premature(self, exits: Ints) -> list[bool | None]:
+        """Whether each exit came too early; None where the answer never settles."""
+        return are_premature(exits, self.settled, self.steps)
 
     def entropy_at(self, exits: Ints) -> npt.NDArray[np.float64]:
         """The answer's entropy at the exit; NaN where there is no exit or no answer. (n,)"""
@@ -80,7 +81,7 @@ class Cohort:
                 "premature": self.premature(exits),
                 "identical": self._subset.same_at(exits[None])[0],
             },
-            schema_overrides={"correct": pl.Boolean(), "full_correct": pl.Boolean()},
+            schema_overrides=dict.fromkeys(("correct", "full_correct", "premature"), pl.Boolean()),
         )
         run = self.book.run
         frame = frame.with_columns(
@@ -141,7 +142,7 @@ class Cohort:
         exits = self.exits(name, settings)
         return {
             "exit": exits.tolist(),
-            "premature": self.premature(exits).tolist(),
+            "premature": self.premature(exits),
         }
 
     def settling(self) -> dict[str, Any]:

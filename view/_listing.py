@@ -138,10 +138,10 @@ def _exits(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
         return _own_exits(book)
     cohort = cohort_of(shelf, book)
     exits = cohort.exits(query.gate, query.settings)
-    premature = cohort.premature(exits)
+    kinds = {True: ["fired", "premature"], False: ["fired", "sound"], None: ["fired"]}
     outcome = [
-        ["never"] if not at else ["fired", "premature" if early else "sound"]
-        for at, early in zip(exits.tolist(), premature.tolist(), strict=True)
+        kinds[early] if at else ["never"]
+        for at, early in zip(exits.tolist(), cohort.premature(exits), strict=True)
     ]
     entropy = cohort.entropy_at(exits)
     return pl.DataFrame(

@@ -14,7 +14,7 @@ from c4.analysis.tables import (
     stabilization,
     wino_cvee,
 )
-from c4.analysis.tables.commands import reading_options
+from c4.analysis.tables.commands import reading_words
 from c4.analysis.tables.render import ReportTable, without_dashes, without_unpublished
 from c4.errors import unknown_name
 
@@ -52,7 +52,10 @@ def make_report(
     tables = [without_unpublished(make(library, paper)) for make in wanted]
     if not everything:
         tables = [without_dashes(table) for table in tables]
-    options = reading_options(library.reading)
-    if not options:
+    read_as = ", ".join(reading_words(library.reading))
+    if not read_as:
         return tables
-    return [replace(table, caption=f"{table.caption} (read under{options})") for table in tables]
+    return [
+        replace(table, caption=f"{table.caption} (answers read under {read_as})")
+        for table in tables
+    ]

@@ -21,9 +21,13 @@ def make_table(library: Library, _: bool) -> ReportTable:
         Column("fired", "stopped %", 1),
         Column("exit", "mean exit", 2),
         Column("stabilization", "mean s_j", 2),
+        Column("never", "never settle"),
         Column("premature", "premature %", 1),
         Column("early_by", "early by", 2),
     ]
-    caption = with_pool("Where gates stop against where answers settle, in progress", library)
+    caption = "Where gates stop against where answers settle, in progress"
+    if phases["never"].sum():
+        caption += "; premature exits are a share of the answers that settle"
+    caption = with_pool(caption, library)
     missing = recordings_missing(library)
     return ReportTable("phases", caption, columns, labelled(phases), missing)

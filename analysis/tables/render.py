@@ -86,14 +86,18 @@ def without_unpublished(table: ReportTable) -> ReportTable:
 
 
 def without_dashes(table: ReportTable) -> ReportTable:
-    """Drop the rows of methods that were not run, unless a published number stands in them."""
+    """Drop the rows of methods that were not run, unless a published number stands in them.
+
+    Columns in which nothing stands, such as speeds that nobody measured, go too.
+    """
     numbers = [
         pl.col(column.key).is_not_null()
         for column in table.columns
         if column.decimals is not None and column.key in table.rows.columns
     ]
     rows = table.rows.filter(pl.any_horizontal(numbers)) if numbers else table.rows
-    return replace(table, rows=rows)
+    columns = [c for c in table.columns if rows.is_empty() or rows[c.key].is_not_null().any()]
+    return replace(table, rows=rows, columns=columns)
 
 
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
@@ -156,13 +160,14 @@ def _latex(table: ReportTable) -> str:
     for row in table.rows.iter_rows(named=True):
         cells = []
         for column in table.columns:
-            cell = _escape(show_cell(row, column))
+            cell = _latex_cell(row, column)
             cells.append(rf"\textcolor{{red}}{{{cell}}}" if table.marks(row, column) else cell)
         body.append(" & ".join(cells) + r" \\")
     notes = [f"{table.caption}."]
     notes += [f"Red: {table.legend}."] if table.legend else []
     # What is missing, and the commands that would make it, are for who writes the paper.
-    comments = [f"% missing: {visible_line(note)}" for note in table.missing]
+    comments = [f"% needs the packages booktabs{' and xcolor' if table.legend else ''}"]
+    comments += [f"% missing: {visible_line(note)}" for note in table.missing]
     return "\n".join(
         [
             *comments,
@@ -182,6 +187,13 @@ def _latex(table: ReportTable) -> str:
     )
 
 
+def _latex_cell(row: dict[str, Any], column: Column) -> str:
+    """One value in LaTeX, where a hyphen is no minus."""
+    cell = show_cell(row, column)
+    negative = column.decimals is not None and cell.startswith("-")
+    return _escape(f"−{cell[1:]}" if negative else cell)
+
+
 def show_cell(row: dict[str, Any], column: Column) -> str:
     """One value as its column shows it."""
     value = row[column.key]
@@ -199,6 +211,6 @@ def _escape(text: str) -> str:
     """Text with LaTeX's special characters escaped."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
-    special |= {"<": "$<$", ">": "$>$"}
+    special |= {"<": "$<$", ">": "$>$", "|": r"\textbar{}"}
     special |= {DASH: "--", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "Δ": r"$\Delta$"}
     return "".join(special.get(char, char) for char in text)

@@ -124,9 +124,34 @@ def test_markdown_marks_a_drop_and_shows_a_dash(table):
 def test_latex_is_escaped(table):
     text = render_tables([table], TableFormat.LATEX)
     assert r"50\% \& more & \textcolor{red}{12.3} \\" in text
-    assert r"b|c & -- \\" in text
-    assert text.startswith("% missing: a thing (c4 run)\n")
+    assert r"b\textbar{}c & -- \\" in text
+    assert text.startswith("% needs the packages booktabs and xcolor\n% missing: a thing (c4 run)")
     assert "c4 run" not in text.partition(r"\caption")[2]
+
+
+def test_names_of_users_and_negative_numbers_are_written_for_latex():
+    labels = ["my_gates.py:Calm,a=50%", "R&D #1 $x$ ~^ {tight}", r"back\slash"]
+    rows = pl.DataFrame({"method": labels, "gain": [-1.5, 0.0, None], "past": [False] * 3})
+    columns = [Column("method", "method"), Column("gain", "Δ, points", 1, signed=True)]
+    text = render_tables([ReportTable("t", "50% of a_b", columns, rows)], TableFormat.LATEX)
+    assert r"my\_gates.py:Calm,a=50\% & $-$1.5 \\" in text
+    assert r"R\&D \#1 \$x\$ \textasciitilde{}\textasciicircum{} \{tight\} & +0.0 \\" in text
+    assert r"back\textbackslash{}slash & -- \\" in text
+    assert r"\caption{50\% of a\_b.}" in text
+    assert r"$\Delta$, points \\" in text
+
+
+def test_columns_in_which_nothing_stands_are_shown_only_if_asked_for(namesake):
+    (bare,) = make_report(["main"], Library(namesake), paper=False, everything=False)
+    (whole,) = make_report(["main"], Library(namesake), paper=False, everything=True)
+    assert "tps" not in [column.key for column in bare.columns]
+    assert "tps" in [column.key for column in whole.columns]
+
+
+def test_a_caption_names_the_reading_and_no_options(namesake):
+    reading = AnswerReading.parse("plain", "skip")
+    (table,) = make_report(["main"], Library(namesake, reading=reading), paper=False)
+    assert table.caption.endswith("(answers read under reading plain, ending skip)")
 
 
 def test_csv_keeps_numbers_as_they_are(table):

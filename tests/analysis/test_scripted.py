@@ -71,11 +71,12 @@ def test_a_premature_exit_is_early_by_what_was_missing(run):
     phases = phase_table(run, gates)
     soon = phases.filter(gate="soon")
     assert soon["exit"].to_list() == [0.25] * 4
-    assert soon["premature"].to_list() == [True, False, True, True]
+    assert soon["premature"].to_list() == [True, False, None, None]
     assert soon["early_by"].to_list() == [pytest.approx(7 / STEPS), None, None, None]
-    assert phases.filter(gate="late")["premature"].to_list() == [False, False, True, True]
+    assert phases.filter(gate="late")["premature"].to_list() == [False, False, None, None]
     summary = phase_summary(phases).filter(gate="soon").row(0, named=True)
-    assert summary["premature"] == pytest.approx(3 / 4)
+    assert summary["premature"] == pytest.approx(1 / 2)
+    assert summary["never"] == 2
     assert summary["early_by"] == pytest.approx(7 / STEPS)
 
 

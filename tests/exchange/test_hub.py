@@ -15,7 +15,7 @@ from c4.exchange.card import make_card
 from c4.exchange.hub import KEPT
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
-from c4.store.manifest import read_manifest, read_tokenizer, run_folder
+from c4.store.manifest import read_manifest, read_tokenizer, run_folder, write_manifest
 from c4.store.parts import Stamp
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
@@ -77,6 +77,17 @@ def test_a_run_that_is_pushed_and_pulled_is_the_same(hub, runs, tmp_path):
         assert content(folder) == content(runs / folder.relative_to(tmp_path / "elsewhere"))
         assert {finding.state for finding in check_run(folder)} == {State.SOUND}
     assert c4("replay", "--runs", "elsewhere", "--gate", "cvee").exit_code == 0
+
+
+def test_the_folders_of_a_user_stay_at_home(hub, runs):
+    manifest = read_manifest(runs / FULL)
+    asked = {"asked": {"task": "/home/ann/secret.py:TASK"}}
+    write_manifest(runs / FULL, replace(manifest, environment={**manifest.environment, **asked}))
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    (pulled,) = find_runs("elsewhere")
+    assert read_manifest(pulled) == manifest
+    assert read_manifest(runs / FULL).asked == asked["asked"]
 
 
 def test_a_cache_of_signals_and_others_files_stay_at_home(hub, runs):

@@ -37,8 +37,8 @@ def make_phases(models, tasks, n, *, fires=1.0, never=0.0, gates=("prophet", "cv
                 for gate in gates:
                     fired = bool(rng.random() < fires)
                     exit_at = float(rng.uniform(0.02, 1)) if fired else 1.0
-                    premature = fired and (settled is None or exit_at < settled)
-                    early = settled - exit_at if premature and settled else None
+                    premature = None if settled is None else fired and exit_at < settled
+                    early = settled - exit_at if premature else None
                     key = (model, task, family_of(task), model + task, trajectory, False, gate)
                     rows.append((*key, fired, exit_at, settled, premature, early))
     return pl.DataFrame(rows, schema=PHASES, orient="row")

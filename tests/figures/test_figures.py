@@ -15,6 +15,7 @@ from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.marks import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
+from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.sweeps import h_sweep
 from c4.errors import ConfigError
 from c4.figures import (
@@ -22,6 +23,7 @@ from c4.figures import (
     Width,
     blocks_figure,
     frontier_figure,
+    gates_figure,
     h_sweep_figure,
     phase_diagram,
     stabilization_figure,
@@ -90,7 +92,7 @@ def test_a_variant_is_hollow_beside_its_method():
     assert (fills["c4"], fills[VARIANT]) == ("full", "none")
     figure = frontier_figure(totals)
     (legend,) = figure.legends
-    assert [line.get_fillstyle() for line in legend.get_lines()] == ["full", "full", "none"]
+    assert [line.get_fillstyle() for line in legend.get_lines()[:3]] == ["full", "full", "none"]
 
 
 @pytest.fixture
@@ -149,22 +151,36 @@ def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases)
 
 
 def unsettled(phases):
-    """Points beyond the end that are no exits: nothing fired, nothing settled."""
-    return phases.filter((pl.col("stabilization") == NEVER) & ~pl.col("premature")).height
+    """Points beyond the end, of trajectories that never settle."""
+    return phases["premature"].null_count()
 
 
 def test_every_panel_prints_how_often_each_gate_stopped_and_how_often_too_early(phases):
     figure = check_figure(phase_diagram(phases))
     for ax, rows in by_panel(figure, phases):
         printed = [text.get_text().strip() for text in set(ax.findobj(match=is_text))]
-        counts = rows.group_by("gate").agg(pl.col("premature").sum(), pl.col("fired").sum())
+        never = rows.unique("trajectory")["stabilization"].null_count()
+        if never == rows["trajectory"].n_unique():
+            continue
+        judged = rows.filter(pl.col("fired") & pl.col("stabilization").is_not_null())
+        counts = {gate: judged.filter(gate=gate)["premature"] for gate in rows["gate"].unique()}
         wanted = [
-            f"{premature / stopped:.0%} of {stopped}" if stopped else "never stops"
-            for _, premature, stopped in counts.iter_rows()
+            f"{early.mean():.0%} of {len(early)}" if len(early) else "never stops"
+            for early in counts.values()
         ]
         told = [text for text in printed if re.fullmatch(r"\d+% of \d+|never stops", text)]
         assert sorted(told) == sorted(wanted)
-        assert f"premature exits (n={rows['trajectory'].n_unique()}):" in printed
+        rest = f", {never} unsettled" if never else ""
+        assert f"premature exits (n={rows['trajectory'].n_unique()}{rest}):" in printed
+
+
+def test_where_no_answer_settles_no_exit_is_called_premature():
+    phases = make_phases(["tiny"], ["math"], 5, never=1.0)
+    (ax,) = phase_diagram(phases).axes
+    printed = [text.get_text().strip() for text in set(ax.findobj(match=is_text))]
+    assert "no answer settles (n=5):" in printed
+    assert printed.count("stops 5") == 2
+    assert not any("%" in text for text in printed)
 
 
 def test_panels_of_the_calibration_pool_say_so():
@@ -308,7 +324,8 @@ def test_methods_with_other_examples_say_how_many():
     for frame, said in ((outcomes, False), (fewer, True)):
         totals = method_totals(frame)
         for figure in (frontier_figure(totals), totals_figure(block_usage(frame, totals))):
-            texts = [text.get_text() for text in figure.axes[0].texts]
+            (ax,) = figure.axes
+            texts = [ax.get_title(loc="right"), *(text.get_text() for text in ax.texts)]
             assert any("n=2" in text or "n from 2 to 4" in text for text in texts) == said
 
 
@@ -432,3 +449,52 @@ def test_a_dark_ground_swallows_nothing():
     for marks in figure.axes[0].collections:
         for colour in marks.get_facecolor():
             assert np.mean(colour[:3]) > 0.1
+
+
+def brightness(colour):
+    return np.mean(to_rgb(colour))
+
+
+def make_signals():
+    """What gates saw: a course of three steps, and a trajectory that settles and is stopped."""
+    place = ("tiny", "math", "long_reasoning", "c", False)
+    rows = []
+    for signal in ("gap", "confidence", "entropy"):
+        rows += [
+            (*place, "course", None, None, step / 3, signal, 0.5, 0.4, 0.6) for step in (1, 2, 3)
+        ]
+        rows.append((*place, "settled", None, 1, 2 / 3, signal, 0.5, None, None))
+        rows.append((*place, "trigger", "cvee", 1, 1.0, signal, 0.5, None, None))
+    return pl.DataFrame(rows, schema=GATE_SIGNALS, orient="row")
+
+
+def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
+    dark = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
+    bright = dict.fromkeys(("axes.edgecolor", "xtick.color"), "#ffffff")
+    with looking(Look(style=dark | bright)):
+        figure = gates_figure(make_signals())
+        swept = stabilization_figure(make_settling(make_phases(["tiny"], ["math"], 3)))
+    for drawn in (figure, swept):
+        adapt_to_ground(drawn)
+        for ax in drawn.axes:
+            assert brightness(ax.get_facecolor()) < 0.1
+            assert brightness(ax.spines["bottom"].get_edgecolor()) == 1
+            assert brightness(ax.xaxis.get_ticklines()[0].get_markeredgecolor()) == 1
+    course = figure.axes[0].lines[0]
+    assert brightness(course.get_color()) > 0.8
+    ticks = figure.axes[0].lines[1]
+    assert brightness(ticks.get_markeredgecolor()) > 0.8
+    assert brightness(swept.axes[1].get_xgridlines()[0].get_color()) < 0.4
+
+
+def test_numbers_on_bars_can_be_read_on_a_dark_ground():
+    shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
+    with looking(Look(style={"figure.facecolor": "#101010"})):
+        figure = time_share_figure(shares)
+    adapt_to_ground(figure)
+    (ax,) = figure.axes
+    assert ax.patches
+    assert min(brightness(bar.get_facecolor()) for bar in ax.patches) > 0.3
+    numbers = [text for text in ax.texts if text.get_text().isdecimal()]
+    assert numbers
+    assert max(brightness(text.get_color()) for text in numbers) < 0.1

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from c4.analysis.phases import phase_table
 from c4.cli._app import app
+from c4.cli._replay import never_settle_note
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, GATES, FixedProgress, Oracle
@@ -116,6 +117,30 @@ def sampled(random_llada, tmp_path_factory):
     return plan.folder
 
 
+def test_a_gate_with_a_setting_of_the_user_s_is_named_with_it(runs, tmp_path):
+    out = tmp_path / "decisions.parquet"
+    args = ("replay", "--runs", runs, "--task", "mmlu", "--gate", "cvee", "--gate", "prophet")
+    said = json.loads(c4(*args, "--set", "tau=0.8", "--out", out, "--json").stdout)
+    assert [row["gate"] for row in said] == ["cvee,tau=0.8", "prophet"]
+    assert set(pl.read_parquet(out)["gate"]) == {"cvee,tau=0.8", "prophet"}
+
+
+def test_premature_exits_are_a_share_of_the_answers_that_settle():
+    rows = {"premature": [True, False, None], "stabilization": [9, 1, None]}
+    decisions = pl.DataFrame(
+        rows | {name: ["x"] * 3 for name in ("model", "task", "method", "gate")}
+    )
+    numbers = dict.fromkeys(("correct", "full_correct", "fired", "identical"), True)
+    numbers |= dict.fromkeys(("steps", "full_steps", "budget"), 4) | {"split": None}
+    decisions = decisions.with_columns(**{k: pl.lit(v) for k, v in numbers.items()})
+    (half,) = summarise_decisions(decisions).to_dicts()
+    assert (half["premature"], half["never_settle"]) == (0.5, 1)
+    assert "1 of 3 never settle (x on x)" in never_settle_note(summarise_decisions(decisions))
+    (none,) = summarise_decisions(decisions[2:]).to_dicts()
+    assert (none["premature"], none["never_settle"]) == (None, 1)
+    assert "no answer settles (x on x)" in never_settle_note(summarise_decisions(decisions[2:]))
+
+
 def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     args = ("replay", "--runs", sampled, "--gate", "progress", "--set", "fraction=0.25")
     (row,) = json.loads(c4(*args, "--json").stdout)
@@ -126,7 +151,7 @@ def test_a_recorded_sampler_s_own_steps_stand_beside_the_gate_s(sampled):
     assert row["method"] == "fast-dllm,tau=0.12"
     table = c4(*args).stdout
     assert f"6.0 ({round(np.mean(spent), 1):g})" in table
-    assert "of recorded" in table
+    assert "recorded" in table
 
 
 def test_a_sampler_is_replayed_and_calibrated_on_only_where_its_run_is_named(

@@ -145,7 +145,7 @@ export class GatePanel {
     const facts = [
       ["accuracy", `${percent(summary.accuracy)}`, `full ${percent(summary.full_accuracy)}`],
       ["saving", percent(summary.saving), `${summary.steps.toFixed(1)} of ${summary.budget} steps`],
-      ["premature", percent(summary.premature), `fires on ${percent(summary.fired)}`],
+      ["premature", percent(summary.premature), `fires on ${percent(summary.fired)}${summary.never_settle ? `; ${summary.never_settle} never settle` : ""}`],
     ];
     row.cohort.replaceChildren(
       el("div", { class: "cohort-title" }, `all ${summary.n} trajectories${summary.not_gradable ? `, ${summary.not_gradable} of them not graded` : ""}`),
