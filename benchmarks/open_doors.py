@@ -35,27 +35,45 @@ class Calm:
     def fires(self, s):
         return (s.entropy <= self.nats) & (s.run >= 3)
 """
+SIGNAL_GATE = """\
+import numpy as np
+
+
+def flux(s, cells):
+    changed = cells.token[1:] != cells.token[:-1]
+    return np.concatenate([[1.0], changed.mean(axis=1)])
+
+
+class Quiet:
+    signals = (flux,)
+
+    def fires(self, s):
+        return (s.step > 3) & (s.flux < 0.05)
+"""
+READERS = """\
+import re
+from c4.tasks import Candidate
+
+
+def capital(text, choices=()):
+    found = re.search(r"[A-D]", text)
+    return found and Candidate(found[0], found.start(), found.end())
+
+
+def lenient(example, answer, text):
+    return answer == example.target or example.target in text
+"""
 RULE = """\
 from dataclasses import dataclass
-from c4.decode import Rule, RuleState, accept
-from c4.gates import parameter
+from c4.decode import MemorylessRule, accept, parameter
 
 
 @dataclass(frozen=True)
-class Greedy(Rule):
+class Greedy(MemorylessRule):
     tau: float = parameter(0.8, high=1.0, meaning="confidence that commits a position")
 
-    def start(self):
-        return GreedyState(self)
-
-
-@dataclass
-class GreedyState(RuleState):
-    rule: Greedy
-
-    def choose(self, step, reading, masked):
-        places = self.block.open_positions(masked)
-        return accept(places[reading.confidence[places] > self.rule.tau], places, reading)
+    def choose(self, places, reading):
+        return accept(places[reading.confidence[places] > self.tau], places, reading)
 """
 TASK = """\
 from c4.tasks import Example, Task, answers
@@ -131,6 +149,33 @@ class Doors:
         assert (self.folder / "figures-out" / "phase-diagram.png").stat().st_size > 10_000
         saving = next(row["saving"] for row in replayed if row["gate"] == gate)
         return f"{gate} saves {saving:.0%} replayed; chosen {chosen['parameters']}; ran {_n(ran)}"
+
+    def readers(self) -> str:
+        """(1, on) A signal, an extractor and a grader of one's own, through the same commands."""
+        self.write("my_signals.py", SIGNAL_GATE)
+        self.write("my_readers.py", READERS)
+        read = "--reading my_readers.py:capital --grader my_readers.py:lenient"
+        gate = "my_signals.py:Quiet"
+        (row,) = json.loads(self.c4(f"replay --gate {gate} {read} --json"))
+        self.c4(f"calibrate --gate cvee {read} --tolerance 100 --out read.json")
+        self.c4(f"replay --config read.json {read}")
+        self.c4(f"verify --task mmlu --gate {gate} --n 2 {read}")
+        self.c4(f"run --task mmlu --method wino+{gate} --n 2 {read}")
+        self.c4(f"bench --task mmlu --method {gate} --n 1 --passes 1 --warmups 1 {read}")
+        self.c4(f"report main --gate {gate} {read}")
+        self.c4(f"figures trace --gate {gate} --signal entropy --format png {read}")
+        self.c4(f"view runs --html page.html --n 1 --gate {gate} {read}")
+        self.c4(f"grade runs/{LETTERS} {read}")
+        checks = "c4.testing.check_{0}('my_{1}')"
+        kinds = {
+            "gate": "gates.py:Calm",
+            "signal": "signals.py:flux",
+            "extractor": "readers.py:capital",
+            "grader": "readers.py:lenient",
+        }
+        code = ";".join(["import c4.testing", *(checks.format(*pair) for pair in kinds.items())])
+        assert self.python("-c", code).returncode == 0
+        return f"{gate} saves {row['saving']:.0%}; {', '.join(kinds)} keep their contracts"
 
     def rule(self) -> str:
         """(2) A commit rule of one's own, alone and with CVEE."""
@@ -256,7 +301,7 @@ print(sum("image/png" in data for data in shown))
     @property
     def items(self) -> list[Callable[[], str]]:
         return [
-            *(self.gate, self.rule, self.tasks, self.prompt, self.calibrated),
+            *(self.gate, self.readers, self.rule, self.tasks, self.prompt, self.calibrated),
             *(self.lm_eval_tasks, self.lm_eval_model, self.notebook, self.hub, self.imports),
         ]
 

@@ -23,12 +23,15 @@ from c4.store.runs import find_runs, open_run, readable_runs
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading
+from c4.tasks.extractors import find_style
 
 GateLike = OwnGate | type[OwnGate] | str
 """A gate, its class, or its name."""
 RunLike = StoredRun | str | Location
 """A run, or its folder."""
 SHARES = ("accuracy", "saving")
+ReadingLike = AnswerReading | str | None
+"""A reading, or the name of an extractor."""
 LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
 
 
@@ -122,11 +125,12 @@ class Runs(list[Run]):
         return records_table(LISTED, rows)
 
 
-def open(path: str | Location, reading: AnswerReading | None = None) -> Run:  # noqa: A001
+def open(path: str | Location, reading: ReadingLike = None) -> Run:  # noqa: A001
     """Open one run: its own folder, or a folder above it that holds no other run.
 
     Args:
-        reading: how answers are read; by default as the commands read them.
+        reading: how answers are read, or the name of an extractor as `--reading` takes it; by
+            default as the commands read them.
     """
     folders = find_runs(path)
     if len(folders) > 1:
@@ -136,7 +140,7 @@ def open(path: str | Location, reading: AnswerReading | None = None) -> Run:  # 
             f"{path} holds {len(folders)} runs ({some}{more}); open one of them, or all with: "
             f"c4.open_all({str(path)!r})"
         )
-    return _opened(open_run(folders[0] if folders else path, reading))
+    return _opened(open_run(folders[0] if folders else path, _as_reading(reading)))
 
 
 def open_all(
@@ -145,12 +149,12 @@ def open_all(
     task: str | None = None,
     model: str | None = None,
     method: str | None = None,
-    reading: AnswerReading | None = None,
+    reading: ReadingLike = None,
 ) -> Runs:
     """The runs below a folder, or those of one task, model or method."""
     if not folder_exists(parse_location(root)):
         raise RunError(f"{root}: no such folder")
-    runs = [_opened(run) for run in readable_runs(find_runs(root), reading)]
+    runs = [_opened(run) for run in readable_runs(find_runs(root), _as_reading(reading))]
     asked = {"task": task, "model": model, "method": method}
     return Runs(
         run
@@ -165,6 +169,10 @@ def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
     if not given:
         raise ConfigError("no runs are given; open some with: c4.open_all('runs')")
     return [run if isinstance(run, StoredRun) else open(run) for run in given]
+
+
+def _as_reading(reading: ReadingLike) -> AnswerReading | None:
+    return AnswerReading(find_style(reading)) if isinstance(reading, str) else reading
 
 
 def _opened(run: StoredRun) -> Run:

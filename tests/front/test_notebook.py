@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import polars as pl
 import pytest
 from nbclient import NotebookClient
@@ -106,6 +107,35 @@ def test_signals_are_those_that_gates_see(run):
     last = signals.group_by("trajectory", maintain_order=True).last()
     assert last["answer"].to_list() == [row.answer for row in run.rows()]
     assert signals["confidence"].is_nan().any() is False
+
+
+def flux(s, cells):
+    return np.concatenate([[1.0], (cells.token[1:] != cells.token[:-1]).mean(axis=1)])
+
+
+def test_signals_of_a_users_own_stand_beside_c4_s_and_are_drawn(run):
+    frame = run.signals_with(flux)
+    assert frame.drop("flux").equals(run.signals)
+    assert frame.filter(pl.col("step") == 1)["flux"].to_list() == [1.0] * len(run)
+
+    class Quiet:
+        signals = (flux,)
+
+        def fires(self, s):
+            return s.flux < 0.5
+
+    assert run.replay(Quiet).height == len(run)
+    trace = run.trace(run.indices[0], Quiet, signals=["entropy"])
+    assert trace.columns[-2:] == ["entropy", "flux"]
+    assert len(c4.trace_figure(trace).axes) == 6
+
+
+def test_answers_are_read_by_the_extractor_that_is_named(run):
+    boxed = c4.open(run.folder, reading="boxed")
+    assert str(boxed.reading) == "boxed/cut"
+    assert len(boxed.replay("cvee")) == len(run)
+    with pytest.raises(ConfigError, match="did you mean boxed"):
+        c4.open(run.folder, reading="boxd")
 
 
 def test_a_trajectory_tells_its_course(run):
