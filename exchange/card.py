@@ -118,7 +118,8 @@ def _commands(manifests: Mapping[str, Manifest]) -> list[str]:
 
 def _own_tasks(manifests: Mapping[str, Manifest]) -> list[str]:
     """What else is needed for tasks that c4 does not bring."""
-    named = sorted({str(m.identity["task"]) for m in manifests.values()} - TASKS.keys())
+    tasks = sorted({str(m.identity["task"]) for m in manifests.values()} - TASKS.keys())
+    named = [task for task in tasks if not task.startswith("lm-eval:")]
     if not named:
         return []
     listed = ", ".join(map(_code, named))
