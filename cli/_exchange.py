@@ -40,7 +40,10 @@ One JSON object per line and trajectory; its `step_map` is the list that SGLang 
 Examples:
 
     c4 export runs/model=tiny/task=math/method=baseline --out steps.jsonl
+
+    c4 export runs/model=tiny/task=math/method=c4 --out - | head -n 1
 """
+STDOUT = Path("-")
 
 
 def import_command(
@@ -123,16 +126,21 @@ def export_command(
     kind: Annotated[
         Literal["steps"], typer.Option("--format", help="What to write: steps, the step maps.")
     ] = "steps",
-    out: Annotated[Location, typer.Option(**ANY_PLACE, help="File of JSON lines to write.")] = Path(
-        "steps.jsonl"
-    ),
+    out: Annotated[
+        Location,
+        typer.Option(**ANY_PLACE, help="File of JSON lines to write; - prints them."),
+    ] = Path("steps.jsonl"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.exchange.steps import export_steps
+    from c4.exchange.steps import export_steps, step_map
     from c4.store import open_run
 
-    require_can_put(out)
     opened = open_run(run)
+    if out == STDOUT:
+        for row in opened.rows():
+            say_json(step_map(row))
+        return
+    require_can_put(out)
     with progress(f"writing {out}", total=len(opened)) as advance:
         count = export_steps(opened, out, advance)
     if as_json:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from c4.store.manifest import Manifest
 from c4.store.schema import CELLS, GRADES, ROWS
+from c4.tasks import TASKS
 from c4.tasks.registry import PLAIN_NAME
 
 FRONT = """\
@@ -73,6 +74,7 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
         *_commands(manifests),
         "```",
         "",
+        *_own_tasks(manifests),
     ]
     return "\n".join(lines)
 
@@ -112,6 +114,20 @@ def _commands(manifests: Mapping[str, Manifest]) -> list[str]:
     recorded = sorted({m.identity["task"] for m in manifests.values() if m.identity["cells"]})
     named = [shlex.quote(task) for task in recorded if PLAIN_NAME.fullmatch(task)]
     return [f"c4 replay --task {task}" for task in named] or ["c4 runs"]
+
+
+def _own_tasks(manifests: Mapping[str, Manifest]) -> list[str]:
+    """What else is needed for tasks that c4 does not bring."""
+    tasks = sorted({str(m.identity["task"]) for m in manifests.values()} - TASKS.keys())
+    named = [task for task in tasks if not task.startswith("lm-eval:")]
+    if not named:
+        return []
+    listed = ", ".join(map(_code, named))
+    return [
+        f"These tasks are not part of c4: {listed}. To replay them, ask their authors for the "
+        "task, and name it with `--task my_task.py:TASK`. A data set never brings code.",
+        "",
+    ]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

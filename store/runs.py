@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, RunError
@@ -25,7 +24,7 @@ from c4.store.manifest import (
 )
 from c4.store.parts import Part, list_parts
 from c4.store.rows import GRADE, Row
-from c4.store.storage import find_folders, folder_exists, is_remote
+from c4.store.storage import file_exists, find_folders, folder_exists, is_remote
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape
 from c4.tasks.registry import knows_task, learn_task
@@ -331,7 +330,7 @@ def _cells_of(
 
 def refuse_file(place: Location) -> None:
     """Refuse a file where a folder of runs is needed."""
-    if isinstance(place, Path) and place.is_file():
+    if not is_remote(place) and file_exists(place):
         raise RunError(
             f"{place}: this is a file, where a folder of runs is needed; if `c4 import` wrote it, "
             f"see when its answers settled with: c4 report stabilization --runs '{place}'"

@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.store import open_run
 
-RUN = Path(__file__).parents[1] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu" / "method=c4"
+TASK = Path(__file__).parents[1] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu"
+RUN = TASK / "method=c4"
 
 
 def test_the_step_map_is_that_of_the_decode(tmp_path):
@@ -23,6 +25,28 @@ def test_the_step_map_is_that_of_the_decode(tmp_path):
         assert line["step_map"] == row.commit_step
         assert min(line["step_map"]) == 1
         assert max(line["step_map"]) == row.steps == line["steps"]
+
+
+def test_the_step_map_tells_what_was_masked_when():
+    result = CliRunner().invoke(app, ["export", str(TASK / "method=baseline"), "--out", "-"])
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    recorded = list(open_run(TASK / "method=baseline").cells())
+    assert len(lines) == len(recorded) == 3
+    for line, (_, cells) in zip(lines, recorded, strict=True):
+        steps = np.arange(1, line["steps"] + 1)
+        masked = np.array(line["step_map"])[None, :] >= steps[:, None]
+        assert np.array_equal(masked, cells.masked)
+        assert np.array_equal(cells.token[-1][masked[-1]], np.array(line["output_ids"])[masked[-1]])
+
+
+def test_a_run_of_an_own_task_is_exported_without_its_code(tmp_path):
+    from tests.exchange.test_hub import write_anew
+
+    folder = write_anew(TASK / "method=baseline", tmp_path, task="my_task.py:TASK")
+    result = CliRunner().invoke(app, ["export", str(folder), "--out", "-"])
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 3
 
 
 def test_another_format_is_refused(tmp_path):

@@ -449,13 +449,23 @@ def test_names_in_others_manifests_are_shown_and_do_nothing(name):
     card = make_card(REPO, {f"runs/{name}": harmful, "runs/mine": manifest})
     _, block, after = card.split("```")
     assert block.strip().splitlines() == [f"c4 pull {REPO}", "c4 replay --task mmlu"]
-    assert not after.strip()
+    said, *outside = after.split("`")[::2]
+    assert said.strip() == "These tasks are not part of c4:"
+    assert not any(sign in part for part in outside for sign in "[]<$;!\\")
     tables = [line for line in card.splitlines() if line.startswith("|")]
     assert all(line.count("|") in (3, 7) for line in tables)
     for line in tables:
         if name.split()[0] in line:
             outside = line.split("`")[::2]
             assert not any(sign in part for part in outside for sign in "[]<$;!\\:")
+
+
+def test_the_card_says_which_tasks_need_code_of_their_own():
+    manifest = read_manifest(DATA / FULL)
+    own = replace(manifest, identity=dict(manifest.identity) | {"task": "my_task.py:TASK"})
+    assert "not part of c4" not in make_card(REPO, {"runs/x": manifest})
+    card = make_card(REPO, {"runs/x": manifest, "runs/y": own})
+    assert "These tasks are not part of c4: `my_task.py:TASK`. To replay them" in card
 
 
 def test_tasks_in_the_card_are_quoted_for_the_shell():
