@@ -106,8 +106,8 @@ def time_methods(
                 advance(timed)
         table = bench.table()
         model, task = plan.checkpoint.name, plan.task.name
-        names = {"model": model, "task": task}
-        names |= {"out": write_timings(plan.config.out, model, task, table)}
+        out = write_timings(plan.config.out, model, task, table)
+        names = {"model": model, "task": task, "out": out}
         rows += [names | row for row in table.to_pylist()]
     return rows
 
