@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from c4.replay.calibration import Calibration
     from c4.replay.splits import RunSplit
+    from c4.store.runs import Run
 
 HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
 
@@ -125,9 +126,7 @@ def calibrate_command(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
     read_as = choose_reading(reading, ending, grader)
-    chosen = choose_runs(runs, task, model, read_as)
-    if not task:
-        chosen = [run for run in chosen if run.task in POOL_TASKS] or chosen
+    chosen = pool_runs(choose_runs(runs, task, model, read_as), task)
     with progress("reading signals", total=len(chosen)) as advance:
         splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
     with status(f"trying {len(grid)} settings"):
@@ -140,6 +139,11 @@ def calibrate_command(
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
         say("\n".join(filter(None, [reading_note(read_as), frozen])))
+
+
+def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
+    """The runs to choose on: of the tasks that were named, or else of the paper's pool."""
+    return found if tasks else [run for run in found if run.task in POOL_TASKS] or found
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: Location, runs: Location) -> str:

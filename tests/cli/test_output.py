@@ -284,3 +284,19 @@ def test_the_streams_of_a_test_runner_are_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     _output.open_streams()
     assert _output.close_streams() is None
+
+
+WARNED = """
+import logging, sys
+from c4.cli._app import configure
+configure()
+import huggingface_hub.utils.logging as hub  # gives its logger a handler of its own
+for _ in range(2):
+    hub.get_logger("huggingface_hub.file_download").warning("the hub is far away")
+"""
+
+
+def test_what_the_hubs_client_warns_of_is_printed_once():
+    command = [sys.executable, "-c", WARNED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout + done.stderr).count("the hub is far away") == 1
