@@ -47,7 +47,7 @@ END = (1 + NEVER) / 2
 """Where the two halves end, and that strip begins."""
 HALVES = {
     "safe": (SAFE, 0.13, [(0.3, 0.72), (0.2, 0.9), (0.17, 0.5), (0.45, 0.85)]),
-    "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.44, 0.13), (0.76, 0.4)]),
+    "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.52, 0.1), (0.76, 0.4)]),
 }
 """Each half's name: its colour, half its width, and the places where it may stand."""
 
@@ -68,7 +68,8 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
     per_line = _fit_counts(phases, grid.inches)
     narrow = width is Width.COLUMN
-    lines = 1 + ceil(len(gates) / per_line) + several + narrow
+    unsettled = phases["premature"].null_count() > 0
+    lines = 1 + unsettled + ceil(len(gates) / per_line) + several + narrow
     figure, axes = panel_grid(
         grid, height=min(COLUMN, grid.inches) - 0.1 + (0.16 if narrow else 0.13) * lines
     )
@@ -188,7 +189,7 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int
         .iter_rows()
     }
     drawn = [gate for gate in gates if gate in counts]
-    lines: list[Artist] = [_words(_headline(panel), INK)]
+    lines: list[Artist] = [_words(line, INK) for line in _headline(panel).splitlines()]
     for i in range(0, len(drawn), per_line):
         words: list[Artist] = []
         for gate in drawn[i : i + per_line]:
@@ -215,7 +216,7 @@ def _headline(panel: pl.DataFrame) -> str:
     total = f"{'pool ' if panel['pool'].all() else ''}n={trajectories.height}"
     if never == trajectories.height:
         return f"no answer settles ({total}):"
-    return f"premature exits ({total}{f', {never} unsettled' if never else ''}):"
+    return f"premature exits ({total}):" + f"\n({never} never settle)" * bool(never)
 
 
 def _share(premature: int, judged: int, stopped: int) -> str:
