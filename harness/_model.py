@@ -94,7 +94,7 @@ class C4LM(LM):  # type: ignore[misc]
             chat: put prompts through the model's chat template, if it has one and the harness has
                 not done it (`apply_chat_template`).
             include: a YAML file of a task of your own, or a folder of such files, so that gates
-                watch what its filter reads; the harness does not tell a model where they are.
+                watch what its filter reads; needed only for requests from outside `evaluate`.
         """
         super().__init__()
         known = {name for name in unknown if name in FROM_HARNESS}

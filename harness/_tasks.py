@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any, SupportsFloat
 
@@ -244,35 +245,35 @@ def find_lm_eval_task(name: str) -> Task:
 
 
 def _say_what_decides(harness: HarnessTask) -> None:
-    extract, kwargs = harness.extract, harness.task.config.generation_kwargs or {}
-    if extract.watches_all:
-        log.warning(
-            "%s has no regular expression as its filter: gates watch the whole text, and stop when "
-            "all of it has stopped changing",
-            harness.name,
+    if harness.extract.watches_all:
+        say_once(
+            f"{harness.name} has no regular expression as its filter: gates watch the whole text, "
+            "and stop when all of it has stopped changing"
         )
-    if harness.name.count(":") == 1:  # neither a filter nor a metric was asked for
-        others = {
-            "filters": [str(one.name) for one in vars(harness.task)["_filters"][1:]],
-            "metrics": metric_names(harness.task)[1:],
-        }
-        listed = "; ".join(f"other {k}: {', '.join(names)}" for k, names in others.items() if names)
-        if listed:
-            log.warning(
-                "%s: the metric %s after the filter %s decides (%s; name them as %s:FILTER:METRIC)",
-                harness.name,
-                harness.metric,
-                extract.filter_name,
-                listed,
-                harness.name,
-            )
-    warn_of_sampling(harness.name, kwargs)
+    others = {
+        "filters": [str(one.name) for one in vars(harness.task)["_filters"][1:]],
+        "metrics": metric_names(harness.task)[1:],
+    }
+    listed = "; ".join(f"other {k}: {', '.join(names)}" for k, names in others.items() if names)
+    if listed and harness.name.count(":") == 1:  # neither was asked for
+        say_once(
+            f"{harness.name}: the metric {harness.metric} after the filter "
+            f"{harness.extract.filter_name} decides ({listed}; name them as "
+            f"{harness.name}:FILTER:METRIC)"
+        )
+    warn_of_sampling(harness.name, harness.task.config.generation_kwargs or {})
+
+
+@cache
+def say_once(text: str) -> None:
+    """Warn of something, however often a command looks at its task."""
+    log.warning("%s", text)
 
 
 def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
     """Say that a task that asks for random answers gets the same one each time."""
     if kwargs.get("do_sample") and kwargs.get("temperature", 1) != 0:
-        log.warning("%s asks for sampling; c4 decodes greedily", name)
+        say_once(f"{name} asks for sampling; c4 decodes greedily")
 
 
 def make_task(harness: HarnessTask) -> Task:

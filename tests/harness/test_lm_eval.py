@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -14,9 +15,9 @@ from typer.testing import CliRunner
 from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
-from c4.lm_eval._load import refusal
-from c4.lm_eval._model import C4LM, _task_for
-from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task
+from c4.lm_eval._load import _require_single, refusal
+from c4.lm_eval._model import C4LM, _batch, _task_for
+from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task, say_once
 from c4.store import find_runs, open_run
 from tests.harness.own_tasks import KINDS, save_tasks
 
@@ -55,8 +56,7 @@ def evaluate(tasks, **options):
 @pytest.fixture(scope="module")
 def evaluated(tasks, recorded):
     """The same four in the harness, with c4 as its model and its runs beside the recorded ones."""
-    folder = next(iter(tasks.values())).parent
-    model = C4LM(model="tiny", record=str(recorded), include=str(folder))
+    model = C4LM(model="tiny", record=str(recorded))
     return evaluate(tasks, model=model)["samples"]
 
 
@@ -106,10 +106,10 @@ def test_gates_watch_the_filter_and_calibrate_on_it(tasks, recorded):
 
 def test_a_method_decodes_and_stops_inside_the_harness(tasks):
     only = {"own_number": tasks["own_number"]}
-    model = C4LM(model="tiny", method="cvee", include=str(tasks["own_number"]), batch_size=2)
+    model = C4LM(model="tiny", method="cvee", batch_size=2)
     samples = evaluate(only, model=model, limit=2)["samples"]["own_number"]
     assert len(samples) == 2
-    arguments = f"model=tiny,method=cvee,include={tasks['own_number']}"
+    arguments = "model=tiny,method=cvee"
     by_name = evaluate(only, model="c4", model_args=arguments, limit=2)
     again = by_name["samples"]["own_number"]
     assert [s["doc_id"] for s in samples] == [s["doc_id"] for s in again]
@@ -117,7 +117,7 @@ def test_a_method_decodes_and_stops_inside_the_harness(tasks):
 
 def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", include=str(tasks["own_letter"]))
+    model = C4LM(model="tiny")
     plain, templated = (
         evaluate(only, model=model, limit=2, apply_chat_template=chat)["samples"]["own_letter"]
         for chat in (False, True)
@@ -127,7 +127,7 @@ def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
 
 def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tmp_path):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", record=str(tmp_path), include=str(tasks["own_letter"]), chat=False)
+    model = C4LM(model="tiny", record=str(tmp_path), chat=False)
     evaluate(only, model=model, limit=1)
     (folder,) = find_runs(tmp_path)
     run = open_run(folder)
@@ -142,7 +142,7 @@ def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tm
 
 def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", record=str(tmp_path), include=str(tasks["own_letter"]))
+    model = C4LM(model="tiny", record=str(tmp_path))
     gen_kwargs = {"max_gen_toks": 64, "until": ["A"]}
     (sample,) = evaluate(only, model=model, limit=1, gen_kwargs=gen_kwargs)["samples"]["own_letter"]
     (folder,) = find_runs(tmp_path)
@@ -150,6 +150,77 @@ def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
     assert run.manifest.shape.length == 64
     assert run.task != "lm-eval:own_letter"
     assert "A" not in sample["resps"][0][0]
+
+
+def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path):
+    """By file, by what a file says, and by an object; early exits depend on it."""
+    from lm_eval import evaluate as evaluate_tasks
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    path, manager = str(tasks["own_letter"]), TaskManager(include_defaults=False)
+    config = find_harness_task(path).task.config.to_dict(keep_callable=True)
+    told = {key: config[key] for key in yaml.safe_load(tasks["own_letter"].read_text())}
+    for spec in (path, told):
+        model = C4LM(model="tiny", method="cvee", record=str(tmp_path))
+        simple_evaluate(model=model, tasks=[spec], task_manager=manager, limit=1)
+    loaded = manager.load([path])
+    loaded["tasks"]["own_letter"].config.metadata["config_source"] = "inline"
+    model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"))
+    evaluate_tasks(model, loaded, limit=1, bootstrap_iters=0)
+    found = {open_run(run).task: open_run(run).manifest for run in find_runs(tmp_path)}
+    assert len(found) == 2  # the first two are one run, and the third has no file to be named by
+    assert all("RegexFilter" in str(manifest.identity) for manifest in found.values())
+
+
+@pytest.mark.parametrize("kind", ["group", "tag"])
+def test_groups_and_tags_are_refused_with_their_members(tasks, tmp_path, kind):
+    from lm_eval.tasks import TaskManager
+
+    folder = tmp_path / "more"
+    folder.mkdir()
+    text = tasks["own_letter"].read_text()
+    (folder / "one.yaml").write_text(text + "tag: both\n")
+    (folder / "group.yaml").write_text("group: family\ntask: [own_letter, other]\n")
+    entry = TaskManager(include_defaults=False, include_path=str(folder)).task_index
+    name = {"group": "family", "tag": "both"}[kind]
+    with pytest.raises(ConfigError, match=rf"is a {kind} of .*; name one task: own_letter"):
+        _require_single(name, entry[name])
+    with pytest.raises(ConfigError, match="is a group of tasks; name the file of one"):
+        find_harness_task(str(folder / "group.yaml"))
+
+
+def test_partial_credit_is_refused_before_anything_is_decoded_and_another_metric_is_offered(
+    tasks, tmp_path
+):
+    path = tasks["own_whole"].with_name("own_partial.yaml")
+    (path.parent / "partial.py").write_text(
+        "def f1(doc, results):\n"
+        "    words = results[0].split()\n"
+        "    part = words.count(doc['a']) / max(1, len(words))\n"
+        "    return {'f1': part, 'hit': part > 0}\n"
+    )
+    text = tasks["own_whole"].read_text().partition("process_results")[0]
+    metrics = "".join(
+        f"  - {{metric: {name}, aggregation: mean, higher_is_better: true}}\n"
+        for name in ("f1", "hit")
+    )
+    whole = text.replace("own_whole", "own_partial") + "process_results: !function partial.f1\n"
+    path.write_text(whole + "metric_list:\n" + metrics)
+    refused = c4("record", "--task", f"lm-eval:{path}", "--out", tmp_path / "runs")
+    assert refused.exit_code == 2
+    assert "as in lm-eval:own_partial:none:hit" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "runs").exists()
+    assert find_lm_eval_task(f"{path}:none:hit").name == "lm-eval:own_partial:none:hit"
+    path.unlink()
+
+
+@pytest.mark.parametrize(("asked", "batch"), [(None, 1), (4, 4), ("8", 8), ("auto", None)])
+def test_a_batch_size_is_a_number_or_what_fits(asked, batch):
+    assert _batch(asked) == batch
+    assert _batch("auto:4") is None
+    with pytest.raises(ConfigError, match="a number or auto"):
+        _batch("many")
 
 
 FILE = {"until": ["</s>"], "max_gen_toks": 16}
@@ -233,6 +304,7 @@ def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
 
 
 def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(tasks, caplog):
+    say_once.cache_clear()
     assert find_lm_eval_task(str(tasks["own_whole"])).extract("so 12 Q: next").value == "so 12 "
     assert "gates watch the whole text" in caplog.text
 
