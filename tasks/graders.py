@@ -49,11 +49,15 @@ def own_judge(grader: str) -> Callable[[Example, str, str], bool] | None:
 
     def asked(example: Example, answer: str, text: str) -> bool:
         try:
-            return bool(judge(example, answer, text))
+            found = judge(example, answer, text)
         except (C4Error, MemoryError):
             raise
         except Exception as error:
             name = grader.partition("@")[0]
             raise ConfigError(f"the grader {name} fails: {failure(error)}") from error
+        if found is None:  # a forgotten return would make every answer wrong
+            name = grader.partition("@")[0]
+            raise ConfigError(f"the grader {name} returns None; return True or False")
+        return bool(found)
 
     return asked
