@@ -20,6 +20,7 @@ from c4.cli import (
     _figures,
     _grade,
     _models,
+    _plugins,
     _record,
     _replay,
     _report,
@@ -148,6 +149,7 @@ app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
 app.command("push", help=_exchange.PUSH_HELP)(_exchange.push_command)
 app.command("pull", help=_exchange.PULL_HELP)(_exchange.pull_command)
 app.command("tasks")(_tasks.tasks_command)
+app.command("plugins")(_plugins.plugins_command)
 app.add_typer(_models.app, name="models")
 
 

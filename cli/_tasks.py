@@ -9,6 +9,7 @@ from c4.cli._output import say, say_json, show
 from c4.cli._progress import status
 from c4.cli._tables import new_table
 from c4.tasks import TASKS
+from c4.tasks.registry import REGISTRY
 
 
 def tasks_command(
@@ -50,6 +51,8 @@ def tasks_command(
         hub = " ".join(filter(None, split))
         table.add_row(task.name, task.family, str(task.shape), str(task.n), str(task.skip), hub)
     show(table)
+    if offered := sorted(REGISTRY.offered()):
+        say(f"offered by installed packages (c4 plugins says which): {', '.join(offered)}")
 
 
 def list_lm_eval(pattern: str, *, as_json: bool) -> None:

@@ -80,7 +80,7 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
     try:
         with np.errstate(invalid="ignore", over="ignore"):  # what is no number never fires
             answer = question(s, cells) if gate.wants_cells else question(s)
-        return np.asarray(answer, dtype=np.bool_) & s.exists
+        return _truths(gate, answer, s.exists.shape) & s.exists
     except (C4Error, MemoryError):
         raise
     except Exception as error:
@@ -93,6 +93,25 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
                 f"by the gate: signals = ({error.name},)"
             ) from error
         raise ConfigError(f"the gate {kind_name(gate)} fails: {failure(error)}") from error
+
+
+def _truths(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
+    """What a gate answers, if that is a truth for every step. A number would pass for true."""
+    found = np.asarray(answer)
+    if found.dtype.kind != "b":
+        what = found.dtype if found.shape else repr(answer)
+        raise ConfigError(
+            f"the gate {kind_name(gate)} fails: fires must return booleans, not {what}; write a "
+            "comparison such as s.run >= 3"
+        )
+    try:
+        np.broadcast_to(found, shape)
+    except ValueError:
+        raise ConfigError(
+            f"the gate {kind_name(gate)} fails: fires must answer each step, an array of {shape}, "
+            f"not one of {found.shape}"
+        ) from None
+    return found
 
 
 def kind_name(gate: Gate) -> str:

@@ -119,7 +119,7 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """A rule by name; unknown parameters are refused."""
     kind = RULE_NAMES.find(name).found
     if not is_rule(kind):
-        raise ConfigError(f"{name} is no commit rule: derive a class from c4.decode.Rule")
+        raise ConfigError(f"{name} is no commit rule: name a class derived from c4.decode.Rule")
     typed = typed_parameters(name, kind, params)
     try:
         made: Rule = kind(**typed)

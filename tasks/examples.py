@@ -113,6 +113,9 @@ def load_samples(
     else:
         examples = _read_all(task, rows, origin)
         order = [row for row in order if row in examples]
+    if not order:
+        why = f": read returns None for each of {len(rows)} rows" if len(rows) else ""
+        raise DataError(f"{task.name} has 0 usable examples in {origin}{why}")
     there = max(0, len(order) - skip)
     wanted = min(there if task.n is None else task.n, there) if n is None else n
     _check_span(
@@ -281,6 +284,11 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
 
 def _checked(example: Example) -> Example:
     """The example, if what should be texts are texts that can be written down."""
+    if not isinstance(example, Example):
+        raise TypeError(f"read must return an Example or None, not {shortened(repr(example))}")
+    for name in ("prompt", "target", "preamble", "tests"):
+        if not isinstance(getattr(example, name), str):
+            raise TypeError(f"its {name} {getattr(example, name)!r} is not a text")
     for text in (example.prompt, example.target, example.preamble, example.tests, *example.choices):
         if not isinstance(text, str):
             raise TypeError(f"{text!r} is not a text")

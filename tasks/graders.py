@@ -33,15 +33,17 @@ def own_judge(grader: str) -> Callable[[Example, str, str], bool] | None:
     if grader in list(Grader):
         return None
     judge: Judge = REGISTRY.behind(grader)
+    name = plain_label(grader)
 
     def asked(example: Example, answer: str, text: str) -> bool:
         try:
-            return bool(judge(example, answer, text))
+            found = judge(example, answer, text)
         except (C4Error, MemoryError):
             raise
         except Exception as error:
-            raise ConfigError(
-                f"the grader {plain_label(grader)} fails: {failure(error)}"
-            ) from error
+            raise ConfigError(f"the grader {name} fails: {failure(error)}") from error
+        if found is None:  # a forgotten return would make every answer wrong
+            raise ConfigError(f"the grader {name} returns None; return True or False")
+        return bool(found)
 
     return asked

@@ -18,6 +18,7 @@ from c4.gates.registry import make_gate
 from c4.replay.calibration import find_calibrations, load_calibration
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
+from c4.testing import BrokenPlugin, check_gate
 from tests.store.made import MANIFEST
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
@@ -186,3 +187,24 @@ def test_no_command_runs_what_a_file_names(own_module, tmp_path, old_run, comman
         assert "--gate own_gates:Gate" in " ".join(result.stderr.split())
         CliRunner().invoke(app, [*command, str(path), *runs, "--gate", "own_gates:Gate"])
         assert (tmp_path / "it-ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda s: s.confidence, "fires must return booleans, not float64; write a comparison"),
+        (lambda s: np.full(s.step.shape, np.nan), "must return booleans, not float64"),
+        (lambda s: None, "fires must return booleans, not None"),
+        (lambda s: "yes", "fires must return booleans, not 'yes'"),
+        (lambda s: np.array([True, False]), "fires must answer each step, an array of"),
+    ],
+)
+def test_a_gate_whose_answer_is_no_truth_is_refused(answer, said):
+    class Odd:
+        def fires(self, s):
+            return answer(s)
+
+    with pytest.raises(BrokenPlugin) as refused:
+        check_gate(Odd)
+    assert "the gate Odd fails" in str(refused.value)
+    assert said in str(refused.value)

@@ -318,7 +318,7 @@ def test_an_edited_rule_is_another_run(own):
     [
         ("klas+cvee", "no method named 'klas+cvee'"),
         ("cvee+klass", "no method named 'cvee+klass'"),
-        ("own.py:OneState", "own.py:OneState is no commit rule: derive a class from c4.decode"),
+        ("own.py:OneState", "own.py:OneState is no commit rule: name a class derived from c4"),
         ("own.py:Calm+cvee", "own.py:Calm is no commit rule"),
         ("wino+own.py:One", "own.py:One is no gate"),
         ("oracle", "can be replayed over a recording but not run"),

@@ -174,6 +174,9 @@ def test_a_sound_task_passes():
         ({"extract": lambda text, choices=(): None}, "the gold answer of example 0"),
         ({"rows": lambda: 1 / 0}, "the rows of mine cannot be read: ZeroDivisionError"),
         ({"rows": []}, "mine has 0 usable examples"),
+        ({"read": lambda row: None}, "read returns None for each of"),
+        ({"read": lambda row: "text"}, "read must return an Example or None, not 'text'"),
+        ({"read": lambda row: Example(row["q"], None)}, "its target None is not a text"),
     ],
 )
 def test_a_broken_task_is_told_what_is_broken(fields, message):
