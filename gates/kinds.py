@@ -105,7 +105,7 @@ def _truths(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
             "comparison such as s.run >= 3"
         )
     try:
-        np.broadcast_to(found, shape)
+        np.broadcast_shapes(found.shape, shape)  # a grid's parameters come before the steps
     except ValueError:
         raise ConfigError(
             f"the gate {kind_name(gate)} fails: fires must answer each step, an array of {shape}, "

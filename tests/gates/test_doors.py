@@ -76,7 +76,7 @@ def test_whatever_a_module_raises_is_one_error(own_module, source):
             "1 / 0",
             "the gate Gate fails: ZeroDivisionError: division by zero (own_gates.py",
         ),
-        ("[True] * 7", "the gate Gate fails: ValueError"),
+        ("[True] * 7", "the gate Gate fails: fires must answer each step"),
         ("s.nothing", "there is no signal 'nothing'"),
         ("s.step.nothing", "the gate Gate fails: AttributeError"),
     ],
