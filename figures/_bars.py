@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label
 from c4.figures._dark import ON_AREA
@@ -17,6 +18,7 @@ from c4.figures.style import (
     COLUMN,
     INK,
     PAGE,
+    PANEL,
     QUIET,
     Grid,
     Width,
@@ -39,6 +41,7 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
 
     Columns: model, task, family, method, block, share.
     """
+    require_columns(blocks, (*PANEL, "method", "block", "share"))
     blocks = in_order(blocks, "block")
     keys = panel_keys(blocks)
     methods = in_order(blocks.select("method").unique())["method"].to_list()
@@ -78,6 +81,8 @@ def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     drop past the tolerance, on the examples shared with the baseline, is marked; where methods have
     other examples, each says how many.
     """
+    counts = ("n", "block", "passes", "steps", "budget", "accuracy", "drop", "past")
+    require_columns(blocks, (*PANEL, "method", *counts))
     blocks = blocks.with_columns(uneven=pl.col("n").n_unique().over("model", "task") > 1)
     figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)
     sign = "\n" if width is Width.COLUMN else ";  "
@@ -112,6 +117,7 @@ def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figur
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
+    require_columns(shares, (*PANEL, "method", "block", "seconds", "share", "tps"))
     figure = _method_rows(shares, width, row_height=0.24, draw=_draw_time)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure

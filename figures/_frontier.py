@@ -6,12 +6,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.figures.style import (
     COLUMN,
     FAINT,
     PAGE,
+    PANEL,
     QUIET,
     TASK_MARKERS,
     Width,
@@ -44,6 +46,8 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     baseline's accuracy less the tolerance. Where methods have other examples, or answers that the
     machine failed to grade, the panel says how many.
     """
+    counts = ("n", "not_gradable", "steps", "budget", "accuracy")
+    require_columns(totals, (*PANEL, "method", *counts))
     totals = in_order(totals)
     keys = panel_keys(totals)
     methods = in_order(totals.select("method").unique())["method"].to_list()
@@ -110,6 +114,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
 
     Columns: model, task, family, H (null: unlimited), accuracy, steps, confirmed.
     """
+    require_columns(sweep, (*PANEL, "H", "accuracy", "steps", "confirmed"))
     sweep = in_order(sweep)
     holes = sorted(sweep["H"].drop_nulls().unique().to_list())
     places = {hole: i for i, hole in enumerate(holes)} | {None: len(holes)}

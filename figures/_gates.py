@@ -4,10 +4,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of, shade_of
 from c4.analysis.names import in_order, method_label
 from c4.figures.style import (
     INK,
+    PANEL,
     QUIET,
     Width,
     lay_out,
@@ -37,6 +39,8 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
     Columns: model, task, family, kind, gate, trajectory, progress, signal, value, low, high. A
     column of three panels for each model and task; ticks at the bottom are the s_j.
     """
+    of_gates = ("kind", "gate", "trajectory", "progress", "signal", "value", "low", "high")
+    require_columns(signals, (*PANEL, *of_gates))
     signals = in_order(signals.rename({"gate": "method"}))
     gates = signals["method"].drop_nulls().unique(maintain_order=True).to_list()
     keys = panel_keys(signals)

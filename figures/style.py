@@ -244,9 +244,13 @@ Key = tuple[str, str, str]
 """Model, task and family that a panel shows."""
 
 
+PANEL = ("model", "task", "family")
+"""The columns that say in which panel a row is drawn."""
+
+
 def panel_keys(frame: pl.DataFrame) -> list[Key]:
     """A key for every panel, in the frame's order."""
-    return frame.select("model", "task", "family").unique(maintain_order=True).rows()
+    return frame.select(PANEL).unique(maintain_order=True).rows()
 
 
 def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:

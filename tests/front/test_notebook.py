@@ -14,6 +14,7 @@ import pytest
 from nbclient import NotebookClient
 
 import c4
+from c4 import figures
 from c4.errors import ConfigError, RunError
 from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
@@ -192,7 +193,9 @@ def test_the_other_frames_are_drawn_too(run):
 def test_a_frame_that_cannot_be_drawn_is_refused_by_its_columns(run):
     with pytest.raises(ConfigError, match="no column fired, gate"):
         c4.phase_diagram(run.signals)
-    for figure in (c4.trace_figure, c4.text_figure):
+    compare = (figures.frontier_figure, figures.blocks_figure, figures.totals_figure)
+    others = (figures.time_share_figure, figures.h_sweep_figure, figures.gates_figure)
+    for figure in (c4.trace_figure, c4.text_figure, *compare, *others):
         with pytest.raises(ConfigError, match="this frame cannot be drawn: it has no column"):
             figure(run.signals)
     other = run.stabilization.with_columns(cohort=pl.lit("another"))
