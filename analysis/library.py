@@ -92,7 +92,7 @@ class Library:
     @cached_property
     def all_runs(self) -> list[Run]:
         """Every run that is not empty, whatever models and tasks were asked for."""
-        runs = of_known_tasks(readable_runs(find_runs(self.root), self.reading))
+        runs = of_known_tasks(readable_runs(find_runs(self.root), self.reading), self.tasks)
         return [run for run in runs if len(run)]
 
     @cached_property

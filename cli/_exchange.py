@@ -55,7 +55,8 @@ def import_command(
         str | None,
         typer.Option(
             autocompletion=complete_task,
-            help="Whose answers these are. [default: as a folder is called, or gsm8k]",
+            help="Whose answers these are, also one of your own. [default: as a folder is called, "
+            "or gsm8k]",
         ),
     ] = None,
     budget: Annotated[

@@ -104,7 +104,8 @@ def choose_runs(
     refuse_imported(root)
     # A misspelling is answered here.
     typed = {find_recorded_task(name, root).name: name for name in tasks or ()}
-    runs = [run for run in find_recordings(root, reading) if model is None or run.model == model]
+    found = find_recordings(root, reading, typed)
+    runs = [run for run in found if model is None or run.model == model]
     missing = typed.keys() - {run.task for run in runs}
     if missing or not runs:
         task = typed[min(missing)] if missing else "math"
@@ -113,7 +114,7 @@ def choose_runs(
             f"{what} below {root}: c4 record --task {task} --out {root}; or name the folder of a "
             f"single run that was made with c4 run --cells --task {task} --method NAME"
         )
-    return [run for run in runs if not typed or run.task in typed]
+    return runs
 
 
 def choose_gates(

@@ -17,7 +17,7 @@ from c4.exchange import klass, prophet
 from c4.exchange.courses import Course
 from c4.store import Run
 from c4.store.locations import Location
-from c4.tasks import TASKS, get_task
+from c4.tasks import TASKS, find_task
 
 IMPORTED = pl.Schema(
     {
@@ -106,9 +106,7 @@ def plan_import(
     files = found.find(folder)
     if not files:
         raise DataError(f"{folder} has no files of {source}, which are called {found.what}")
-    if task is not None:
-        get_task(task)
-    return ImportPlan(source, folder, files, task, budget)
+    return ImportPlan(source, folder, files, task and find_task(task).name, budget)
 
 
 def _task_in(folder: Path, file: Path) -> str:

@@ -363,16 +363,21 @@ def is_kept_apart(name: str) -> bool:
     return name.startswith("method=") or name == BENCH_FOLDER
 
 
-def find_recordings(root: str | Location, reading: AnswerReading | None = None) -> list[Run]:
+def find_recordings(
+    root: str | Location, reading: AnswerReading | None = None, tasks: Collection[str] = ()
+) -> list[Run]:
     """The recorded full decodes below a root; or the run at the root, whatever its method.
 
     Nobody who asks for full decodes gets a sampler's steps, unless the run itself is named.
+
+    Args:
+        tasks: which are asked for; all of them if none is named.
     """
     folders = find_runs(root)
     if folders == [parse_location(root)]:
         return of_known_tasks([open_run(root, reading)])
-    runs = of_known_tasks(readable_runs(folders, reading))
-    return [run for run in runs if run.is_baseline and run.has_cells]
+    runs = [run for run in readable_runs(folders, reading) if not tasks or run.task in tasks]
+    return [run for run in of_known_tasks(runs) if run.is_baseline and run.has_cells]
 
 
 def task_named(manifest: Manifest) -> str:
@@ -382,17 +387,20 @@ def task_named(manifest: Manifest) -> str:
     return manifest.asked.get("task", str(usual))
 
 
-def of_known_tasks(runs: Sequence[Run]) -> list[Run]:
+def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
     """The runs whose answers can be read; of a user's own task only if the user has named it.
 
     A manifest names such a task and never loads it. Where no run is left, that is the error.
+
+    Args:
+        asked: the tasks that a user wants; what is passed over of others is not said.
     """
     known = [run for run in runs if knows_task(run.task)]
     notes = [
         f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
         f"as in --task {task_named(run.manifest)}"
         for run in runs
-        if not knows_task(run.task)
+        if not knows_task(run.task) and (not asked or run.task in asked)
     ]
     if notes and not known:
         raise RunError(notes[0])

@@ -15,7 +15,7 @@ from c4.cli._app import app
 from c4.cli._output import OnceFromOthers
 from c4.cli._progress import _Lines
 from c4.store.runs import find_runs, open_run
-from c4.tasks import AnswerReading
+from c4.tasks import AnswerReading, registry
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.extractors import find_style
 
@@ -212,6 +212,16 @@ def test_answers_under_a_user_s_own_extractor_stand_beside_c4_s(folder, monkeypa
     EXTRACTOR_NAMES.loaded.clear()  # as in a new process
     unnamed = c4("replay", "--config", "read.json")
     assert "name it: --reading my_extractors.py:LOWER" in unnamed.stderr
+
+
+def test_nothing_is_said_of_tasks_that_nobody_asked_for(folder, monkeypatch, caplog):
+    monkeypatch.chdir(folder)
+    registry._NAMED.clear()  # as in a new process
+    for command in ("replay --gate cvee --task mmlu", "report main --task mmlu"):
+        assert c4(*command.split()).exit_code == 0
+        assert "passed over" not in caplog.text
+    assert c4("replay", "--gate", "cvee").exit_code == 0
+    assert "name it as when it was recorded, as in --task my_task.py:TASK" in caplog.text
 
 
 def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):

@@ -460,6 +460,24 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
 
 
+def test_answers_may_be_read_as_a_user_s_own_task_reads_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_words.py").write_text("""
+from c4.tasks import Candidate, Example, Task, answers
+
+def last_word(text, choices=()):
+    return Candidate(text.split()[-1], 0, len(text)) if text else None
+
+TASK = Task(name="words", read=lambda row: Example("?", "!"), rows=[{}],
+            **answers("number") | {"extract": last_word, "plain": last_word})
+""")
+    save_klass(tmp_path / "results", ["The", "The answer", "The answer"], [[10], [11], [12]])
+    result = c4("import", "klass", "results", "--task", "my_words.py:TASK")
+    assert result.exit_code == 0, result.output
+    (row,) = pl.read_parquet("imported.parquet").to_dicts()
+    assert (row["task"], row["answer"]) == ("words", "answer")
+
+
 def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prompt = "<|im_start|>user\nIs it 12?<|im_end|>\n<|im_start|>assistant\n"
