@@ -137,7 +137,7 @@ def trace_table(
     """
     own = own_signals(gates.values(), signals)
     known = [name for name in signals if name in SIGNAL_NAMES and name not in TRACE]
-    more = [*dict.fromkeys([*known, *own])]
+    more = {f"{name} (own)" if name in TRACE else name: name for name in [*known, *own]}
     found = _find(run, index, own)
     family = get_task(run.task).family
     cvee = CVEE()
@@ -164,7 +164,7 @@ def trace_table(
             "gap": s.region_gap[i, :steps],
             "threshold": prophet.demand(s)[i, :steps],
             "exits": [",".join(stops.get(step, [])) for step in range(1, steps + 1)],
-            **{name: getattr(s, name)[i, :steps] for name in more},
+            **{column: getattr(s, name)[i, :steps] for column, name in more.items()},
         },
         schema_overrides={"candidate": pl.String()},
     )

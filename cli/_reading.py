@@ -70,7 +70,4 @@ def reading_note(reading: AnswerReading) -> str | None:
     """The note below a table whose answers are not read in the default way, else None."""
     if reading == USUAL:
         return None
-    return (
-        f"answers are read under --reading {reading.style_name} --ending {reading.ending} "
-        f"--grader {reading.grader}"
-    )
+    return f"answers are read under {reading.options}"

@@ -54,11 +54,6 @@ class AdoptedGate:
     wants_cells: bool
     needs_future: bool
 
-    @property
-    def signals(self) -> Any:
-        """Signals of a user's own that it names."""
-        return getattr(self.gate, "signals", ())
-
     def fires(self, *seen: Any) -> npt.ArrayLike:
         return self.gate.fires(*seen)
 
@@ -106,17 +101,26 @@ def _truths(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
         )
     try:
         np.broadcast_shapes(found.shape, shape)  # a grid's parameters come before the steps
+        answers_steps = not found.shape or found.shape[-1] == shape[-1]
     except ValueError:
+        answers_steps = False
+    if not answers_steps:
         raise ConfigError(
             f"the gate {kind_name(gate)} fails: fires must answer each step, an array of {shape}, "
             f"not one of {found.shape}"
-        ) from None
+        )
     return found
+
+
+def kind_of(gate: object) -> type:
+    """The class of a gate, as its author wrote it; or the class that was given instead of one."""
+    own = gate.gate if isinstance(gate, AdoptedGate) else gate
+    return own if isinstance(own, type) else type(own)
 
 
 def kind_name(gate: Gate) -> str:
     """The name of a gate's class, as its author wrote it."""
-    return type(gate.gate if isinstance(gate, AdoptedGate) else gate).__name__
+    return kind_of(gate).__name__
 
 
 def require_live(gate: Gate) -> None:

@@ -4,14 +4,18 @@ A gate names them in its attribute `signals`, and they are computed wherever the
 a recording or inside a decode.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from c4.errors import C4Error, ConfigError, failure
+from c4.gates.kinds import kind_of
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
 from c4.plugins import LabelRegistry, definition, plain_label, source_hash
 from c4.store.cells import Cells
@@ -44,13 +48,19 @@ class NamedSignal:
 
     @property
     def name(self) -> str:
-        """What gates call it."""
-        return plain_label(self.label).rpartition(":")[2]
+        """What gates call it; a package may offer it by a name with dashes."""
+        return plain_label(self.label).rpartition(":")[2].replace("-", "_")
 
     @property
     def definition(self) -> str:
-        """What is another when the signal is."""
-        return f"{self.label} {definition(self.compute)}"
+        """Text that changes whenever the signal does."""
+        return f"{self.name} {definition(self.compute)}"
+
+    def is_same(self, other: "NamedSignal") -> bool:
+        """Whether another is the same signal, perhaps named in another way."""
+        return self.compute is other.compute or (
+            self.label.partition("@")[2] == other.label.partition("@")[2]
+        )
 
     def __call__(self, s: Signals, cells: Cells) -> Floats:
         """The signal of one trajectory; what goes wrong in it is an error in words. (T,)"""
@@ -80,16 +90,29 @@ def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
         label = REGISTRY.label(signal)
         return None if label in SIGNAL_NAMES else _checked(label, REGISTRY.behind(label))
     name = getattr(signal, "__name__", type(signal).__name__)
-    source = source_hash(signal, str(getattr(signal, "__module__", "")))
-    return _checked(f"{name}@{source[:12]}", signal)
+    return _checked(f"{name}@{_source_of(signal)[:12]}", signal)
+
+
+def _source_of(signal: Any) -> str:
+    """A hash of the file that defines a function; of one without a file, as in a notebook, new."""
+    module = str(getattr(signal, "__module__", ""))
+    has_file = getattr(sys.modules.get(module), "__file__", None) is not None
+    return source_hash(signal, module) if has_file else uuid4().hex
+
+
+RESERVED = frozenset({"trajectory"})
+"""Names that stand beside signals where they are kept."""
 
 
 def _checked(label: str, compute: Any) -> NamedSignal:
     signal, shown = NamedSignal(label, compute), plain_label(label)
+    name = signal.name
     if not callable(compute):
         raise ConfigError(f"{shown} is no signal: it must be a function (s, cells)")
-    if hasattr(Signals, signal.name) or signal.name in SIGNAL_NAMES:
-        raise ConfigError(f"the signal {shown} would hide c4's own {signal.name}; rename it")
+    if not name.isidentifier() or iskeyword(name):
+        raise ConfigError(f"gates cannot ask for a signal named {name}; define it with def flux(…)")
+    if hasattr(Signals, name) or name in SIGNAL_NAMES | RESERVED:
+        raise ConfigError(f"the signal {shown} would hide c4's own {name}; rename it")
     return signal
 
 
@@ -102,7 +125,7 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
     named: dict[str, NamedSignal] = {}
     for signal in filter(None, map(find_signal, [*also, *_named_by(gates)])):
         known = named.setdefault(signal.name, signal)
-        if known != signal:
+        if not known.is_same(signal):
             raise ConfigError(
                 f"gates would call both {plain_label(known.label)} and "
                 f"{plain_label(signal.label)} {signal.name}; rename one of them"
@@ -111,10 +134,12 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
 
 
 def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
-    for gate in gates:
-        signals: Any = getattr(gate, "signals", ())
+    """What the classes of gates name, so that a gate and its class name the same."""
+    for kind in map(kind_of, gates):
+        signals: Any = getattr(kind, "signals", ())
         if isinstance(signals, str) or not isinstance(signals, Iterable):
             raise ConfigError(
-                f"the signals of {type(gate).__name__} must be a tuple, as in signals = (flux,)"
+                f"the signals of {kind.__name__} must be a tuple in its class, as in "
+                "signals = (flux,)"
             )
         yield from signals

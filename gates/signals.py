@@ -4,7 +4,7 @@ Means are sums of fixed-point numbers, exact in float64 whatever their order, so
 a live decode give the same bits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from functools import cache
 from typing import Any
@@ -275,7 +275,8 @@ class LiveSignals:
         """A user's own signal of the first steps, computed when the last of them is asked for."""
         known = self._own_columns.get(name)
         if known is None or len(known) < steps:
-            known = self.own[name](SignalsSoFar(self, steps), stack_views(self._views[:steps]))
+            cells = stack_views(self._views[:steps])
+            known = self.own[name](SignalsSoFar(self, steps, with_own=False), cells)
             self._own_columns[name] = known
         return known[:steps]
 
@@ -298,17 +299,30 @@ class SignalsSoFar(Signals):
 
     _live: LiveSignals
     _steps: int
+    _own: Collection[str]
 
-    def __init__(self, live: LiveSignals, steps: int) -> None:
+    def __init__(self, live: LiveSignals, steps: int, *, with_own: bool = True) -> None:
+        """Look at the first steps of a decode.
+
+        Args:
+            with_own: also users' own signals, which do not see one another.
+        """
         object.__setattr__(self, "_live", live)  # the fields are frozen
         object.__setattr__(self, "_steps", steps)
+        object.__setattr__(self, "_own", live.own if with_own else ())
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        if name in self._live.own:
+        if name in self._own:
             return self._live.own_column(name, self._steps)
         if name not in SIGNAL_NAMES:
             raise AttributeError(name=name, obj=self)
         return self._live.column(name, self._steps)
+
+    def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Signals:
+        """Every signal changed alike."""
+        return as_signals(
+            {name: change(getattr(self, name)) for name in SIGNAL_NAMES | {*self._own}}
+        )
 
 
 def _defined_span(found: LocatedCandidate | None, block_end: int) -> tuple[int, int] | None:

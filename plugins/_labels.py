@@ -7,7 +7,7 @@ from typing import Any
 from c4.errors import ConfigError
 from c4.plugins._registry import Registry
 
-OWN_LABEL = re.compile(r"[^,=@]+:?\w+@[0-9a-f]{12}")
+OWN_LABEL = re.compile(r"[^,=@]*[\w-]@[0-9a-f]{12}")
 """What results by a user's own object go by: its name, and the beginning of its source's hash."""
 
 

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+from uuid import uuid4
 
 from c4.errors import ConfigError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
@@ -143,22 +144,40 @@ def source_hash(found: Any, named: str) -> str:
     names = dict.fromkeys([named, type(found).__module__, kind.__module__])
     digest = hashlib.sha256()
     for name in names:
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if file is not None:
-            digest.update(Path(file).read_bytes())
+        digest.update(_source(name) or b"")
     return digest.hexdigest()
 
 
 def definition(function: Callable[..., Any]) -> str:
-    """What is another when a function is: its name, and the source of its module.
+    """Text that changes whenever the function does: its name, and the source of its module.
 
-    A function that lacks one of them stands for itself, so no other process trusts its signals.
+    A function without a name or a file, as one of a notebook, gets a new text every time, so
+    nothing that was kept is taken for its own.
     """
     name = getattr(function, "__qualname__", None)
-    file = getattr(sys.modules.get(function.__module__), "__file__", None)
-    if name is None or file is None:
-        return repr(function)
-    return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+    source = _source(function.__module__)
+    if name is None or source is None:
+        return uuid4().hex
+    return f"{name} {hashlib.sha256(source).hexdigest()}"
+
+
+_SOURCES: dict[int, tuple[ModuleSpec, bytes]] = {}
+"""Sources of modules, as they were when a module was first looked at, by the identity of its spec:
+every loading and reloading of a module makes a new one."""
+
+
+def _source(module: str) -> bytes | None:
+    """The source of a loaded module, also if its file was edited since; None if it has no file."""
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if file is None:
+        return None
+    spec = getattr(loaded, "__spec__", None)
+    if spec is None:  # a script that is run
+        return Path(file).read_bytes()
+    if id(spec) not in _SOURCES:
+        _SOURCES[id(spec)] = spec, Path(file).read_bytes()
+    return _SOURCES[id(spec)][1]
 
 
 def _is_file_like(text: str) -> bool:

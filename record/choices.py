@@ -28,6 +28,7 @@ from c4.record.methods import (
     find_methods,
     make_rule,
     rule_settings,
+    spell_method,
 )
 from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
@@ -114,7 +115,7 @@ def _resolve(
     changed |= _changed(FORWARD, asdict(forward), asdict(Forward()))
     resolved = ResolvedMethod(
         name=name,
-        typed=_typed(name, method),
+        typed=_typed(method),
         label=_label(name, method, changed),
         rule_name=RULE_NAMES.canonical(method.rule),
         rule=rule,
@@ -138,12 +139,12 @@ def _resolve(
     )
 
 
-def _typed(name: str, method: Method) -> str | None:
+def _typed(method: Method) -> str | None:
     """What a user types for a method, if its results go by less because files stand in folders."""
-    typed = name
-    for part in filter(None, (method.rule, method.gate)):
-        typed = typed.replace(canonical_name(part), part)
-    return None if typed == name else typed
+    parts = [part for part in (method.rule, method.gate) if part is not None]
+    if all(canonical_name(part) == part for part in parts):
+        return None
+    return spell_method(method, as_typed=True)
 
 
 @dataclass(frozen=True)

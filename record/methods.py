@@ -210,13 +210,19 @@ def _pairs(name: str) -> Iterator[tuple[str, str]]:
         yield "+".join(pieces[:i]), "+".join(pieces[i:])
 
 
-def spell_method(method: Method) -> str:
-    """What the results of a pair go by: `wino+my_gates:Calm`; the schedule is not named."""
+def spell_method(method: Method, *, as_typed: bool = False) -> str:
+    """What the results of a pair go by: `wino+my_gates:Calm`; the schedule is not named.
+
+    Args:
+        as_typed: keep the folders of files, as a user types them.
+    """
     known = {pair.rule: name for name, pair in METHODS.items() if pair.gate is None}
-    rule = known.get(method.rule) or RULE_NAMES.canonical(method.rule)
+    rule = known.get(method.rule) or (
+        method.rule if as_typed else RULE_NAMES.canonical(method.rule)
+    )
     if method.gate is None:
         return rule
-    gate = GATE_NAMES.canonical(method.gate)
+    gate = method.gate if as_typed else GATE_NAMES.canonical(method.gate)
     return gate if method.rule == SCHEDULE else f"{rule}+{gate}"
 
 

@@ -404,9 +404,8 @@ class FrozenSetting:
         """Refuse to use the setting under another reading than it was chosen under."""
         if reading != self.reading:
             raise ConfigError(
-                f"{self.file} was chosen under --reading {self.reading.style} --ending "
-                f"{self.reading.ending} --grader {self.reading.grader}, and {reading.style}, "
-                f"{reading.ending} and {reading.grader} are asked for; leave these options out, "
+                f"{self.file} was chosen under {self.reading.options}, and {reading.options} is "
+                "asked for; leave these options out, "
                 "or calibrate with them"
             )
 

@@ -51,9 +51,7 @@ class Finder:
 def find_style(name: str) -> str:
     """What readings go by under the extractor that a user names; a user's own is loaded."""
     label = REGISTRY.label(name)
-    if label in list(ReadingStyle):
-        return ReadingStyle(label)
-    if label not in EXTRACTORS:
+    if label not in REGISTRY.own:
         as_finder(name, REGISTRY.behind(label))
     return label
 
@@ -72,8 +70,7 @@ def as_finder(name: str, found: Any) -> Finder:
 
 def parse_style(text: str) -> str:
     """A reading style as a file names it; nothing is loaded."""
-    label = REGISTRY.parse(text)
-    return ReadingStyle(label) if label in list(ReadingStyle) else label
+    return REGISTRY.parse(text)
 
 
 def read_under(task: Task, style: str) -> Task:
@@ -118,8 +115,15 @@ def guard_extractor(name: str, extract: Extractor) -> Extractor:
             raise
         except Exception as error:
             raise ConfigError(f"the extractor of {name} fails: {failure(error)}") from error
-        if found is not None and not isinstance(found, Candidate):
+        if found is None:
+            return None
+        if not isinstance(found, Candidate):
             raise ConfigError(f"the extractor of {name} returns {found!r} and no Candidate")
+        if not isinstance(found.value, str) or not 0 <= found.start <= found.end <= len(text):
+            raise ConfigError(
+                f"the extractor of {name} finds {found!r}, which is no text at a place within "
+                f"{len(text)} characters"
+            )
         return found
 
     return guarded

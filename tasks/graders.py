@@ -1,7 +1,5 @@
 """Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
 
-from collections.abc import Callable
-
 from c4.errors import C4Error, ConfigError, failure
 from c4.plugins import LabelRegistry, plain_label
 from c4.tasks.task import Example, Grader, Judge
@@ -15,25 +13,25 @@ REGISTRY = LabelRegistry(
 def find_grader(name: str) -> str:
     """What grades go by under the grader that a user names; one of the user's own is loaded."""
     label = REGISTRY.label(name)
-    if label in list(Grader):
-        return Grader(label)
-    if not callable(REGISTRY.behind(label)):
+    if label not in REGISTRY.own and not callable(REGISTRY.behind(label)):
         raise ConfigError(f"{name} is no grader: it must be a function (example, answer, text)")
     return label
 
 
 def parse_grader(text: str) -> str:
     """A grader as a file names it; nothing is loaded."""
-    label = REGISTRY.parse(text)
-    return Grader(label) if label in list(Grader) else label
+    return REGISTRY.parse(text)
 
 
-def own_judge(grader: str) -> Callable[[Example, str, str], bool] | None:
+def own_judge(grader: str) -> Judge | None:
     """The function behind a user's grader; None for c4's own."""
-    if grader in list(Grader):
+    if grader in REGISTRY.own:
         return None
-    judge: Judge = REGISTRY.behind(grader)
-    name = plain_label(grader)
+    return guard_judge(f"the grader {plain_label(grader)}", REGISTRY.behind(grader))
+
+
+def guard_judge(name: str, judge: Judge) -> Judge:
+    """A function of a user's own that grades, whose mistakes become errors in words."""
 
     def asked(example: Example, answer: str, text: str) -> bool:
         try:
@@ -41,9 +39,9 @@ def own_judge(grader: str) -> Callable[[Example, str, str], bool] | None:
         except (C4Error, MemoryError):
             raise
         except Exception as error:
-            raise ConfigError(f"the grader {name} fails: {failure(error)}") from error
+            raise ConfigError(f"{name} fails: {failure(error)}") from error
         if found is None:  # a forgotten return would make every answer wrong
-            raise ConfigError(f"the grader {name} returns None; return True or False")
+            raise ConfigError(f"{name} returns None; return True or False")
         return bool(found)
 
     return asked

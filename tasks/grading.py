@@ -3,16 +3,15 @@
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import ConfigError
 from c4.tasks._careful_programs import written_program
 from c4.tasks._math_verify import compare_formulas, libraries
 from c4.tasks._plain_programs import program_in
 from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
 from c4.tasks.answers import EXTRACTORS
 from c4.tasks.extractors import read_under
-from c4.tasks.graders import own_judge
+from c4.tasks.graders import guard_judge, own_judge
 from c4.tasks.task import AnswerReading, Candidate, Example, Family, Grader, ReadingStyle, Task
 
 log = logging.getLogger(__name__)
@@ -98,11 +97,11 @@ def grade(
     if found is None:
         return Grade(None, Verdict.NO_ANSWER)
     judge = own_judge(reading.grader)
+    if judge is None and task.judge is not None:
+        judge = guard_judge(f"the judge of {task.name}", task.judge)
     if judge is not None:
         right = judge(example, found.value, text)
         return Grade(found.value, Verdict.RIGHT if right else Verdict.WRONG)
-    if task.judge is not None:
-        return Grade(found.value, _judged(task, example, found.value, text))
     if task.family is not Family.CODE:
         if found.value == read.gold(example):
             return Grade(found.value, Verdict.RIGHT)
@@ -118,17 +117,6 @@ def grade(
         unsafe=unsafe_code,
     )
     return Grade(found.value, _verdict(outcome))
-
-
-def _judged(task: Task, example: Example, answer: str, text: str) -> Verdict:
-    """What a task's own judge says; what it raises names the task."""
-    judge: Any = task.judge
-    try:
-        return Verdict.RIGHT if judge(example, answer, text) else Verdict.WRONG
-    except (C4Error, MemoryError):
-        raise
-    except Exception as error:
-        raise ConfigError(f"the judge of {task.name} fails: {failure(error)}") from error
 
 
 def _verdict(outcome: Outcome) -> Verdict:

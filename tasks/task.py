@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from c4.errors import ConfigError
+from c4.errors import C4Error, ConfigError, failure
 from c4.plugins import plain_label
 
 Row = Mapping[str, Any]
@@ -151,10 +151,27 @@ class AnswerReading:
 
         return cls(parse_style(style), Ending(ending), parse_grader(grader))
 
+    def __post_init__(self) -> None:
+        """Words that are c4's own become members, so that they can be told by identity."""
+        for name, kind in (("style", ReadingStyle), ("ending", Ending), ("grader", Grader)):
+            word = getattr(self, name)
+            if word in list(kind):
+                object.__setattr__(self, name, kind(word))  # the fields are frozen
+
     @property
     def style_name(self) -> str:
         """The extractor as a user would type it, without the hash of its source."""
         return plain_label(self.style)
+
+    @property
+    def grader_name(self) -> str:
+        """The grader as a user would type it, without the hash of its source."""
+        return plain_label(self.grader)
+
+    @property
+    def options(self) -> str:
+        """The reading as a user would type it."""
+        return f"--reading {self.style_name} --ending {self.ending} --grader {self.grader_name}"
 
     @property
     def of_signals(self) -> dict[str, str]:
@@ -253,4 +270,12 @@ class Task:
 
     def gold(self, example: Example) -> str:
         """The gold answer, in the extractor's normal form."""
-        return self.normal(example.target)
+        try:
+            form = self.normal(example.target)
+        except (C4Error, MemoryError):
+            raise
+        except Exception as error:
+            raise ConfigError(f"the normal form of {self.name} fails: {failure(error)}") from error
+        if not isinstance(form, str):
+            raise ConfigError(f"the normal form of {self.name} must be a text, not {form!r}")
+        return form

@@ -15,6 +15,8 @@ NOISE = (
     *(r"\boxed{7}", r"\boxed{", "def f(x):\n    return x", "```python\ndef", "漢字 ½ −3", "\n\n\n"),
 )
 """Texts that an extractor meets on the way: a model writes anything before it is done."""
+GOLD = ("12", "1,234.5", "B", r"\frac{1}{2}")
+"""Gold answers that a normal form may meet."""
 OFFERED = ("no", "yes")
 
 
@@ -33,9 +35,23 @@ def check_extractor(extractor: Extractor | Finder | str) -> None:
 
 
 def _findings(extractor: Any) -> Iterator[str]:
+    if isinstance(extractor, Finder) and extractor.normal is not None:
+        yield from _misnamed(extractor.normal)
     for extract in _functions(extractor):
         for choices in ((), OFFERED):
             yield from misreadings("it", extract, NOISE, choices)
+
+
+def _misnamed(normal: Any) -> Iterator[str]:
+    """What a normal form does wrong with some gold answers."""
+    for target in GOLD:
+        try:
+            form = normal(target)
+        except Exception as error:
+            yield f"its normal form fails on {target!r}: {failure(error)}"
+            continue
+        if not isinstance(form, str):
+            yield f"its normal form of {target!r} must be a text, not {form!r}"
 
 
 def _functions(extractor: Any) -> list[Extractor]:

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from c4.gates.own_signals import NamedSignal, OwnSignal, find_signal
-from c4.gates.signals import Signals
+from c4.gates.signals import LiveSignals
 from c4.store.cells import SIGNALS as CELL_SIGNALS
-from c4.store.cells import Cells
 from c4.testing._contract import require
-from c4.testing._made import MadeTrajectory, made_trajectories
+from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories
 
 
 def check_signal(signal: OwnSignal | str) -> None:
@@ -43,18 +42,15 @@ def _alone(signal: NamedSignal, one: MadeTrajectory) -> Iterator[str]:
         yield "it changes c4's own signals, which gates read too"
     if not all(_same(getattr(cells, name), getattr(kept, name)) for name in CELL_SIGNALS):
         yield "it changes the cells, which other signals read too"
-    for steps in range(1, len(values)):
-        known = signal(*_first(signals, cells, steps))
-        if not np.array_equal(known, values[:steps], equal_nan=True):
+    live = LiveSignals(SHAPE, one.reader, ("no", "yes"), {signal.name: signal})
+    for view, value in zip(one.views, values, strict=True):
+        known = getattr(live.append(view), signal.name)[-1]
+        if not np.array_equal(known, value, equal_nan=True):
             yield (
-                f"its value at step {steps} changes when later steps are known, so a decode and a "
-                "recording of it would disagree; use the present step and those before it"
+                f"its value at step {view.step} changes when later steps are known, so a decode "
+                "and a recording of it would disagree; use the present step and those before it"
             )
             return
-
-
-def _first(signals: Signals, cells: Cells, steps: int) -> tuple[Signals, Cells]:
-    return signals.map(lambda column: column[:steps]), cells[:steps]
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -23,8 +23,8 @@ def reading_words(reading: AnswerReading) -> list[str]:
 def _chosen(reading: AnswerReading) -> dict[str, str]:
     """What differs from the default reading, by the option that says so."""
     chosen = {c.name: str(c.value) for c in reading_changes(reading, AnswerReading())}
-    grader = reading.grader.partition("@")[0]  # a user's own, without the hash of its source
-    return chosen | ({} if grader == AnswerReading().grader else {"grader": grader})
+    usual = reading.grader == AnswerReading().grader
+    return chosen | ({} if usual else {"grader": reading.grader_name})
 
 
 def grade_command(run: Run, reading: AnswerReading) -> str:

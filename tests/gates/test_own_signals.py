@@ -1,14 +1,16 @@
 """Signals of users' own: computed once, alike over a recording and inside a decode."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from c4.analysis.signals import signal_table
 from c4.errors import ConfigError
 from c4.gates import run_signals
 from c4.gates.live import LiveGate
-from c4.gates.own_signals import own_signals
+from c4.gates.own_signals import find_signal, own_signals
 from c4.gates.run_signals import load_signals
 from c4.gates.signals import read_signals
 from c4.record.plan import RunConfig, plan_recording
@@ -79,7 +81,7 @@ def test_signals_are_cached_beside_the_recording_until_their_source_changes(
     monkeypatch.setattr(run_signals, "_compute", refuse)
     (again,) = load_signals(recorded_run, own=own)
     assert np.array_equal(first.signals.warmth, again.signals.warmth)
-    edited = {"warmth": replace(own["warmth"], label="warmth@000000000000")}
+    edited = {"warmth": replace(own["warmth"], compute=named("warmth"))}
     with pytest.raises(AssertionError, match="computed anew"):
         list(load_signals(recorded_run, own=edited))
 
@@ -106,11 +108,16 @@ def test_a_gate_may_name_c4_s_own_signals_too(recorded_run):
     assert PartExits({"both": Both(1.0)}, part).all("both").shape == part.trajectory.shape
 
 
-def other(s, cells):
-    return s.run
+def named(name):
+    def compute(s, cells):
+        return s.run
+
+    compute.__name__ = name
+    compute.__module__ = "a notebook"  # which has no file
+    return compute
 
 
-other.__name__ = "warmth"
+other = named("warmth")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +128,9 @@ other.__name__ = "warmth"
         ((7,), "is no signal"),
         (("my_signals:",), "write module:object"),
         (("entropi",), "did you mean entropy?"),
+        ((lambda s, cells: s.run,), "gates cannot ask for a signal named <lambda>"),
+        ((named("trajectory"),), "would hide c4's own trajectory"),
+        (property(lambda self: (warmth,)), "the signals of Mine must be a tuple in its class"),
     ],
 )
 def test_what_cannot_be_a_signal_is_refused(signals, message):
@@ -135,3 +145,46 @@ def test_a_stack_of_trajectories_has_the_signal_of_each():
     stacked = signals_of(several, own)
     for i, made in enumerate(several):
         assert np.array_equal(stacked.warmth[i], made.signals(own).warmth)
+
+
+def test_a_signal_that_is_named_in_two_ways_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two_ways.py").write_text("def flux(s, cells):\n    return s.run\n")
+    by_file, by_module = find_signal("two_ways.py:flux"), find_signal("two_ways:flux")
+    gate = type("Mine", (), {"signals": (by_file.compute,)})
+    assert list(own_signals([gate], ["two_ways.py:flux", "two_ways:flux"])) == ["flux"]
+    assert by_file.definition == by_module.definition
+
+
+def test_what_was_computed_before_a_module_was_edited_is_not_taken_for_the_new(
+    recorded_run, tmp_path, monkeypatch
+):
+    source = tmp_path / "edited_signal.py"
+    source.write_text("def level(s, cells):\n    return s.run * 0 + 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("edited_signal")
+    assert set(signal_table(recorded_run, [module.level])["level"]) == {1.0}
+    source.write_text("def level(s, cells):\n    return s.run * 0 + 100\n")
+    assert set(signal_table(recorded_run, [module.level])["level"]) == {1.0}  # not loaded again
+    importlib.reload(module)
+    assert set(signal_table(recorded_run, [module.level])["level"]) == {100.0}
+
+
+def test_a_function_of_a_notebook_is_computed_every_time(recorded_run):
+    first, second = named("level"), named("level")
+    second.__code__ = (lambda s, cells: s.run * 0 - 7).__code__
+    assert -7.0 not in set(signal_table(recorded_run, [first])["level"])
+    assert set(signal_table(recorded_run, [second])["level"]) == {-7.0}
+
+
+def test_a_signal_sees_c4_s_own_signals_and_no_others():
+    def peeking(s, cells):
+        return s.warmth
+
+    gate = type("Mine", (), {"signals": (warmth, peeking), "fires": lambda self, s: s.peeking > 0})
+    made = next(iter(made_trajectories()))
+    with pytest.raises(ConfigError, match="the signal peeking fails: AttributeError"):
+        made.signals(own_signals([gate]))
+    live = LiveGate(gate(), SHAPE, made.reader, ("no", "yes"))
+    with pytest.raises(ConfigError, match="the signal peeking fails: AttributeError"):
+        live.fires(made.views[0])

@@ -1,5 +1,7 @@
 """Finding objects by name: c4's own, those of packages, and those of a user's files."""
 
+import sys
+
 import pytest
 
 from c4.errors import ConfigError, near_names
@@ -54,6 +56,10 @@ def test_what_defines_an_object_belongs_to_its_source(file):
     file("class Ball: pass", "base_of_toys.py")
     found = REGISTRY.find(f"{path}:Ball")
     file("class Ball: size = 1", "base_of_toys.py")
+    same = REGISTRY.find(f"{path}:Ball")  # what is loaded is still the class as it was
+    assert same == found
+    for name in [n for n in sys.modules if n == "base_of_toys" or n.startswith("c4_plugin_")]:
+        del sys.modules[name]  # as in a new process
     assert REGISTRY.find(f"{path}:Ball").source_sha256 != found.source_sha256
 
 

@@ -13,9 +13,9 @@ from c4.tasks import registry
 
 MODULE = """
 from dataclasses import dataclass
-from c4.decode import Rule, RuleState, accept
+from c4.decode import MemorylessRule, accept
 from c4.gates import parameter
-from c4.tasks import Example, Task, answers
+from c4.tasks import Candidate, Example, Task, answers
 
 @dataclass(frozen=True)
 class Late:
@@ -23,14 +23,20 @@ class Late:
     def fires(self, s):
         return s.step >= self.steps
 
-@dataclass(frozen=True)
-class Greedy(Rule):
-    def start(self):
-        return State()
+class Elapsed:
+    signals = ("toy-elapsed",)
+    def fires(self, s):
+        return s.toy_elapsed >= 5
 
-class State(RuleState):
-    def choose(self, step, reading, masked):
-        places = self.block.open_positions(masked)
+def elapsed(s, cells):
+    return s.step
+
+def anything(text, choices=()):
+    return Candidate("x", 0, len(text))
+
+@dataclass(frozen=True)
+class Greedy(MemorylessRule):
+    def choose(self, places, reading):
         return accept(places[:1], places, reading)
 
 ROWS = [{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
@@ -45,12 +51,16 @@ SOUND = {
     "rules": "toy-greedy = toypkg:Greedy",
     "tasks": "toy-sums = toypkg:TASK",
     "graders": "toy-always = toypkg:always",
+    "extractors": "toy-any = toypkg:anything",
+    "signals": "toy-elapsed = toypkg:elapsed",
 }
 BROKEN = {
     "gates": "bad-gate = no_such_module:Late",
     "rules": "bad-rule = toypkg:Gredy",
     "tasks": "bad-task = no_such_module:TASK",
     "graders": "bad-grader = no_such_module:near",
+    "extractors": "bad-reader = no_such_module:total",
+    "signals": "bad-signal = no_such_module:flux",
 }
 SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
 
@@ -104,6 +114,9 @@ def installed(site, monkeypatch):
         "figures phase-diagram --task toy-sums --gate toy-late --format png",
         "report main --task toy-sums --gate toy-late --grader toy-always",
         "view runs --html page.html --task toy-sums --gate toy-late",
+        "replay --task toy-sums --gate toypkg:Elapsed --reading toy-any",
+        "run --task mmlu --n 1 --method toypkg:Elapsed --reading toy-any",
+        "figures trace --task toy-sums --signal toy-elapsed --reading toy-any --format png",
         "runs --check",
         "tasks",
     ],
@@ -120,6 +133,11 @@ def test_what_a_package_offers_works_by_its_short_name(installed, command):
         ("replay --task mmlu --gate bad-gate", "the gate 'bad-gate' that the package brokentoy"),
         ("replay --task bad-task", "the task 'bad-task' that the package brokentoy offers"),
         ("replay --task mmlu --grader bad-grader", "the package brokentoy offers as no_such_modul"),
+        ("replay --task mmlu --reading bad-reader", "the extractor 'bad-reader' that the package"),
+        (
+            "figures trace --task mmlu --signal bad-signal",
+            "the signal 'bad-signal' that the",
+        ),
         ("run --task mmlu --n 1 --method bad-rule", "the rule 'bad-rule' that the package brokent"),
     ],
 )
@@ -135,10 +153,14 @@ def test_all_names_are_listed_and_completed_without_loading_anything(installed):
     assert ("gate", "cvee", "c4", None) in offers
     assert ("gate", "toy-late", "toy", "toypkg:Late") in offers
     assert ("task", "bad-task", "brokentoy", "no_such_module:TASK") in offers
-    assert {one["kind"] for one in found} == {"task", "gate", "rule", "grader"}
+    assert {one["kind"] for one in found} == {
+        *("task", "gate", "signal", "rule", "extractor", "grader")
+    }
     assert "from installed packages: brokentoy, toy" in c4("plugins").stdout
     assert "bad-task, toy-sums" in c4("tasks").stdout
     assert _complete.complete_gate("toy-") == ["toy-late"]
     assert _complete.complete_task("toy-") == ["toy-sums"]
     assert _complete.complete_grader("toy-") == ["toy-always"]
+    assert _complete.complete_reading("toy-") == ["toy-any"]
+    assert _complete.complete_signal("toy-") == ["toy-elapsed"]
     assert _complete.complete_method("toy-") == ["toy-greedy+"]

@@ -208,6 +208,7 @@ BROKEN_EXTRACTORS = {
     "which is no text at a place within it": lambda text, choices: Candidate("x", 0, 99),
     "differently when it is asked again": asked_before,
     "takes 1 positional argument": lambda text: None,
+    "its normal form of '12' must be a text, not 12.0": Finder(find=last_word, normal=float),
 }
 
 
