@@ -31,7 +31,14 @@ from c4.cli import (
     _view,
 )
 from c4.cli._bash import bash_asks, complete_bash
-from c4.cli._output import close_streams, complain, log_handler, open_streams, say
+from c4.cli._output import (
+    close_streams,
+    complain,
+    log_handler,
+    open_streams,
+    say,
+    say_raw,
+)
 from c4.errors import C4Error
 from c4.errors.system import explain
 
@@ -157,7 +164,7 @@ def main() -> None:
     """Entry point of the console script."""
     open_streams()
     if bash_asks():
-        typer.echo(complete_bash(lambda: app(prog_name="c4")), nl=False)
+        say_raw(complete_bash(lambda: app(prog_name="c4")))
         return
     signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:

@@ -2,9 +2,8 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode
@@ -13,7 +12,7 @@ import typer
 
 from c4.cli._calibrate import POOL_TASKS
 from c4.cli._decode import JsonOption
-from c4.cli._output import say, say_json
+from c4.cli._output import results_aside, say, say_json
 from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.errors.system import require_writable_folder
@@ -71,7 +70,7 @@ def demo_command(
 ) -> None:
     require_writable_folder(out)
     # What the commands print is the demo's result only where somebody reads along.
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+    with results_aside() if as_json else nullcontext():
         page = show_everything(out, n, pool)
     if as_json:
         say_json({"out": page, "runs": out / "runs", "figures": out / "figures"})

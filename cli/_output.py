@@ -8,6 +8,7 @@ nothing goes out that is not `visible`. Results go to stdout, all else to stderr
 import logging
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, redirect_stdout
 from typing import Any, TextIO
 
 import typer
@@ -49,6 +50,16 @@ console = SafeConsole(stderr=True)
 def say(text: str, *, err: bool = False) -> None:
     """Print a text, on stdout unless told otherwise."""
     typer.echo(visible(text), err=err)
+
+
+def say_raw(text: str) -> None:
+    """Hand a text to the shell that asked for it, as it is."""
+    typer.echo(text, nl=False)
+
+
+def results_aside() -> AbstractContextManager[Any]:
+    """While it lasts, what commands print as their results goes to stderr."""
+    return redirect_stdout(sys.stderr)
 
 
 def say_json(value: Any) -> None:

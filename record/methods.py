@@ -178,8 +178,10 @@ def _unknown_half(name: str) -> ConfigError:
     pairs = list(_pairs(name))
     known = [pair for pair in pairs if _knows_rule(pair[0]) or GATE_NAMES.knows(pair[1])]
     rule, gate = (known or pairs)[0]
+    if _knows_rule(gate) and GATE_NAMES.knows(rule):
+        return ConfigError(f"--method {name}: the rule comes first: {gate}+{rule}")
     ended = METHODS.get(rule)
-    if ended is not None and ended.gate is not None:
+    if ended is not None and ended.gate is not None and GATE_NAMES.knows(gate):
         return ConfigError(
             f"--method {name}: {rule} has the gate {ended.gate} already; name its rule instead: "
             f"{ended.rule}+{gate}"

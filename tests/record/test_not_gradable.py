@@ -144,7 +144,7 @@ def test_tables_leave_it_out_count_it_and_say_what_to_type(folder, random_llada,
         assert f"(c4 grade {folder})" in report
     (paired,) = c4_json("report", "paired", "--runs", tmp_path, "--unsafe-code")
     (row,) = (row for row in paired["rows"] if row["method_label"] == "Fast-dLLM")
-    assert (row["n"], row["not_gradable"], row["identical"]) == (N - 1, 1, 100)
+    assert (row["n"], row["not_gradable"], row["identical"]) == (N - 1, 1, 1.0)
 
 
 def test_evaluation_of_a_model_leaves_it_out_and_says_so(folder, random_llada, tmp_path):

@@ -316,8 +316,10 @@ def test_an_edited_rule_is_another_run(own):
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ("klas+cvee", "no method named 'klas+cvee'"),
-        ("cvee+klass", "no method named 'cvee+klass'"),
+        ("klas+cvee", "no rule named 'klas'; did you mean klass?"),
+        ("cvee+klass", "the rule comes first: klass+cvee"),
+        ("c4+prophet", "c4 has the gate cvee already; name its rule instead: cctc+prophet"),
+        ("c4+prophat", "no rule named 'c4'"),
         ("own.py:OneState", "own.py:OneState is no commit rule: name a class derived from c4"),
         ("own.py:Calm+cvee", "own.py:Calm is no commit rule"),
         ("wino+own.py:One", "own.py:One is no gate"),
