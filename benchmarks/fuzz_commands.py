@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, get_args
@@ -153,6 +154,7 @@ def make_words(number: int, seed: int) -> list[str]:
     return spoil(chance, words)
 
 
+@cache
 def all_commands() -> list[tuple[str, Any]]:
     """Every command with its full name."""
     from typer.main import get_command

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from hypothesis import settings
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from typer.main import get_command
 
 from benchmarks.s3_server import Counter, environment, make_bucket, serve_s3
 from c4.models import Reading
@@ -177,6 +179,14 @@ def _forget_plug_ins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         if str(getattr(module, "__file__", None)).startswith(made):
             del sys.modules[name]
     sys.path[:] = [folder for folder in sys.path if not folder.startswith(made)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tree_of_commands() -> Iterator[None]:
+    """Typer would build the whole command anew for every line that a test invokes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
