@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.models import Reading
 from c4.store.arrays import BoolArray, IntArray
 
@@ -63,7 +63,7 @@ def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
         return function(*arguments)
     except (C4Error, MemoryError):
         raise
-    except Exception as error:
+    except RAISED as error:
         raise ConfigError(f"the rule {name} fails: {failure(error)}") from error
 
 

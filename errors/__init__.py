@@ -43,13 +43,30 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
+RAISED = (Exception, SystemExit)
+"""What code that is not c4's may raise, and what is then said in words."""
+
+
 def failure(error: BaseException) -> str:
-    """What went wrong in code that is not c4's: `ValueError: no luck (my_gates.py, line 12)`."""
-    what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    if not last or isinstance(error, SyntaxError) or last[0].filename.startswith("<"):
+    """What went wrong in code that is not c4's: `ValueError: no luck (my_gates.py, line 12)`.
+
+    The line is the last one of the user's own: not of c4, nor of a library that the user calls.
+    """
+    what = " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
+    frames = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_globals.get("__name__", "").startswith(NOT_USERS)
+        and not frame.f_code.co_filename.startswith("<")
+    ]
+    own = [frame for frame in frames if frame[0].parent == frames[0][0].parent]
+    if not own or isinstance(error, SyntaxError):
         return what
-    return f"{what} ({Path(last[0].filename).name}, line {last[0].lineno})"
+    return f"{what} ({own[-1][0].name}, line {own[-1][1]})"
+
+
+NOT_USERS = ("c4.", "importlib", "functools")
+"""Modules between c4 and a user's code, by the beginning of their names."""
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:

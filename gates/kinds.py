@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, did_you_mean, failure
 from c4.gates.signals import NONE, Floats, Ints, Signals
 from c4.store.arrays import BoolArray
 from c4.store.cells import Cells
@@ -78,16 +78,21 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
         return _truths(gate, answer, s.exists.shape) & s.exists
     except (C4Error, MemoryError):
         raise
-    except Exception as error:
+    except RAISED as error:
         if type(gate) in GATES.values():
             raise
         if isinstance(error, AttributeError) and error.obj is s:
-            known = ", ".join(spec.name for spec in fields(Signals))
-            raise ConfigError(
-                f"there is no signal {error.name!r}; there are: {known}; one of your own is named "
-                f"by the gate: signals = ({error.name},)"
-            ) from error
+            raise _unknown_signal(str(error.name)) from error
         raise ConfigError(f"the gate {kind_name(gate)} fails: {failure(error)}") from error
+
+
+def _unknown_signal(name: str) -> ConfigError:
+    known = [spec.name for spec in fields(Signals)]
+    there = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+    return ConfigError(
+        f"there is no signal {name!r}; {there}; one of your own is named by the gate: "
+        f"signals = ({name},)"
+    )
 
 
 def _truths(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:

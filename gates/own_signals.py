@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.gates.kinds import kind_of
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
 from c4.plugins import LabelRegistry, definition, plain_label, source_hash
@@ -69,7 +69,7 @@ class NamedSignal:
                 values = np.asarray(self.compute(s, cells), dtype=np.float64)
         except (C4Error, MemoryError):
             raise
-        except Exception as error:
+        except RAISED as error:
             raise ConfigError(f"the signal {self.name} fails: {failure(error)}") from error
         if values.shape != s.step.shape:
             raise ConfigError(

@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import Field, is_dataclass, replace
 from typing import Any
 
-from c4.errors import C4Error, ConfigError, failure, shortened
+from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.own_signals import OwnSignals, own_signals
 from c4.plugins import Plugin, Registry
-from c4.store.parameters import typed_parameters
+from c4.store.parameters import settable, typed_parameters
 from c4.tasks import Family
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
@@ -56,7 +56,7 @@ def gate_fields(name: str) -> dict[str, Field[Any]]:
     """What can be set in a gate, by name."""
     kind = REGISTRY.find(name).found
     made_here = isinstance(kind, type) and is_dataclass(kind)  # and not ready-made
-    return {spec.name: spec for spec in fields(kind)} if made_here else {}
+    return {spec.name: spec for spec in settable(kind)} if made_here else {}
 
 
 def gate_parameters(name: str) -> list[str]:
@@ -68,7 +68,7 @@ def set_parameters(gate: OwnGate) -> dict[str, Any]:
     """The parameters that a gate has, as data; none if it declares none."""
     declared: Any = gate
     return (
-        {spec.name: getattr(gate, spec.name) for spec in fields(declared)}
+        {spec.name: getattr(gate, spec.name) for spec in settable(declared)}
         if is_dataclass(gate)
         else {}
     )
@@ -96,7 +96,7 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
         return kind(**typed)
     except C4Error:
         raise
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise ConfigError(f"cannot make the gate {shortened(name)!r}: {failure(error)}") from error
 
 

@@ -1,6 +1,7 @@
 """Loading an object of a user's own, and telling what it was made from."""
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from types import CodeType, ModuleType
 from typing import Any
 from uuid import uuid4
 
-from c4.errors import ConfigError, did_you_mean, failure, shortened
+from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
 
 Fits = Callable[[Any], bool]
 """Whether an object looks like one of a kind."""
 MISSING = object()
+FILE_NAME = re.compile(r"\w[\w .-]*\.py")
+"""The name of a Python file that fits into a label."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def load_offered(noun: str, point: EntryPoint) -> Plugin:
     """The object that an installed package offers. The package's code is run."""
     try:
         found = point.load()
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise ConfigError(
             f"cannot load the {noun} {point.name!r} that {package_of(point)} offers as "
             f"{point.value}: {failure(error)}; repair or uninstall it"
@@ -89,9 +92,10 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
         _is_file_like(module) if of_file else all(map(str.isidentifier, module.split(".")))
     )
     if not written:
+        letters = " (a file's own name has letters, digits, spaces, dots and dashes)"
         raise ConfigError(
             f"cannot load the {noun} {shortened(name)!r}: write module:object, as in {example}, "
-            "or path/to/file.py:object"
+            f"or path/to/file.py:object{letters if of_file else ''}"
         )
     try:
         loaded = _load_file(module) if of_file else _import(module)
@@ -104,7 +108,7 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
             f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; "
             + (where if of_file else f"the module must {where}")
         ) from error
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise ConfigError(
             f"cannot load the {noun} {shortened(name)!r}: {failure(error)}; repair its module"
         ) from error
@@ -182,9 +186,7 @@ def _source(module: str) -> bytes | None:
 
 def _is_file_like(text: str) -> bool:
     """Whether a text can be the path of a Python file whose name fits into a label."""
-    name = Path(text).name
-    plain = name.removesuffix(".py").replace("-", "_").replace(".", "_").isidentifier()
-    return name.endswith(".py") and plain and "\0" not in text
+    return FILE_NAME.fullmatch(Path(text).name) is not None and "\0" not in text
 
 
 def _import(module: str) -> ModuleType:

@@ -8,7 +8,7 @@ of the method has that name.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
 
 from c4.decode.forward import Forward
@@ -34,7 +34,7 @@ from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
 from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.locations import Location
-from c4.store.parameters import typed_parameters
+from c4.store.parameters import settable, typed_parameters
 from c4.store.recorded_tasks import find_recorded_task
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
@@ -44,7 +44,7 @@ from c4.tasks.task import Choices
 FORWARD = "forward"
 """Name of the part of every method that is neither rule nor gate."""
 
-OF_USERS = re.compile(r"[\w.+-]+:\w+(\+.*)?", re.DOTALL)
+OF_USERS = re.compile(r"[\w.+ -]+:\w+(\+.*)?", re.DOTALL)
 """What a user's own method goes by, as in `my_rules.py:Greedy+cvee`."""
 
 
@@ -187,10 +187,10 @@ def _owners(name: str, part: str) -> set[str]:
 def parameters_of(part: str) -> list[str]:
     """What can be set in a part."""
     if part == FORWARD:
-        return [spec.name for spec in fields(Forward)]
+        return [spec.name for spec in settable(Forward)]
     registry = RULE_NAMES if part in RULE_NAMES.names else GATE_NAMES
     kind: Any = registry.find(part).found
-    return [spec.name for spec in fields(kind)] if is_dataclass(kind) else []
+    return [spec.name for spec in settable(kind)] if is_dataclass(kind) else []
 
 
 def _check_taken(methods: Mapping[str, Method], settings: Sequence[Change]) -> None:

@@ -17,7 +17,7 @@ from c4.decode.rules.schedule import Schedule
 from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
-from c4.errors import C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
+from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import is_gate
 from c4.plugins import Registry, names_file
@@ -125,7 +125,7 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
         made: Rule = kind(**typed)
     except C4Error:
         raise
-    except Exception as error:
+    except RAISED as error:
         raise ConfigError(f"cannot make the rule {shortened(name)!r}: {failure(error)}") from error
     return made
 

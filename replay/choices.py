@@ -11,6 +11,8 @@ from c4.replay.calibration import FrozenSetting
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
 
+NO_PARAMETERS = "no parameters, which would be the fields of a dataclass"
+
 
 @dataclass(frozen=True)
 class GateChoice:
@@ -59,7 +61,7 @@ def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, di
         owned = [name for name in names if setting.part is None or setting.part in aliases(name)]
         takers = [name for name in owned if setting.name in known[name]]
         if not takers:
-            have = "; ".join(f"{name}: {', '.join(known[name])}" for name in names)
+            have = "; ".join(f"{name}: {', '.join(known[name]) or NO_PARAMETERS}" for name in names)
             near = did_you_mean(setting.name, [key for keys in known.values() for key in keys])
             raise ConfigError(
                 f"--set {setting}: no chosen gate takes that{near and f'; {near}'} ({have})"

@@ -14,7 +14,7 @@ from c4.errors import ConfigError
 from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
 from c4.gates.registry import gate_fields, make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
-from c4.store.parameters import Value, parse_value
+from c4.store.parameters import Value, bounds_of, parse_value
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""
@@ -86,11 +86,16 @@ class Grid:
 
 
 def strictness(gate: str) -> dict[str, int]:
-    """For each parameter, whether a higher value (1) or a lower one (-1) exits later."""
+    """For each parameter, whether a higher value (1) or a lower one (-1) exits later.
+
+    A number that declares nothing is taken as `parameter` takes it: a higher value exits later.
+    """
+    numbers = (int, float, "int", "float")
+    found = {spec.name: (spec, bounds_of(spec)) for spec in gate_fields(gate).values()}
     return {
-        spec.name: spec.metadata["stricter"]
-        for spec in gate_fields(gate).values()
-        if "stricter" in spec.metadata
+        name: facts["stricter"] if facts else 1
+        for name, (spec, facts) in found.items()
+        if facts or spec.type in numbers
     }
 
 
@@ -119,12 +124,13 @@ def default_values(gate: str) -> dict[str, list[Value]]:
         ranges = DEFAULT_RANGES.get(gate, {})
         return {name: parse_values(name, text) for name, text in ranges.items()}
     fields = gate_fields(gate).values()
-    return {spec.name: declared_values(spec) for spec in fields if "low" in spec.metadata}
+    declared = {spec.name: (spec, bounds_of(spec)) for spec in fields}
+    return {name: declared_values(spec, facts) for name, (spec, facts) in declared.items() if facts}
 
 
-def declared_values(spec: Field[Any]) -> list[Value]:
+def declared_values(spec: Field[Any], facts: Mapping[str, Any]) -> list[Value]:
     """Eleven values between a parameter's bounds; multiples of its default where one is open."""
-    low, high, whole = (spec.metadata[name] for name in ("low", "high", "whole"))
+    low, high, whole = (facts[name] for name in ("low", "high", "whole"))
     if math.isfinite(low) and math.isfinite(high):
         values = [low + (high - low) * i / 10 for i in range(11)]
     else:
@@ -136,8 +142,13 @@ def declared_values(spec: Field[Any]) -> list[Value]:
 
 def _nothing_to_calibrate(gate: str) -> ConfigError:
     names = list(gate_fields(gate))
-    if gate in GATES or not names:
+    if gate in GATES:
         return ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+    if not names:
+        return ConfigError(
+            f"{gate} has nothing to calibrate: parameters are the fields of a dataclass, as in "
+            "tau: float = c4.gates.parameter(0.7, high=1.0)"
+        )
     return ConfigError(
         f"{gate} declares no bounds for {', '.join(names)}, so there are no values to try; give "
         f"some with --set {names[0]}=lo:hi:step, or declare {names[0]} with "

@@ -1,9 +1,10 @@
 """Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
-from enum import StrEnum
-from typing import Any
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -35,31 +36,47 @@ def parameter(
     return field(default=default, metadata=facts)
 
 
+def bounds_of(spec: Field[Any]) -> dict[str, Any] | None:
+    """What a field declares as `parameter` does; None if it declares no bounds."""
+    if "low" not in spec.metadata:
+        return None
+    usual = {"high": np.inf, "meaning": "", "stricter": 1, "whole": False}
+    facts = {**usual, **spec.metadata}
+    return {**facts, "whole": facts["whole"] or spec.type in (int, "int")}
+
+
 @dataclass(frozen=True)
 class Checked:
     """Refuses parameters that cannot be meant, on construction."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
-            if "low" not in spec.metadata:
-                continue
-            low, high = spec.metadata["low"], spec.metadata["high"]
-            value = getattr(self, spec.name)
-            try:
-                values = np.asarray(value, dtype=np.float64)
-                meant = bool(((values >= low) & (values <= high)).all())
-                if spec.metadata["whole"]:
-                    meant = meant and bool(
-                        (np.isfinite(values) & (values == np.floor(values))).all()
-                    )
-            except (TypeError, ValueError):
-                meant = False
-            if not meant:
-                bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
-                kind = "a whole number of " if spec.metadata["whole"] else ""
-                raise ConfigError(
-                    f"{type(self).__name__} takes {spec.name} {kind}{bounds}, not {value}"
-                )
+            _require_meant(type(self).__name__, spec, getattr(self, spec.name))
+
+
+def _require_meant(owner: str, spec: Field[Any], value: Any) -> None:
+    """Refuse a value outside the bounds that a parameter declares."""
+    facts = bounds_of(spec)
+    if facts is None:
+        return
+    low, high, whole = (facts[name] for name in ("low", "high", "whole"))
+    try:
+        values = np.asarray(value, dtype=np.float64)
+        meant = bool(((values >= low) & (values <= high)).all())
+        if whole:
+            meant = meant and bool((np.isfinite(values) & (values == np.floor(values))).all())
+    except (TypeError, ValueError):
+        meant = False
+    if not meant:
+        bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"of at least {low:g}"
+        bounds = bounds if whole else bounds.removeprefix("of ")
+        kind = "a whole number " if whole else ""
+        raise ConfigError(f"{owner} takes {spec.name} {kind}{bounds}, not {value}")
+
+
+def settable(kind: Any) -> list[Field[Any]]:
+    """The fields of a dataclass that are parameters: those that it is made with."""
+    return [spec for spec in fields(kind) if spec.init]
 
 
 def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,28 +87,77 @@ def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -
     """
     if not is_dataclass(kind):
         return dict(params)
-    known = {spec.name: spec for spec in fields(kind)}
+    known = {spec.name: spec for spec in settable(kind)}
     for param in params:
         if param not in known:
             raise unknown_name(f"parameter of {name}", param, sorted(known))
-    return {param: _typed(name, known[param], value) for param, value in params.items()}
+    for spec in known.values():
+        if MISSING is spec.default is spec.default_factory and spec.name not in params:
+            raise ConfigError(
+                f"the parameter {spec.name} of {name} has no default; give it one, as in "
+                f"{spec.name}: float = 0.5"
+            )
+    wanted = _annotations(kind)
+    typed = {param: _typed(name, param, wanted[param], value) for param, value in params.items()}
+    for param, value in typed.items():
+        if not issubclass(kind, Checked):  # which looks itself
+            _require_meant(name, known[param], value)
+    return typed
 
 
-def _typed(name: str, spec: Field[Any], value: Any) -> Any:
-    wanted: object = spec.type
-    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
-        if value not in list(wanted):
-            raise ConfigError(f"{name} takes {spec.name} of {', '.join(wanted)}, not {value!r}")
-        return wanted(value)
+BUILT_IN = {kind.__name__: kind for kind in (bool, float, int, str)}
+
+
+def _annotations(kind: type[Any]) -> dict[str, Any]:
+    """The types of a dataclass's fields, also where its module postpones their evaluation."""
+    try:
+        return get_type_hints(kind)
+    except Exception:  # an annotation may name what only a type checker imports
+        return {spec.name: BUILT_IN.get(str(spec.type), spec.type) for spec in fields(kind)}
+
+
+def _typed(owner: str, param: str, wanted: Any, value: Any) -> Any:
+    """A value as a field's type wants it; a text is read, where it is not a text that is wanted."""
+    if get_origin(wanted) in (Union, UnionType) and NoneType in get_args(wanted):
+        if value is None or str(value).lower() == "none":
+            return None
+        others = [kind for kind in get_args(wanted) if kind is not NoneType]
+        wanted = others[0] if len(others) == 1 else object
+    if get_origin(wanted) is Literal or (isinstance(wanted, type) and issubclass(wanted, Enum)):
+        return _one_of(owner, param, wanted, value)
     if wanted is bool and not isinstance(value, bool):
         if str(value).lower() not in TRUTHS:
-            raise ConfigError(f"{name} takes {spec.name} on or off, not {value!r}")
+            raise ConfigError(f"{owner} takes {param} on or off, not {value!r}")
         return TRUTHS[str(value).lower()]
-    if wanted in (str, "str") or not isinstance(value, str):  # a name: annotations not evaluated
+    if wanted is int:
+        return _whole(owner, param, value)
+    if wanted is str or not isinstance(value, str):
         return value
     read = parse_value(value)
-    if wanted in (float, int, "float", "int") and isinstance(read, str):
-        raise ConfigError(f"{name} takes {spec.name} as a number, not {value!r}")
+    if wanted is float and isinstance(read, str):
+        raise ConfigError(f"{owner} takes {param} as a number, not {value!r}")
+    return read
+
+
+def _one_of(owner: str, param: str, wanted: Any, value: Any) -> Any:
+    """The member of an enumeration, or of a `Literal`, that a value stands for."""
+    if get_origin(wanted) is Literal:
+        members = {str(member): member for member in get_args(wanted)}
+    else:
+        members = {str(member.value): member for member in wanted}
+    text = str(value.value if isinstance(value, Enum) else value)
+    if text not in members:
+        raise ConfigError(f"{owner} takes {param} of {', '.join(members)}, not {text!r}")
+    return members[text]
+
+
+def _whole(owner: str, param: str, value: Any) -> Any:
+    """A whole number, which code may count with; arrays of a grid stay as they are."""
+    read = parse_value(value) if isinstance(value, str) else value
+    if isinstance(read, float) and read.is_integer():
+        return int(read)
+    if isinstance(read, float | str):
+        raise ConfigError(f"{owner} takes {param} as a whole number, not {value!r}")
     return read
 
 

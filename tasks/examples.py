@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import C4Error, DataError, failure, shortened
+from c4.errors import RAISED, C4Error, DataError, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
@@ -204,7 +204,7 @@ def _own_rows(task: Task) -> tuple[Rows, str]:
         text = json.dumps([dict(row) for row in rows], default=str, sort_keys=True)
     except (C4Error, MemoryError):
         raise
-    except Exception as error:
+    except RAISED as error:
         raise DataError(f"the rows of {task.name} cannot be read: {failure(error)}") from error
     digest = hashlib.sha256(text.encode()).hexdigest()
     return rows, f"{TASK_SOURCE}:{task.name}@{digest[:12]}"
@@ -265,7 +265,7 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
         example = None if example is None else _checked(example)
     except (C4Error, MemoryError):
         raise
-    except Exception as error:  # a user's own code may raise anything
+    except RAISED as error:
         known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
         what = str(error) if known else failure(error)
         what = f"no field {error}" if isinstance(error, KeyError) else what

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import LabelRegistry, plain_label
 from c4.tasks.answers import EXTRACTORS
 from c4.tasks.task import (
@@ -113,7 +113,7 @@ def guard_extractor(name: str, extract: Extractor) -> Extractor:
             found = extract(text, choices)
         except (C4Error, MemoryError):
             raise
-        except Exception as error:
+        except RAISED as error:
             raise ConfigError(f"the extractor of {name} fails: {failure(error)}") from error
         if found is None:
             return None

@@ -1,6 +1,6 @@
 """Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import LabelRegistry, plain_label
 from c4.tasks.task import Example, Grader, Judge
 
@@ -38,7 +38,7 @@ def guard_judge(name: str, judge: Judge) -> Judge:
             found = judge(example, answer, text)
         except (C4Error, MemoryError):
             raise
-        except Exception as error:
+        except RAISED as error:
             raise ConfigError(f"{name} fails: {failure(error)}") from error
         if found is None:  # a forgotten return would make every answer wrong
             raise ConfigError(f"{name} returns None; return True or False")

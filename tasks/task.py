@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import plain_label
 
 Row = Mapping[str, Any]
@@ -274,7 +274,7 @@ class Task:
             form = self.normal(example.target)
         except (C4Error, MemoryError):
             raise
-        except Exception as error:
+        except RAISED as error:
             raise ConfigError(f"the normal form of {self.name} fails: {failure(error)}") from error
         if not isinstance(form, str):
             raise ConfigError(f"the normal form of {self.name} must be a text, not {form!r}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from c4.errors import failure
+from c4.errors import RAISED, failure
 from c4.tasks import Candidate, ReadingStyle
 from c4.tasks.answers import EXTRACTORS
 from c4.tasks.extractors import REGISTRY, Finder, as_finder, find_style
@@ -47,7 +47,7 @@ def _misnamed(normal: Any) -> Iterator[str]:
     for target in GOLD:
         try:
             form = normal(target)
-        except Exception as error:
+        except RAISED as error:
             yield f"its normal form fails on {target!r}: {failure(error)}"
             continue
         if not isinstance(form, str):
@@ -79,7 +79,7 @@ def misreadings(
     for text in texts:
         try:
             found, again = (extract(text, choices) for _ in range(2))
-        except Exception as error:
+        except RAISED as error:
             yield f"{which} fails on {text!r}: {failure(error)}"
             continue
         if found != again:

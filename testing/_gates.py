@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step
 from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
@@ -40,7 +40,7 @@ def _made(gate: Any) -> OwnGate:
         return make_gate(gate)
     try:
         made: Any = gate() if isinstance(gate, type) else gate
-    except Exception as error:
+    except RAISED as error:
         raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
     return checked_gate("it", made)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from c4.errors import failure
+from c4.errors import RAISED, failure
 from c4.tasks import Example
 from c4.tasks.graders import REGISTRY, find_grader
 from c4.tasks.task import Grader, Judge
@@ -45,7 +45,7 @@ def _judgements(judge: Any) -> Iterator[str]:
             asked = f"the answer {answer!r} to {example.target!r}"
             try:
                 first, again = (judge(example, answer, text.format(answer)) for _ in range(2))
-            except Exception as error:
+            except RAISED as error:
                 yield f"it fails on {asked}: {failure(error)}"
                 continue
             if first not in (True, False):

@@ -9,7 +9,7 @@ import numpy as np
 
 from c4.decode.commits import Rule
 from c4.decode.guard import GuardedRule
-from c4.errors import C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.record.methods import make_rule, plain
 from c4.store.arrays import BoolArray, IntArray
 from c4.tasks import Shape
@@ -54,7 +54,7 @@ def _made(rule: Any) -> Rule:
         return make_rule(rule, {})
     try:
         made: Any = rule() if isinstance(rule, type) else rule
-    except Exception as error:
+    except RAISED as error:
         raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
     if not isinstance(made, Rule):
         raise ConfigError("it is not derived from c4.decode.Rule")

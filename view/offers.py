@@ -5,7 +5,7 @@ Only gates that were named when the viewer was started are on offer, so no reque
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, is_dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,7 @@ from c4.gates.own_signals import OwnSignals
 from c4.gates.registry import gate_signals, make_gate
 from c4.gates.signals import Floats, Signals
 from c4.store.labels import parse_settings
+from c4.store.parameters import bounds_of, settable
 from c4.tasks import Family, get_task
 
 Settings = Mapping[str, Mapping[str, str]]
@@ -95,7 +96,7 @@ class Offers:
 
 def parameters_of(gate: OwnGate) -> Sequence[Field[Any]]:
     """The parameters of a gate; one that is no dataclass has none that can be told."""
-    return fields(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
+    return settable(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
 
 
 def _first_line(text: str | None) -> str:
@@ -113,15 +114,17 @@ def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:
     )
     if choices is not None:
         return {"name": spec.name, "choices": [str(choice) for choice in choices]}
-    if "low" not in spec.metadata:  # a gate of a user's own: it is set on the command line
+    facts = bounds_of(spec)
+    if facts is None:  # a gate of a user's own: it is set on the command line
         return {"name": spec.name, "fixed": True}
-    return {"name": spec.name, "meaning": spec.metadata["meaning"], **slider_range(spec)}
+    return {"name": spec.name, "meaning": facts["meaning"], **slider_range(spec)}
 
 
 def slider_range(spec: Field[Any]) -> dict[str, float]:
     """The ends and the step of a slider; where a parameter is unbounded, what is useful."""
-    low, high = spec.metadata["low"], spec.metadata["high"]
-    counts = spec.metadata["whole"] or isinstance(spec.default, int)
+    facts = bounds_of(spec) or {}
+    low, high = facts["low"], facts["high"]
+    counts = facts["whole"] or isinstance(spec.default, int)
     default: Any = spec.default
     least = low if math.isfinite(low) else 0.0
     most = high if math.isfinite(high) else max(MOST_DEMANDS * float(default), SPAN_OF_ZERO)
