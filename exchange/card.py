@@ -71,6 +71,10 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
             "",
         ]
     lines += [
+        "A folder says which run its rows are of. With hive partitioning, as in "
+        '`polars.scan_parquet("runs/**/rows/*.parquet", hive_partitioning=True)`, '
+        "`model`, `task` and `method` are columns too.",
+        "",
         "## How to replay",
         "",
         "```",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -249,6 +250,9 @@ def test_the_data_set_loads_by_its_card(hub, runs, tmp_path, other_cache):
     card = DatasetCard.load(tmp_path / "copy" / "README.md")
     assert {"c4", "trajectories"} <= set(card.data.tags)
     recorded = [open_run(folder) for folder in find_runs(runs)]
+    told = pl.read_parquet(tmp_path / "copy/runs/**/rows/*.parquet", hive_partitioning=True)
+    methods = {run.manifest.identity["method"] for run in recorded}
+    assert set(told["method"]) == methods
     for kind, expected in (("rows", sum(map(len, recorded))), ("cells", None)):
         loaded = load_dataset(str(tmp_path / "copy"), kind, cache_dir=str(other_cache))
         (frame,) = loaded.values()
@@ -469,6 +473,21 @@ def test_the_card_says_which_tasks_need_code_of_their_own():
     assert "not part of c4" not in make_card(REPO, {"runs/x": manifest})
     card = make_card(REPO, {"runs/x": manifest, "runs/y": own})
     assert "These tasks are not part of c4: `my_task.py:TASK`. To replay them" in card
+
+
+def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
+    from c4.errors import C4Error
+    from c4.store.recorded_tasks import find_recorded_task
+    from c4.store.runs import of_known_tasks
+
+    definition = {"task": "my tasks.py:TASK; rm -rf ~", "source_sha256": "0"}
+    anew = write_anew(runs / FULL, tmp_path / "own", task="sums", task_definition=definition)
+    for ask in (
+        lambda: find_recorded_task("sums", tmp_path / "own"),
+        lambda: of_known_tasks([open_run(anew)]),
+    ):
+        with pytest.raises(C4Error, match=r"--task 'my tasks\.py:TASK; rm -rf ~'"):
+            ask()
 
 
 DEFINITIONS = {
