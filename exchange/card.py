@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from c4.exchange.columns import MEANINGS
 from c4.store.manifest import Manifest
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.tasks import TASKS
@@ -63,9 +64,16 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
         "",
     ]
     for kind, (schema, what) in KINDS.items():
-        lines += [f"`{kind}`: {what}.", "", *_table(("column", "type"), _columns(schema)), ""]
+        lines += [
+            f"`{kind}`: {what}.",
+            "",
+            *_table(("column", "meaning and type"), _columns(schema)),
+            "",
+        ]
     lines += [
-        "c4's docs/format.md says what each column means.",
+        "A folder says which run its rows are of. With hive partitioning, as in "
+        '`polars.scan_parquet("runs/**/rows/*.parquet", hive_partitioning=True)`, '
+        "`model`, `task` and `method` are columns too.",
         "",
         "## How to replay",
         "",
@@ -107,27 +115,38 @@ def _programs(manifest: Manifest) -> str:
 
 
 def _columns(schema: pa.Schema) -> list[Sequence[str]]:
-    return [(_code(field.name), str(field.type)) for field in schema]
+    return [(_code(f.name), f"{MEANINGS[f.name]} ({_type_name(f.type)})") for f in schema]
+
+
+def _type_name(kind: pa.DataType) -> str:
+    return f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind)
 
 
 def _commands(manifests: Mapping[str, Manifest]) -> list[str]:
-    recorded = sorted({m.identity["task"] for m in manifests.values() if m.identity["cells"]})
+    """What anybody can type who has nothing but the data set."""
+    replayed = (m for m in manifests.values() if m.identity["cells"] and not _needs_code(m))
+    recorded = sorted({str(manifest.identity["task"]) for manifest in replayed})
     named = [shlex.quote(task) for task in recorded if PLAIN_NAME.fullmatch(task)]
     return [f"c4 replay --task {task}" for task in named] or ["c4 runs"]
 
 
 def _own_tasks(manifests: Mapping[str, Manifest]) -> list[str]:
-    """What else is needed for tasks that c4 does not bring."""
-    tasks = sorted({str(m.identity["task"]) for m in manifests.values()} - TASKS.keys())
-    named = [task for task in tasks if not task.startswith("lm-eval:")]
-    if not named:
+    """What else is needed for tasks that are code."""
+    tasks = {str(m.identity["task"]) for m in manifests.values() if _needs_code(m)}
+    if not tasks:
         return []
-    listed = ", ".join(map(_code, named))
+    listed = ", ".join(map(_code, sorted(tasks)))
     return [
         f"These tasks are not part of c4: {listed}. To replay them, ask their authors for the "
         "task, and name it with `--task my_task.py:TASK`. A data set never brings code.",
         "",
     ]
+
+
+def _needs_code(manifest: Manifest) -> bool:
+    """Whether a task is code of a user's own; a manifest brings the whole of a YAML file."""
+    task, definition = manifest.identity["task"], manifest.identity.get("task_definition", {})
+    return not (task in TASKS or task.startswith("lm-eval:") or "fields" in definition)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

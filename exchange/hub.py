@@ -204,8 +204,8 @@ class _Remote:
     @classmethod
     def ask(cls, client: Any, repo: str) -> "_Remote":
         info = client.repo_info(repo, repo_type=DATASET)
-        names = [sibling.rfilename for sibling in info.siblings]
-        return cls(client, repo, str(info.sha), [name for name in names if KEPT.fullmatch(name)])
+        names = [name for name in _names(info) if KEPT.fullmatch(name)]
+        return cls(client, repo, str(info.sha), names)
 
     def fetch(self, name: str) -> Path:
         path = self.client.hf_hub_download(self.repo, name, repo_type=DATASET, revision=self.commit)
@@ -276,6 +276,11 @@ class _Remote:
             )
 
 
+def _names(info: Any) -> list[str]:
+    """The files of a data set, as the client describes it: it may have no list of none."""
+    return [sibling.rfilename for sibling in info.siblings or ()]
+
+
 def _overlaps(part: Part, others: Sequence[Part]) -> bool:
     return any(part.first <= other.last and other.first <= part.last for other in others)
 
@@ -315,7 +320,7 @@ def plan_pull(repo: str, revision: str | None = None) -> PullPlan:
     client = hub_client()
     with hub_errors(f"pulling {repo}"):
         info = client.repo_info(repo, repo_type=DATASET, revision=revision)
-    names = [sibling.rfilename for sibling in info.siblings]
+    names = _names(info)
     files = sorted(name for name in names if KEPT.fullmatch(name) and ".." not in name)
     if not any(name.endswith(f"/{MANIFEST}") for name in files):
         raise DataError(f"{repo}: this data set holds no runs of c4")

@@ -146,7 +146,7 @@ def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
     model = plan.source.value if place == "." else f"{plan.source}/{place}"
     task = plan.task_of(path)
     settled, shown = course.settled, course.shown
-    return {
+    row = {
         "model": model + course.sample,
         "task": task,
         "family": family_of(task),
@@ -164,6 +164,12 @@ def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
         "target": course.target,
         "commit_step": course.commit_step,
     }
+    return {name: _encodable(value) for name, value in row.items()}
+
+
+def _encodable(value: object) -> object:
+    """A text as Parquet can hold it: half characters of others' files and names are escaped."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def is_imported(path: PurePath) -> bool:

@@ -21,7 +21,7 @@ FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"
 NAME = re.compile(r"(?:all_steps_)?q(\d+)_s(\d+)\.json")
 BUDGET = re.compile(r"steps_(\d+)")
 RESULTS = "all_results.json"
-LARGEST_FILE = 2**28
+LARGEST_FILE = 2**26
 LONGEST = 2**16
 """Positions from the first that was committed to the last."""
 PROMPT_END = "<|im_start|>assistant\n"
@@ -42,9 +42,9 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:
     number, sample = int(named[1]), int(named[2])
     steps = _load(path)
     try:
-        texts = [_answer_text(str(step["decoded_text"])) for step in steps]
+        texts = [_answer_text(step["decoded_text"]) for step in steps]
         commit_step = _commit_steps(steps)
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
     extract = get_task(task).extract
     values = [found.value if (found := extract(text)) else None for text in texts]
@@ -83,13 +83,18 @@ def _answer_text(text: str) -> str:
 
 
 def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
-    """Per position of the text, the step at which it was committed, from 1."""
+    """Per position of the text, the step at which it was committed, from 1.
+
+    A step that may commit more than is masked writes over a position at will, be it the prompt's.
+    """
     commits = {
         int(token["position"]): number
         for number, step in enumerate(steps, 1)
         for token in step["decoded_tokens"]
     }
-    places = range(min(commits, default=0), max(commits, default=-1) + 1)
+    masked = [int(token["position"]) for step in steps for token in step.get("all_tokens", ())]
+    first = min(masked or commits, default=0)
+    places = range(first, max(commits, default=first - 1) + 1)
     if len(places) > LONGEST:
         raise ValueError("its committed positions lie too far apart")
     return [commits.get(place, 0) for place in places]

@@ -17,28 +17,28 @@ from c4.exchange.tensors import MOST_TENSOR_BYTES, Array, read_tensors
 
 FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
-KEYS = {
-    *("x0_history", "true_indices_history", "gen_ids", "prompt_token_len"),
-    *("ans_posidx", "pred_token_id"),
-}
+KEYS = {"x0_history", "true_indices_history", "prompt_token_len", "ans_posidx", "pred_token_id"}
 MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """What arrays raise at values and shapes that do not belong together."""
 
+LETTER = re.compile(r"[A-Z]")
 LEAST_BYTES = 2**10
 """What a tensor counts for if it is smaller, so that there are not too many of them."""
 
 
 def find_files(folder: Path) -> list[Path]:
-    """The files of questions below a folder, in order."""
-    return sorted(path for path in folder.rglob("*.pt") if NAME.fullmatch(path.name))
+    """The `.pt` files below a folder, in order, also those with names that are not Prophet's."""
+    return sorted(path for path in folder.rglob("*.pt") if not path.is_dir())
 
 
 def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: ARG001
     """One decode. The answer at a step is what stands at the final answer's place."""
     named = NAME.fullmatch(path.name)
     saved = read_tensors(path)
-    if named is None or not isinstance(saved, dict) or not saved.keys() >= KEYS:
+    if not isinstance(saved, dict) or not saved.keys() >= KEYS:
         raise DataError(f"{path}: no file of Prophet's trajectories")
+    if named is None:
+        raise DataError(f"{path}: its name does not say which question it is, as {FILES} does")
     try:
         return _course(int(named[1]), budget or int(named[2]), saved)
     except (DataError, *MISFITS) as error:
@@ -46,20 +46,20 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: A
 
 
 def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
-    final = _ids(saved["gen_ids"])  # (L,)
-    start, length = _number(saved["prompt_token_len"]), len(final)
-    token = _join(saved["x0_history"])[:, start:]  # (T, L)
-    if token.shape[1] != length:
-        raise ValueError(f"{token.shape[1]} predictions of {length} positions")
+    start, whole = _number(saved["prompt_token_len"]), _join(saved["x0_history"])
+    if not 0 <= start < whole.shape[1]:
+        raise ValueError("a prompt that is longer than the text")
+    token = whole[:, start:]  # (T, L)
     commit_step = _commit_steps(saved["true_indices_history"], start, token.shape)
+    final = _finished(token, commit_step, saved.get("gen_ids"))
+    place = saved["ans_posidx"]
+    at = -1 if place is None else _number(place) - start
+    answer = _answer(saved, final, at)
+    here = slice(at, at + len(answer))
     steps = np.arange(1, len(token) + 1)
-    masked = commit_step[None, :] >= steps[:, None]  # at the start of each step, (T, L)
-    filled = np.where(masked, token, final)
-    answer = _ids(saved["pred_token_id"])
-    at = _number(saved["ans_posidx"]) - start
-    is_final = np.zeros(len(token), dtype=np.bool_)
-    if len(answer) and 0 <= at <= length - len(answer):
-        is_final = (filled[:, at : at + len(answer)] == answer).all(axis=1)
+    masked = commit_step[None, here] >= steps[:, None]  # at the start of each step
+    filled = np.where(masked, token[:, here], final[here])
+    is_final = (filled == answer).all(axis=1) & (len(answer) > 0)
     correct = saved.get("correct")
     return Course(
         number=number,
@@ -70,6 +70,32 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
         target=_text(saved.get("gt_text")),
         correct=None if correct is None else bool(correct),
     )
+
+
+def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
+    """The finished text: what was predicted at each position when it was committed. Shape (L,).
+
+    Files that were published lack `gen_ids`, which alone say what was given from the start.
+    """
+    final = token[-1].copy() if gen_ids is None else _ids(gen_ids)
+    if len(final) != token.shape[1]:
+        raise ValueError(f"{token.shape[1]} predictions of {len(final)} positions")
+    (committed,) = np.nonzero(commit_step)
+    final[committed] = token[commit_step[committed] - 1, committed]
+    return final
+
+
+def _answer(saved: dict[str, Any], final: Array, at: int) -> Array:
+    """Tokens of the final answer, which stand at a place of the text; none if they are not there.
+
+    A letter may stand there as the token with a space before it, which is another than the one
+    that the file names.
+    """
+    answer = _ids(saved["pred_token_id"])
+    if not 0 <= at <= len(final) - len(answer):
+        return answer[:0]
+    is_letter = LETTER.fullmatch(_text(saved.get("pred_ans")) or "")
+    return final[at : at + len(answer)] if is_letter else answer
 
 
 # A file is small and can still name one list or tensor a million times, or lists inside lists, so
@@ -96,11 +122,18 @@ def _text(value: Any) -> str | None:
     raise ValueError("an answer that is no text")
 
 
+def _blocks(history: Any) -> list[Any]:
+    """The blocks of a decode; an empty tensor could have them without end."""
+    if isinstance(history, list):
+        return history
+    raise ValueError("blocks that are no list")
+
+
 def _join(history: Any) -> Array:
     """The predictions of all steps. A block has them stacked, or in one tensor for each."""
     steps: list[Array] = []
     size = 0
-    for block in history:
+    for block in _blocks(history):
         for tensor in block if isinstance(block, list) else [block]:
             if not isinstance(tensor, np.ndarray):
                 raise ValueError("predictions that are no tensors")
@@ -120,7 +153,7 @@ def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
     most, length = shape
     commit_step = np.zeros(length, dtype=np.int32)
     step = 0
-    for block in history:
+    for block in _blocks(history):
         for pairs in block:  # (committed, 2): row of the batch, position
             step += 1
             if not isinstance(pairs, np.ndarray):

@@ -29,8 +29,12 @@ LARGEST_DIRECTORY = 2**22
 """Bytes of the archive's list of members, of which a decode of 256 steps needs 40,000."""
 MOST_TENSOR_BYTES = 2**28
 """Bytes that all storages of a file may take; tensors are views of them and take none."""
+MOST_TENSORS = 2**14
+"""Tensors in a file; a decode of 256 steps has some 300. Each costs more time than its bytes."""
 MOST_AXES = 32
 """Axes that a tensor may have."""
+LONGEST_REASON = 200
+"""Characters of what is said of a damaged file, which may quote it."""
 
 REBUILD = "torch._utils _rebuild_tensor_v2"
 HOOKS = "collections OrderedDict"
@@ -87,10 +91,11 @@ def read_tensors(path: Path) -> Any:
         raise DataError(f"{path}: not a file that torch.save writes ({reason(error)})") from error
     except MemoryError:
         raise
-    except ValueError as error:
-        raise DataError(f"{path}: damaged, or no file of tensors ({error})") from error
     except Exception as error:  # zipfile and pickletools fail on damaged files in many ways
-        raise DataError(f"{path}: damaged, or no file of tensors ({failure(error)})") from error
+        why = str(error) if isinstance(error, ValueError) else failure(error)
+        raise DataError(
+            f"{path}: damaged, or no file of tensors ({why[:LONGEST_REASON]})"
+        ) from error
 
 
 class _File(io.FileIO):
@@ -135,10 +140,12 @@ class _Archive:
         self._members = {info.filename: info for info in archive.infolist()}
         if len(self._members) != len(archive.infolist()):
             raise ValueError("it has two members of one name")
-        pickles = [name for name in self._members if name.rpartition("/")[2] == "data.pkl"]
-        if len(pickles) != 1:
-            raise ValueError("it has no data.pkl")
+        pickles = [name for name in self._members if name.endswith(".pkl")]
+        if len(pickles) != 1 or pickles[0].rpartition("/")[2] != "data.pkl":
+            raise ValueError("it has no data.pkl, or other pickles")
         self._root = pickles[0].removesuffix("data.pkl")
+        if not all(name.startswith(self._root) for name in self._members) or ".." in self._root:
+            raise ValueError("it has members outside its folder")
         self._left = MOST_TENSOR_BYTES
 
     @property
@@ -174,6 +181,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.storages: dict[str, Array] = {}
+        self.tensors = 0
 
     def run(self, program: IO[bytes]) -> Any:
         """Run to the end, and give what is left on the stack."""
@@ -216,6 +224,9 @@ class _Machine:
         if called.name == HOOKS and not arguments:
             self.push({})
         elif called.name == REBUILD:
+            self.tensors += 1
+            if self.tensors > MOST_TENSORS:
+                raise ValueError("it has too many tensors")
             self.push(self.tensor(*arguments[:4]))
         else:
             raise _NotDataError("it calls what is no tensor")

@@ -4,6 +4,7 @@ A manifest holds the whole of a task that was a YAML file, which is data. Of a t
 holds the name, which is told to the user and never loaded.
 """
 
+import shlex
 from collections.abc import Iterator
 
 from c4.errors import ConfigError, RunError, unknown_name
@@ -23,7 +24,7 @@ def find_recorded_task(name: str, root: Location) -> Task:
     if "fields" not in definition:
         raise ConfigError(
             f"the task {name} is code of your own, which a recording names and never loads; name "
-            f"it as it was recorded: --task {task_named(manifest)}"
+            f"it as it was recorded: --task {shlex.quote(task_named(manifest))}"
         )
     learn_task(name, definition)
     return get_task(name)

@@ -1,6 +1,7 @@
 """Reading a run back: rows, and where they are kept cells, never more than a part in memory."""
 
 import logging
+import shlex
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -398,7 +399,7 @@ def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run
     known = [run for run in runs if knows_task(run.task)]
     notes = [
         f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
-        f"as in --task {task_named(run.manifest)}"
+        f"as in --task {shlex.quote(task_named(run.manifest))}"
         for run in runs
         if not knows_task(run.task) and (not asked or run.task in asked)
     ]

@@ -5,18 +5,22 @@ import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.exchange.card import make_card
+from c4.exchange.columns import MEANINGS
 from c4.exchange.hub import KEPT
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
 from c4.store.manifest import read_manifest, read_tokenizer, run_folder, write_manifest
 from c4.store.parts import Stamp
+from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
 from tests.exchange.standin import standing_in
@@ -246,6 +250,9 @@ def test_the_data_set_loads_by_its_card(hub, runs, tmp_path, other_cache):
     card = DatasetCard.load(tmp_path / "copy" / "README.md")
     assert {"c4", "trajectories"} <= set(card.data.tags)
     recorded = [open_run(folder) for folder in find_runs(runs)]
+    told = pl.read_parquet(tmp_path / "copy/runs/**/rows/*.parquet", hive_partitioning=True)
+    methods = {run.manifest.identity["method"] for run in recorded}
+    assert set(told["method"]) == methods
     for kind, expected in (("rows", sum(map(len, recorded))), ("cells", None)):
         loaded = load_dataset(str(tmp_path / "copy"), kind, cache_dir=str(other_cache))
         (frame,) = loaded.values()
@@ -466,6 +473,65 @@ def test_the_card_says_which_tasks_need_code_of_their_own():
     assert "not part of c4" not in make_card(REPO, {"runs/x": manifest})
     card = make_card(REPO, {"runs/x": manifest, "runs/y": own})
     assert "These tasks are not part of c4: `my_task.py:TASK`. To replay them" in card
+
+
+def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
+    from c4.errors import C4Error
+    from c4.store.recorded_tasks import find_recorded_task
+    from c4.store.runs import of_known_tasks
+
+    definition = {"task": "my tasks.py:TASK; rm -rf ~", "source_sha256": "0"}
+    anew = write_anew(runs / FULL, tmp_path / "own", task="sums", task_definition=definition)
+    for ask in (
+        lambda: find_recorded_task("sums", tmp_path / "own"),
+        lambda: of_known_tasks([open_run(anew)]),
+    ):
+        with pytest.raises(C4Error, match=r"--task 'my tasks\.py:TASK; rm -rf ~'"):
+            ask()
+
+
+DEFINITIONS = {
+    "c4 replay --task sums": {"fields": {"task": "sums"}},  # a YAML file, which runs bring whole
+    "c4 runs": {"task": "my_task.py:TASK", "source_sha256": "0"},
+}
+
+
+@pytest.mark.parametrize("command", DEFINITIONS)
+def test_the_card_tells_only_what_works_without_the_author_s_files(command):
+    manifest = read_manifest(DATA / FULL)
+    identity = dict(manifest.identity) | {"task": "sums", "task_definition": DEFINITIONS[command]}
+    card = make_card(REPO, {"runs/x": replace(manifest, identity=identity)})
+    assert card.split("```")[1].strip().splitlines() == [f"c4 pull {REPO}", command]
+    assert ("not part of c4: `sums`" in card) == ("task" in DEFINITIONS[command])
+
+
+def test_every_column_of_the_card_is_explained():
+    declared = {field.name for schema in (ROWS, CELLS, GRADES) for field in schema}
+    assert declared == MEANINGS.keys()
+
+
+def test_a_client_that_lists_no_files_of_an_empty_data_set_is_no_error(runs, monkeypatch):
+    """As the hub's client, which leaves the list out."""
+    commits = []
+
+    class Client:
+        def __init__(self, **_):
+            pass
+
+        def create_repo(self, *_, **__):
+            pass
+
+        def repo_info(self, *_, **__):
+            return SimpleNamespace(sha="0" * 40, siblings=None)
+
+        def create_commit(self, repo, changes, **_):
+            commits.append([change.path_in_repo for change in changes])
+            return SimpleNamespace(oid="1" * 40)
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Client)
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+    assert "README.md" in commits[0]
+    assert "holds no runs of c4" in c4("pull", REPO).stderr
 
 
 def test_tasks_in_the_card_are_quoted_for_the_shell():

@@ -106,12 +106,34 @@ def test_blocks_may_come_step_by_step(tmp_path):
     assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
 
 
-def test_an_answer_that_is_not_in_the_text_never_settles(tmp_path):
+@pytest.mark.parametrize("place", [2, None])  # Prophet says the last position of the prompt
+def test_an_answer_that_is_not_in_the_text_never_settles(place, tmp_path):
+    from c4.exchange.prophet import read_course
+
+    path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, ans_posidx=place)
+    assert read_course(path, "gsm8k", None).settled is None
+
+
+def test_the_published_files_are_read_which_lack_the_finished_ids(tmp_path):
+    from c4.exchange.prophet import read_course
+
+    path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE)
+    told = read_course(path, "gsm8k", None)
+    saved = torch.load(path)
+    del saved["gen_ids"]
+    torch.save(saved | {"answer_pos_indices": [2]}, path)
+    assert read_course(path, "gsm8k", None) == told
+
+
+@pytest.mark.parametrize(("answer", "course"), [("B", (3, 1)), ("7", (None, None))])
+def test_a_letter_may_stand_as_another_token_than_the_one_named(answer, course, tmp_path):
+    """Prophet's MMLU files name the token of "B", and the text holds that of " B"."""
     from c4.exchange.prophet import read_course
 
     path = tmp_path / "question_0000_steps_004.pt"
-    save_prophet(path, SETTLES_LATE, ans_posidx=2)  # Prophet's way to say that it was not found
-    assert read_course(path, "gsm8k", None).settled is None
+    save_prophet(path, SETTLES_LATE, pred_token_id=[33], pred_ans=answer)
+    found = read_course(path, "mmlu", None)
+    assert (found.settled, found.shown) == course
 
 
 @pytest.mark.parametrize("protocol", range(6))
@@ -234,7 +256,21 @@ HOSTILE = {
         zipped("a/data.pkl", "b/data.pkl").replace(b"b/data", b"a/data"),
         "two members of one name",
     ),
-    "two pickles": (zipped("a/data.pkl", "b/data.pkl"), "it has no data.pkl"),
+    "two pickles": (zipped("a/data.pkl", "b/data.pkl"), "other pickles"),
+    "a pickle beside it": (zipped("a/data.pkl", "a/.data/evil.pkl"), "other pickles"),
+    "a member above": (zipped("a/data.pkl", "../evil.py"), "outside its folder"),
+    "a folder above": (zipped("../data.pkl", "../evil.py"), "outside its folder"),
+    "a script": (zipped("a/data.pkl", "a/constants.pkl", "a/code/x.py"), "other pickles"),
+    "countless tensors": (
+        pickled(
+            PROTO
+            + REBUILD
+            + (b"q\x00(" + STORAGE + ONE_LONG + b"K\x01\x85\x89" + NAMED + b")Rtq\x01R](")
+            + (b"h\x00h\x01R" * 2**14 + b"e."),
+            SIX_NUMBERS,
+        ),
+        "too many tensors",
+    ),
     "countless members": (
         zipped("a/data.pkl", *(f"{n:0100}" for n in range(30_000))),
         "list of members has .* bytes",
@@ -313,6 +349,8 @@ REPEATED = {
     "a text of lists": ({"pred_ans": nested(6)}, "no text"),
     "a target of lists": ({"gt_text": nested(6)}, "no text"),
     "a place inside lists": ({"ans_posidx": nested(6)}, "no number"),
+    "blocks of nothing": ({"true_indices_history": torch.zeros(2**29, 0)}, "no list"),
+    "predictions of nothing": ({"x0_history": torch.zeros(2**29, 0)}, "no list"),
     "predictions inside lists": ({"x0_history": nested(6)}, "no tensors"),
     "one block a thousand times": (
         {"x0_history": [torch.zeros(40_000, 7, dtype=torch.long)] * 1000},
@@ -364,6 +402,43 @@ def test_a_name_with_an_impossible_number_is_refused(name, tmp_path, monkeypatch
     result = c4("import", "prophet", "hist")
     assert result.exit_code == 2
     assert name in result.stderr
+
+
+def test_an_error_quotes_little_of_a_file(tmp_path):
+    key = b"X\x40\x42\x0f\x00" + b"a" * 10**6
+    (tmp_path / "x.pt").write_bytes(
+        pickled(PROTO + STORAGE.replace(b"X\x01\x00\x00\x000", key) + b".")
+    )
+    with pytest.raises(DataError) as refused:
+        read_tensors(tmp_path / "x.pt")
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["evil.pt", "question.pt"])
+def test_a_file_of_another_name_is_not_passed_over(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
+    if name == "evil.pt":
+        save_evil(tmp_path / "hist" / name, "touch harmed")
+    else:
+        save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
+    result = c4("import", "prophet", "hist")
+    assert result.exit_code == 2
+    assert name in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hist"]
+
+
+def test_half_characters_in_files_and_names_are_written_escaped(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "hist" / "question_0003_steps_004.pt"
+    save_prophet(path, SETTLES_LATE, pred_ans="7\ud800", gt_text="\ud800")
+    folder = os.fsdecode(os.fsencode(path.parent) + b"/a\xff")
+    os.mkdir(folder)
+    path.rename(os.path.join(folder, path.name))
+    assert c4("import", "prophet", "hist").exit_code == 0
+    (row,) = pl.read_parquet("imported.parquet").to_dicts()
+    assert (row["answer"], row["target"]) == (r"7\ud800", r"\ud800")
+    assert row["file"] == rf"a\udcff/{path.name}"
 
 
 def test_a_zip_that_unfolds_is_refused(tmp_path):
@@ -492,6 +567,17 @@ def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monke
     assert row["commit_step"] == [2, 4, 3] + [0] * 17 + [1]
 
 
+def test_a_prompt_that_klass_writes_over_is_no_position_of_the_text(tmp_path):
+    from c4.exchange.klass import read_course
+
+    path = save_klass(tmp_path, ["1", "12"], [[10], [11, 3]])  # 3 is in the prompt
+    steps = json.loads(path.read_text())
+    for step, masked in zip(steps, ([10, 11], [11]), strict=True):
+        step["all_tokens"] = [{"position": place} for place in masked]
+    path.write_text(json.dumps(steps))
+    assert read_course(path, "gsm8k", None).commit_step == [1, 2]
+
+
 def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = save_klass(tmp_path / "mbpp", ["def f(): pass"], [[0]], question=1)
@@ -505,6 +591,8 @@ BAD_STEPS = {
     "no steps": "[]",
     "no list": "{}",
     "no JSON": "[",
+    "no text": '[{"decoded_text": null, "decoded_tokens": []}]',
+    "a text of lists": '[{"decoded_text": [["1"]], "decoded_tokens": []}]',
     "other keys": "[{}]",
     "deep": "[" * 100_000,
     "far apart": json.dumps(klass_steps(["a"], [[0, 10**9]])),
