@@ -58,9 +58,7 @@ class NamedSignal:
 
     def is_same(self, other: "NamedSignal") -> bool:
         """Whether another is the same signal, perhaps named in another way."""
-        return self.compute is other.compute or (
-            self.label.partition("@")[2] == other.label.partition("@")[2]
-        )
+        return self.compute is other.compute or self.definition == other.definition
 
     def __call__(self, s: Signals, cells: Cells) -> Floats:
         """The signal of one trajectory; what goes wrong in it is an error in words. (T,)"""
@@ -134,7 +132,7 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
 
 
 def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
-    """What the classes of gates name, so that a gate and its class name the same."""
+    """Signals that the classes of gates name: an instance names those of its class."""
     for kind in map(kind_of, gates):
         signals: Any = getattr(kind, "signals", ())
         if isinstance(signals, str) or not isinstance(signals, Iterable):

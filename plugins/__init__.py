@@ -7,8 +7,9 @@ and hashes, which are compared and never loaded.
 """
 
 from c4.plugins._labels import LabelRegistry, plain_label
-from c4.plugins._load import Plugin, aliases, canonical_name, definition, names_file, source_hash
+from c4.plugins._load import Plugin, aliases, canonical_name, names_file
 from c4.plugins._registry import Registry, offered
+from c4.plugins._source import definition, source_hash
 
 __all__ = [
     "LabelRegistry",

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
-from uuid import uuid4
 
 from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
+from c4.plugins._source import source_hash
 
 Fits = Callable[[Any], bool]
 """Whether an object looks like one of a kind."""
@@ -137,51 +137,6 @@ def _is_of(module: ModuleType, value: Any) -> bool:
         return False
     is_named = isinstance(value, type) or callable(value)
     return not is_named or getattr(value, "__module__", None) == module.__name__
-
-
-def source_hash(found: Any, named: str) -> str:
-    """A hash of the files of an object: the module that was named, and the one that defines it.
-
-    What these import in turn is not looked at.
-    """
-    kind = found if isinstance(getattr(found, "__module__", None), str) else type(found)
-    names = dict.fromkeys([named, type(found).__module__, kind.__module__])
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(_source(name) or b"")
-    return digest.hexdigest()
-
-
-def definition(function: Callable[..., Any]) -> str:
-    """Text that changes whenever the function does: its name, and the source of its module.
-
-    A function without a name or a file, as one of a notebook, gets a new text every time, so
-    nothing that was kept is taken for its own.
-    """
-    name = getattr(function, "__qualname__", None)
-    source = _source(function.__module__)
-    if name is None or source is None:
-        return uuid4().hex
-    return f"{name} {hashlib.sha256(source).hexdigest()}"
-
-
-_SOURCES: dict[int, tuple[ModuleSpec, bytes]] = {}
-"""Sources of modules, as they were when a module was first looked at, by the identity of its spec:
-every loading and reloading of a module makes a new one."""
-
-
-def _source(module: str) -> bytes | None:
-    """The source of a loaded module, also if its file was edited since; None if it has no file."""
-    loaded = sys.modules.get(module)
-    file = getattr(loaded, "__file__", None)
-    if file is None:
-        return None
-    spec = getattr(loaded, "__spec__", None)
-    if spec is None:  # a script that is run
-        return Path(file).read_bytes()
-    if id(spec) not in _SOURCES:
-        _SOURCES[id(spec)] = spec, Path(file).read_bytes()
-    return _SOURCES[id(spec)][1]
 
 
 def _is_file_like(text: str) -> bool:

@@ -289,7 +289,12 @@ class ResolvedMethod:
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings in a form that JSON can hold; JSON has no infinity."""
-    return {k: "inf" if v == math.inf else v for k, v in settings.items()}
+    return {name: str(v) if is_endless(v) else v for name, v in settings.items()}
+
+
+def is_endless(value: Any) -> bool:
+    """Whether a value is a number that JSON does not have."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule", rule=Schedule())

@@ -153,7 +153,7 @@ def manifest_file(manifest: Manifest) -> bytes:
     """What manifest.json holds."""
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
-    return json.dumps(content, indent=2, sort_keys=True).encode() + b"\n"
+    return json.dumps(content, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def content_checksum(content: Mapping[str, Any]) -> str:

@@ -79,6 +79,10 @@ def settable(kind: Any) -> list[Field[Any]]:
     return [spec for spec in fields(kind) if spec.init]
 
 
+RESERVED = {"name", "source_sha256", "reading", "ending"}
+"""What stands beside the parameters of a gate or a rule in a manifest and in labels."""
+
+
 def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as the fields of a gate or a rule want them; unknown names are refused.
 
@@ -92,6 +96,11 @@ def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -
         if param not in known:
             raise unknown_name(f"parameter of {name}", param, sorted(known))
     for spec in known.values():
+        if spec.name in RESERVED:
+            raise ConfigError(
+                f"{name} has a parameter named {spec.name}, which means something else in the "
+                "identity of a run; rename it"
+            )
         if MISSING is spec.default is spec.default_factory and spec.name not in params:
             raise ConfigError(
                 f"the parameter {spec.name} of {name} has no default; give it one, as in "
