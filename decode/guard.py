@@ -1,7 +1,7 @@
 """A commit rule of a user's own, whose mistakes become errors in words instead of wrong decodes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,8 +10,13 @@ from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.models import Reading
 from c4.store.arrays import BoolArray, IntArray
+from c4.store.origins import Origin
+from c4.tasks import Shape
 
 T = TypeVar("T")
+ORIGINS = [int(origin) for origin in Origin]
+PASSES_PER_POSITION = 20
+"""Forward passes for every position after which a decode is taken to be endless."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,9 @@ class GuardedRule:
     @property
     def name(self) -> str:
         return type(self.rule).__name__
+
+    def check(self, shape: Shape, *, shift: bool) -> None:
+        asked(self.name, lambda: self.rule.check(shape, shift=shift))
 
     def start(self) -> RuleState:
         state = asked(self.name, self.rule.start)
@@ -47,14 +55,28 @@ class GuardedState(RuleState):
         asked(self.name, self.state.enter, block)
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
-        return asked(self.name, self.state.read, predictor, ids, start)
+        reading: Any = asked(self.name, self.state.read, predictor, ids.copy(), start)
+        if not isinstance(reading, Reading):
+            raise ConfigError(
+                f"the rule {self.name} fails: its read returns {reading!r} and no reading, as "
+                "predictor.read(ids, start) makes one"
+            )
+        return reading
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
-        choice = asked(self.name, self.state.choose, step, reading, masked.copy())
-        wrong = mistake(choice, self.block, masked)
+        choice = asked(self.name, self.state.choose, step, sealed(reading), masked.copy())
+        wrong = mistake(choice, self.block, masked) or endless(step, self.block)
         if wrong:
             raise ConfigError(f"the rule {self.name} fails at step {step} of a block: {wrong}")
         return choice
+
+
+def sealed(reading: Reading) -> Reading:
+    """A reading that cannot be changed: its tokens are what will be committed."""
+    arrays = {spec.name: getattr(reading, spec.name).view() for spec in fields(reading)}
+    for array in arrays.values():
+        array.flags.writeable = False
+    return replace(reading, **arrays)
 
 
 def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
@@ -65,6 +87,17 @@ def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
         raise
     except RAISED as error:
         raise ConfigError(f"the rule {name} fails: {failure(error)}") from error
+
+
+def endless(step: int, block: Block) -> str:
+    """What is wrong with a block that takes so many steps; empty if nothing is."""
+    most = PASSES_PER_POSITION * (block.stop - block.start)
+    if step <= most:
+        return ""
+    return (
+        f"it spends {most} passes and is not done: what it takes back, it must at some time leave "
+        "committed"
+    )
 
 
 def mistake(choice: Any, block: Block, masked: BoolArray) -> str:
@@ -90,4 +123,7 @@ def mistake(choice: Any, block: Block, masked: BoolArray) -> str:
             return f"{what} names {places[other][0]}, which is {state}"
     if not len(choice.positions):
         return "it commits nothing, so the decode would never end"
+    origins = np.asarray(choice.origin)
+    if origins.shape not in ((), (len(choice.positions),)) or not np.isin(origins, ORIGINS).all():
+        return f"its origin {choice.origin!r} is no c4.store.Origin, nor one for each position"
     return ""

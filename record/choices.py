@@ -74,7 +74,7 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
     methods = resolve_methods(choice, task, config.reading, shift=shift)
     base = plan_decode(config)
     for method in methods:
-        method.rule.check(base.shape, shift=shift)
+        method.commit_rule.check(base.shape, shift=shift)
     return base, methods
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from c4.decode.commits import CommitRule, Rule
+from c4.decode.commits import Rule
 from c4.decode.forward import Forward
 from c4.decode.guard import GuardedRule
 from c4.decode.rules.cctc import CCTC
@@ -262,7 +262,7 @@ class ResolvedMethod:
         return None if self.make_gate is None else self.make_gate(task, vocabulary, shape, choices)
 
     @property
-    def commit_rule(self) -> CommitRule:
+    def commit_rule(self) -> Rule | GuardedRule:
         """The rule that decodes; a user's own is watched."""
         return GuardedRule(self.rule) if self.rule_source else self.rule
 
@@ -301,9 +301,15 @@ FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule"
 """The baseline, which `c4 record` records."""
 
 
+def _is_sampler(name: str) -> bool:
+    if name in METHODS:
+        return METHODS[name].rule != SCHEDULE
+    return ":" in name and is_rule(METHOD_NAMES.find(name).found)
+
+
 def refuse_sampler(name: str, task: str = "TASK") -> None:
     """Refuse a method that cannot be replayed, and say what to type instead."""
-    if name in METHODS and METHODS[name].rule != "schedule":
+    if _is_sampler(name):
         gates = [m.gate for m in METHODS.values() if m.rule == "schedule" and m.gate]
         raise NotReplayable(
             f"{name} changes which steps exist, so a recording cannot answer for it; "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c4.decode.commits import Rule
-from c4.decode.guard import GuardedRule
+from c4.decode.guard import PASSES_PER_POSITION, GuardedRule
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.record.methods import make_rule, plain
 from c4.store.arrays import BoolArray, IntArray
@@ -27,8 +27,6 @@ SHAPES = (
 )
 PROMPT = np.array([1, 2, 3])
 VOCABULARY, MASK = 11, 10
-PASSES_PER_POSITION = 20
-"""Forward passes for every position after which a decode is taken to be endless."""
 
 
 def check_rule(rule: Rule | type[Rule] | str) -> None:

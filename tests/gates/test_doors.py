@@ -78,6 +78,11 @@ def test_whatever_a_module_raises_is_one_error(own_module, source):
         ),
         ("[True] * 7", "the gate Gate fails: fires must answer each step"),
         ("s.nothing", "there is no signal 'nothing'"),
+        ("s.existz", "there is no signal 'existz'"),
+        ("s.confidense", "did you mean confidence?"),
+        ("exit(3)", "the gate Gate fails: SystemExit: 3"),
+        ("s.step.reshape(\n7, 7)", "shape (7,7) (own_gates.py, line 3)"),
+        ("(_ for _ in ()).throw(ValueError('a\\nb'))", "ValueError: a b (own_gates.py"),
         ("s.step.nothing", "the gate Gate fails: AttributeError"),
     ],
 )

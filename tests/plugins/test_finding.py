@@ -39,6 +39,10 @@ def test_a_file_goes_by_its_name_wherever_it_stands(file, tmp_path, monkeypatch)
     assert set(absolute.identity) == {"source_sha256"}
 
 
+def test_a_file_s_name_may_have_spaces_and_begin_with_a_digit(file):
+    assert REGISTRY.find(f"{file('BALL = 3', 'my toys/01 toys-new.py')}:BALL").found == 3
+
+
 def test_an_edited_file_is_loaded_anew_and_is_another(file):
     first = REGISTRY.find(f"{file('BALL = 3')}:BALL")
     second = REGISTRY.find(f"{file('BALL = 4')}:BALL")
