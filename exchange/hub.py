@@ -120,6 +120,8 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     with hub_errors(doing):
         client.create_repo(repo, repo_type=DATASET, private=private, exist_ok=True)
         remote = _Remote.ask(client, repo)
+        if private:
+            remote.require_private()
         replaced = [name for place, run in runs.items() for name in remote.replaced(place, run)]
         manifests = {place: read_manifest(run) for place, run in runs.items()}
         card = make_card(repo, remote.manifests(besides=runs) | manifests)
@@ -200,12 +202,22 @@ class _Remote:
     repo: str
     commit: str
     names: Sequence[str]
+    is_public: bool
 
     @classmethod
     def ask(cls, client: Any, repo: str) -> "_Remote":
         info = client.repo_info(repo, repo_type=DATASET)
         names = [name for name in _names(info) if KEPT.fullmatch(name)]
-        return cls(client, repo, str(info.sha), names)
+        is_public = getattr(info, "private", None) is False
+        return cls(client, repo, str(info.sha), names, is_public)
+
+    def require_private(self) -> None:
+        """Refuse to show everybody what the user wants to keep private."""
+        if self.is_public:
+            raise DataError(
+                f"{self.repo} is public already, and --private makes only new data sets private; "
+                "change it on the hub, or give the command without --private"
+            )
 
     def fetch(self, name: str) -> Path:
         path = self.client.hf_hub_download(self.repo, name, repo_type=DATASET, revision=self.commit)

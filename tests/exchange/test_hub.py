@@ -490,6 +490,16 @@ def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
             ask()
 
 
+def test_a_public_data_set_gets_nothing_that_was_to_be_private(hub, runs):
+    hub.commits[REPO] = [("0" * 40, {})]
+    refused = c4("push", runs / FULL, REPO, "--private")
+    assert refused.exit_code == 2
+    assert "is public already" in refused.stderr
+    assert not hub.committed
+    hub.private[REPO] = True
+    assert c4("push", runs / FULL, REPO, "--private").exit_code == 0
+
+
 DEFINITIONS = {
     "c4 replay --task sums": {"fields": {"task": "sums"}},  # a YAML file, which runs bring whole
     "c4 runs": {"task": "my_task.py:TASK", "source_sha256": "0"},
