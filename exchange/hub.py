@@ -43,6 +43,10 @@ KEPT = re.compile(
 """The files of a data set that are a run's; others are left where they are."""
 
 
+OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+"""How the hub refuses a commit that does not follow the newest one."""
+
+
 def hub_client() -> Any:
     """The hub's own client."""
     from huggingface_hub import HfApi
@@ -66,6 +70,8 @@ def hub_errors(doing: str) -> Iterator[None]:
             advice = "the hub is switched off; unset HF_HUB_OFFLINE"
         elif isinstance(cause, HFValidationError):
             advice = said
+        elif isinstance(cause, HfHubHTTPError) and _status(cause) in OVERTAKEN:
+            advice = f"{said}; somebody else has pushed meanwhile: give the same command again"
         elif isinstance(cause, HfHubHTTPError) and _is_ours(cause):
             advice = f"{said}; check the name, and log in with: hf auth login"
         else:
@@ -86,8 +92,11 @@ def _cause(error: BaseException, known: type[BaseException]) -> BaseException:
 
 def _is_ours(error: Any) -> bool:
     """Whether the hub refused what was asked, rather than being out of order or too busy."""
-    status = getattr(getattr(error, "response", None), "status_code", 0)
-    return status < 500 and status != HTTPStatus.TOO_MANY_REQUESTS
+    return _status(error) < 500 and _status(error) != HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _status(error: Any) -> int:
+    return int(getattr(getattr(error, "response", None), "status_code", 0))
 
 
 def _first_line(error: BaseException) -> str:
