@@ -186,7 +186,8 @@ def push_command(
     ],
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
     private: Annotated[
-        bool, typer.Option("--private", help="Make the data set private if it is new.")
+        bool,
+        typer.Option("--private", help="Make a new data set private; a public one is refused."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -43,6 +43,10 @@ KEPT = re.compile(
 """The files of a data set that are a run's; others are left where they are."""
 
 
+OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+"""How the hub refuses a commit that does not follow the newest one."""
+
+
 def hub_client() -> Any:
     """The hub's own client."""
     from huggingface_hub import HfApi
@@ -66,6 +70,8 @@ def hub_errors(doing: str) -> Iterator[None]:
             advice = "the hub is switched off; unset HF_HUB_OFFLINE"
         elif isinstance(cause, HFValidationError):
             advice = said
+        elif isinstance(cause, HfHubHTTPError) and _status(cause) in OVERTAKEN:
+            advice = f"{said}; somebody else has pushed meanwhile: give the same command again"
         elif isinstance(cause, HfHubHTTPError) and _is_ours(cause):
             advice = f"{said}; check the name, and log in with: hf auth login"
         else:
@@ -86,8 +92,11 @@ def _cause(error: BaseException, known: type[BaseException]) -> BaseException:
 
 def _is_ours(error: Any) -> bool:
     """Whether the hub refused what was asked, rather than being out of order or too busy."""
-    status = getattr(getattr(error, "response", None), "status_code", 0)
-    return status < 500 and status != HTTPStatus.TOO_MANY_REQUESTS
+    return _status(error) < 500 and _status(error) != HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _status(error: Any) -> int:
+    return int(getattr(getattr(error, "response", None), "status_code", 0))
 
 
 def _first_line(error: BaseException) -> str:
@@ -120,6 +129,8 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     with hub_errors(doing):
         client.create_repo(repo, repo_type=DATASET, private=private, exist_ok=True)
         remote = _Remote.ask(client, repo)
+        if private:
+            remote.require_private()
         replaced = [name for place, run in runs.items() for name in remote.replaced(place, run)]
         manifests = {place: read_manifest(run) for place, run in runs.items()}
         card = make_card(repo, remote.manifests(besides=runs) | manifests)
@@ -200,12 +211,22 @@ class _Remote:
     repo: str
     commit: str
     names: Sequence[str]
+    is_public: bool
 
     @classmethod
     def ask(cls, client: Any, repo: str) -> "_Remote":
         info = client.repo_info(repo, repo_type=DATASET)
         names = [name for name in _names(info) if KEPT.fullmatch(name)]
-        return cls(client, repo, str(info.sha), names)
+        is_public = getattr(info, "private", None) is False
+        return cls(client, repo, str(info.sha), names, is_public)
+
+    def require_private(self) -> None:
+        """Refuse to show everybody what the user wants to keep private."""
+        if self.is_public:
+            raise DataError(
+                f"{self.repo} is public already, and --private makes only new data sets private; "
+                "change it on the hub, or give the command without --private"
+            )
 
     def fetch(self, name: str) -> Path:
         path = self.client.hf_hub_download(self.repo, name, repo_type=DATASET, revision=self.commit)

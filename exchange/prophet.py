@@ -129,12 +129,17 @@ def _blocks(history: Any) -> list[Any]:
     raise ValueError("blocks that are no list")
 
 
+def _steps(block: Any) -> list[Any]:
+    """The tensors of a block: one for each step, or a single one."""
+    return block if isinstance(block, list) else [block]
+
+
 def _join(history: Any) -> Array:
     """The predictions of all steps. A block has them stacked, or in one tensor for each."""
     steps: list[Array] = []
     size = 0
     for block in _blocks(history):
-        for tensor in block if isinstance(block, list) else [block]:
+        for tensor in _steps(block):
             if not isinstance(tensor, np.ndarray):
                 raise ValueError("predictions that are no tensors")
             steps.append(tensor)
@@ -154,7 +159,7 @@ def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
     commit_step = np.zeros(length, dtype=np.int32)
     step = 0
     for block in _blocks(history):
-        for pairs in block:  # (committed, 2): row of the batch, position
+        for pairs in _steps(block):  # (committed, 2): row of the batch, position
             step += 1
             if not isinstance(pairs, np.ndarray):
                 raise ValueError("commits that are no tensors")

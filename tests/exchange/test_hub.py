@@ -179,6 +179,15 @@ def test_a_refusal_of_the_hub_is_told_and_leaves_nothing_behind(hub, runs, statu
     assert all(len(commits) == 1 for commits in hub.commits.values())
 
 
+def test_a_push_that_was_overtaken_is_told_to_be_repeated(hub, runs):
+    hub.refusals = [(r"POST .*/commit/", 412)]
+    refused = c4("push", runs / FULL, REPO)
+    assert refused.exit_code == 2
+    assert "give the same command again" in refused.stderr
+    assert "log in" not in refused.stderr
+    assert c4("push", runs / FULL, REPO).exit_code == 0
+
+
 def test_a_wrong_token_is_told_with_what_to_type(hub, runs):
     hub.token = "hf_somebody"
     for command in (("push", runs / FULL, REPO), ("pull", REPO)):
@@ -488,6 +497,16 @@ def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
     ):
         with pytest.raises(C4Error, match=r"--task 'my tasks\.py:TASK; rm -rf ~'"):
             ask()
+
+
+def test_a_public_data_set_gets_nothing_that_was_to_be_private(hub, runs):
+    hub.commits[REPO] = [("0" * 40, {})]
+    refused = c4("push", runs / FULL, REPO, "--private")
+    assert refused.exit_code == 2
+    assert "is public already" in refused.stderr
+    assert not hub.committed
+    hub.private[REPO] = True
+    assert c4("push", runs / FULL, REPO, "--private").exit_code == 0
 
 
 DEFINITIONS = {

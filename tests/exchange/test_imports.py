@@ -104,6 +104,9 @@ def test_blocks_may_come_step_by_step(tmp_path):
     blocks = torch.load(stacked)["x0_history"]
     save_prophet(apart, SETTLES_LATE, x0_history=[list(block.split(1)) for block in blocks])
     assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
+    commits = torch.load(stacked)["true_indices_history"]
+    save_prophet(apart, SETTLES_LATE, true_indices_history=[c for block in commits for c in block])
+    assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
 
 
 @pytest.mark.parametrize("place", [2, None])  # Prophet says the last position of the prompt
