@@ -20,6 +20,14 @@ def running_task(name: str) -> Any:
     return None
 
 
+def is_templated() -> bool:
+    """Whether the evaluation under way puts prompts through the model's chat template.
+
+    Its cache of requests keeps such prompts, so that the model is not always asked to make them.
+    """
+    return any(variables.get("apply_chat_template") for variables in _variables("evaluate"))
+
+
 def running_source(name: str) -> str | dict[str, Any] | None:
     """The YAML file or the configuration that a task under way was made of, if it is known."""
     metadata = getattr(getattr(running_task(name), "config", None), "metadata", None) or {}

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,10 +14,12 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from c4.errors import C4Error, ConfigError, unknown_name
-from c4.lm_eval._evaluation import running_source, running_task
+from c4.lm_eval._evaluation import is_templated, running_source, running_task
 from c4.lm_eval._filters import FilterExtractor, cut_at, stops_of
 from c4.lm_eval._load import NO_LIKELIHOODS, Place
 from c4.lm_eval._tasks import (
+    PREFIX,
+    HarnessJudge,
     HarnessTask,
     make_task,
     plain_name,
@@ -106,17 +108,19 @@ class C4LM(LM):  # type: ignore[misc]
             revision=None if revision is None else str(revision),
             source=TASK_SOURCE,
             skip=0,
-            length=gen_length,
-            budget=steps,
-            block_length=block_length,
+            length=_count("gen_length", gen_length),
+            budget=_count("steps", steps),
+            block_length=_count("block_length", block_length),
             device=_device(device),
             dtype=dtype,
             batch=_batch(batch_size),
         )
-        self._choice = MethodChoice([method], [text for text in settings.split(";") if text])
-        self._record = None if record is None else Path(record)
+        self._choice = MethodChoice([method], [text for text in str(settings).split(";") if text])
+        self._record = None if record is None else Path(str(record))
         self._chat = chat
-        self._include = None if include is None else Path(include)
+        self._include = None if include is None else Path(str(include))
+        if self._include is not None and not self._include.exists():
+            raise ConfigError(f"include={include}: no such file or folder")
         self._loaded: LoadedModel | None = None
         self._templated: set[str] = set()
         """Prompts that have been through the chat template."""
@@ -124,9 +128,10 @@ class C4LM(LM):  # type: ignore[misc]
     def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
         """Decode what is asked, task by task, and cut each text where its request says."""
         groups: dict[tuple[str, bool, Shape, tuple[str, ...]], list[int]] = {}
+        is_raw = not self._chat or is_templated()
         for place, request in enumerate(requests):
             prompt, kwargs = request.args
-            raw = prompt in self._templated or not self._chat
+            raw = is_raw or prompt in self._templated
             key = (str(request.task_name), raw, shape_of(kwargs), stops_of(kwargs))
             groups.setdefault(key, []).append(place)
         texts: dict[int, str] = {}
@@ -139,9 +144,14 @@ class C4LM(LM):  # type: ignore[misc]
         prompts = [request.args[0] for request in asked]
         kwargs = asked[0].args[1]
         warn_of_sampling(name, kwargs)
-        task = _task_for(_place_of(name, self._include), name, asked)
+        place = _place_of(name, self._include)
+        task = _task_for(place, name, asked)
+        typed = task.name
+        if isinstance(place, str):  # the file, if it is one: what another command finds it by
+            typed = f"{PREFIX}{place}{task.name.removeprefix(plain_name(name))}"
         with tempfile.TemporaryDirectory() as scratch:
             plan = self._plan(task, set(prompts), Path(scratch))
+            plan = replace(plan, config=replace(plan.config, task=typed))
             rows = self._decode(plan, raw=raw)
         by_prompt = {row.prompt: row.text for row in rows}
         return [cut_at(by_prompt[prompt], stops_of(kwargs)) for prompt in prompts]
@@ -220,6 +230,13 @@ def _batch(asked: int | str | None) -> int | None:
     return int(text)
 
 
+def _count(name: str, asked: int | str | None) -> int | None:
+    """A whole number, as command lines and configurations give it."""
+    if asked is None or str(asked).isdecimal():
+        return None if asked is None else int(asked)
+    raise ConfigError(f"{name} is a whole number, not {asked!r}")
+
+
 def _device(asked: str | None) -> str:
     """The device that is asked for; the harness asks for a GPU even where there is none."""
     import torch
@@ -246,50 +263,76 @@ def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
     A request with another length or other stop strings than the task's file (`--gen_kwargs`) gets
     the second, and what it asks for comes before the model's own shape.
     """
-    prompts, kwargs = [request.args[0] for request in asked], asked[0].args[1]
-    shape, stops, is_other_shape = shape_of(kwargs), stops_of(kwargs), False
-    extract = FilterExtractor(name, "", "", (), stops, 1, ())
+    shape, stops = shape_of(asked[0].args[1]), stops_of(asked[0].args[1])
     try:
         harness = read_harness_task(place)
-        is_other_shape = shape != harness.shape
-        is_as_in_file = not is_other_shape and stops == harness.extract.until
-        if is_as_in_file and set(prompts) <= {row["prompt"] for row in harness.rows}:
-            return adopt_task(_judged_if_possible(harness))
-        extract = replace(harness.extract, until=stops)
     except C4Error as error:
         running = running_task(name)
         if running is None:
             log.warning("gates watch the whole text of %s: %s", name, error)
-        else:
-            extract = with_filter(running, asked).extract
-    return adopt_task(_made_of(name, prompts, extract, shape, fixed_shape=is_other_shape))
+            extract = FilterExtractor(name, "", "", (), stops, 1, ())
+            return adopt_task(_made_of(name, _rows_of(asked), extract, shape))
+        made = with_filter(running, asked)
+        return adopt_task(_asked_otherwise(name, made, asked, shape))
+    is_as_in_file = (shape, stops) == (harness.shape, harness.extract.until)
+    prompts = {request.args[0] for request in asked}
+    if is_as_in_file and prompts <= {row["prompt"] for row in harness.rows}:
+        return adopt_task(_judged_if_possible(make_task(harness), harness))
+    return adopt_task(_asked_otherwise(name, harness, asked, shape))
 
 
-def _judged_if_possible(harness: HarnessTask) -> Task:
-    """The task that c4 records; without verdicts where its metric gives none, as F1 does."""
-    task = make_task(harness)
+def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
+    """The task, judged as the harness judges; without verdicts where its metric gives none."""
     try:
         harness.require_verdicts()
     except C4Error as error:
         log.warning("the harness judges answers, and recordings hold no verdicts: %s", error)
         return replace(task, judge=None)
-    return task
+    return replace(task, judge=HarnessJudge(harness))
+
+
+def _asked_otherwise(
+    name: str, harness: HarnessTask, asked: Sequence[Request], shape: Shape
+) -> Task:
+    """A task of the harness with other prompts, another length or other stop strings."""
+    stops = stops_of(asked[0].args[1])
+    named = name if stops == harness.extract.until else f"{name}+until"
+    read = replace(harness, extract=replace(harness.extract, until=stops))
+    rows = _rows_of(asked, harness)
+    task = _made_of(named, rows, read.extract, shape, fixed_shape=shape != harness.shape)
+    has_documents = all("doc_id" in row for row in rows)
+    return _judged_if_possible(task, read) if has_documents else task
+
+
+def _rows_of(asked: Sequence[Request], harness: HarnessTask | None = None) -> list[dict[str, Any]]:
+    """What is asked, each prompt with the target and the number of its document, if it is known."""
+    known = {} if harness is None else {repr(row["doc"]): n for n, row in enumerate(harness.rows)}
+    rows = {}
+    for request in asked:
+        row = {"prompt": request.args[0], "target": ""}
+        number = known.get(repr(request.doc))
+        if harness is not None and number is not None:
+            row |= {"target": harness.rows[number]["target"], "doc_id": number}
+        rows[row["prompt"], number] = row
+    return list(rows.values())
 
 
 def _made_of(
-    name: str, prompts: Sequence[str], extract: FilterExtractor, shape: Shape, *, fixed_shape: bool
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    extract: FilterExtractor,
+    shape: Shape,
+    *,
+    fixed_shape: bool = False,
 ) -> Task:
-    """A task that asks some prompts of the harness, without its documents."""
-    own = [
-        {"doc_id": number, "prompt": prompt, "target": ""}
-        for number, prompt in enumerate(dict.fromkeys(prompts))
-    ]
-    asked = json.dumps([sorted(prompts), asdict(shape), extract.until])
+    """A task that asks some prompts of the harness."""
+    prompts = sorted({row["prompt"] for row in rows})
+    asked = json.dumps([prompts, asdict(shape), extract.until])
     digest = hashlib.sha256(asked.encode()).hexdigest()[:8]
     return Task(
         name=plain_name(f"{name}+{digest}"),
         family=Family.LONG_REASONING,
-        rows=own,
+        rows=rows,
         read=read_row,
         extract=extract,
         plain=extract,

@@ -6,10 +6,10 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from typing import Any, SupportsFloat
+from typing import Any, NoReturn, SupportsFloat
 
 from c4.errors import C4Error, ConfigError, unknown_name
 from c4.lm_eval._filters import FilterExtractor, apply_filters, cut_at, read_filter, stops_of
@@ -29,14 +29,19 @@ from c4.tasks import Example, Family, SearchMode, Shape, Task
 log = logging.getLogger(__name__)
 
 PREFIX = "lm-eval:"
-NAMED = re.compile(r"(?P<place>.+?\.ya?ml|[^:]+)(?::(?P<filter>[^:]+))?(?::(?P<metric>[^:]+))?")
-"""A name or a YAML file, a filter and a metric."""
+NAMED = re.compile(
+    r"(?P<place>.+?\.ya?ml|[^:]+?)(?P<asked>(?:\+until)?\+[0-9a-f]{8})?"
+    r"(?::(?P<filter>[^:]+))?(?::(?P<metric>[^:]+))?"
+)
+"""A name or a YAML file, what `C4LM` adds if it is asked otherwise, a filter and a metric."""
 SEED = 1234
 """With which the harness draws few-shot examples, unless it is told otherwise."""
 LONGEST_TRIED = 300
 """Characters of each text of a document with which a metric is tried."""
 LENGTH, BLOCK = 256, 32
 """Positions that are generated if a task does not say how many, and positions per block."""
+LENGTH_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+"""What the harness's own models take for a length; the first that is given counts."""
 
 NO_VERDICT = "and c4 needs a verdict for each answer, right (1) or wrong (0)"
 
@@ -137,10 +142,20 @@ class HarnessJudge:
 
 def find_harness_task(name: str) -> HarnessTask:
     """A task of the harness by `NAME`, `NAME:FILTER`, `NAME:FILTER:METRIC`, or its YAML file."""
+    named = _read_name(name)
+    return read_harness_task(named["place"], named["filter"] or "", named["metric"] or "")
+
+
+def _read_name(name: str) -> re.Match[str]:
     named = NAMED.fullmatch(name)
     if named is None:
         raise ConfigError(f"write lm-eval:NAME, NAME:FILTER or NAME:FILTER:METRIC, not {name!r}")
-    return read_harness_task(named["place"], named["filter"] or "", named["metric"] or "")
+    if "until" in (named["asked"] or ""):
+        raise ConfigError(
+            f"lm-eval:{name} was recorded with stop strings that are not its task's, and what "
+            "gates would watch depends on them; write them into the task's file and record again"
+        )
+    return named
 
 
 def read_harness_task(place: Place, filter_name: str = "", metric: str = "") -> HarnessTask:
@@ -238,10 +253,20 @@ def plain_name(task: str, *rest: str) -> str:
 
 def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
-    harness = find_harness_task(name)
+    harness, asked = find_harness_task(name), _read_name(name)["asked"]
     harness.require_verdicts()
     _say_what_decides(harness)
-    return make_task(harness)
+    task = make_task(harness)
+    if not asked:
+        return task
+
+    def rows() -> NoReturn:
+        raise ConfigError(
+            f"the prompts of lm-eval:{name} were made by an evaluation in the harness; its "
+            "recording can be read, and to go on with it, evaluate again with c4.lm_eval.C4LM"
+        )
+
+    return replace(task, name=f"{task.name}{asked}", rows=rows)
 
 
 def _say_what_decides(harness: HarnessTask) -> None:
@@ -272,7 +297,10 @@ def say_once(text: str) -> None:
 
 def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
     """Say that a task that asks for random answers gets the same one each time."""
-    if kwargs.get("do_sample") and kwargs.get("temperature", 1) != 0:
+    samples = kwargs.get("do_sample")
+    if samples is None:
+        samples = "temperature" in kwargs
+    if samples and kwargs.get("temperature", 1) != 0:
         say_once(f"{name} asks for sampling; c4 decodes greedily")
 
 
@@ -301,12 +329,13 @@ def read_row(row: Mapping[str, Any]) -> Example:
 
     The number of its document travels as the preamble, which only programs have otherwise.
     """
-    return Example(prompt=row["prompt"], target=row["target"], preamble=str(row["doc_id"]))
+    number = str(row.get("doc_id", ""))
+    return Example(prompt=row["prompt"], target=row["target"], preamble=number)
 
 
 def shape_of(kwargs: Mapping[str, Any]) -> Shape:
     """As many positions as the task lets a model write, in whole blocks."""
-    asked = int(kwargs.get("max_gen_toks") or kwargs.get("max_new_tokens") or LENGTH)
+    asked = next((int(kwargs[name]) for name in LENGTH_NAMES if kwargs.get(name)), LENGTH)
     length = -(-asked // BLOCK) * BLOCK
     return Shape(length=length, budget=length, block_length=BLOCK)
 
