@@ -120,7 +120,7 @@ def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figur
     Columns: model, task, family, method, block, seconds, share, tps.
     """
     require_columns(shares, (*PANEL, "method", "block", "seconds", "share", "tps"))
-    figure = _method_rows(shares, width, row_height=0.24, draw=_draw_time)
+    figure = _method_rows(shares, width, row_height=0.27, draw=_draw_time)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure
 
@@ -154,7 +154,7 @@ def _method_rows(
         for y, method in enumerate(methods):
             draw(ax, y, panel.filter(pl.col("method") == method), method)
         _method_axis(ax, methods, most[i // grid.columns], inches)
-        title_panel(ax, key, frame)
+        title_panel(ax, key, frame, left=0.2 + inches)
     return figure
 
 

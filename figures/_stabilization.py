@@ -56,7 +56,8 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         _draw_curves(curves, settling.filter(pl.col("model") == model), rows)
         _draw_dots(dots, rows)
         if len(models) > 1:
-            curves.set_title(fitted(model_label(model), COLUMN - 0.8, 8))
+            room = COLUMN - (1.7 if width is Width.COLUMN else 0.8)
+            curves.set_title(fitted(model_label(model), room, 8))
     _legend(figure, summary)
     return figure
 

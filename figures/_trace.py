@@ -69,7 +69,7 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     panels = [answers, confidence, patience, gap, *more]
     panels[-1].set_xlabel("step")
     _draw_moments(panels, trace, moments, drawn)
-    answers.set_title("\n".join(wrapped(_title(first), room, 8)))
+    answers.set_title("\n".join(wrapped(_title(first), room, 8)), pad=8)
     shown = {gate: drawn[gate] for gate in stopping}
     method_legend(figure, shown, [f"{method_label(gate)} stops" for gate in shown])
     return figure

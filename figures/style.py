@@ -263,16 +263,19 @@ def panel_title(key: Key, frame: pl.DataFrame, inches: float, size: float = 8) -
     return "\n".join(fitted(name, inches, size) for name in names)
 
 
-def title_panel(ax: Axes, key: Key, frame: pl.DataFrame, beside: str = "") -> None:
+def title_panel(
+    ax: Axes, key: Key, frame: pl.DataFrame, *, beside: str = "", left: float = 0.45
+) -> None:
     """Put a panel's title above it.
 
     Args:
         beside: what stands at the right of it, in grey.
+        left: inches that ticks and labels take at the left of the panel.
     """
     ax.set_title(beside, loc="right", color=QUIET, fontsize=6)
     place = ax.get_subplotspec()
     columns = place.get_gridspec().ncols if place else 1
-    room = ax.get_figure(root=True).get_figwidth() / columns - 0.45  # type: ignore[union-attr]
+    room = ax.get_figure(root=True).get_figwidth() / columns - left  # type: ignore[union-attr]
     room -= max((text_width(line, 6) for line in beside.splitlines()), default=0.0)
     ax.set_title(panel_title(key, frame, room), color=FAMILY_COLOURS[key[2]])
 

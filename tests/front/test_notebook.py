@@ -131,6 +131,15 @@ def test_signals_of_a_users_own_stand_beside_c4_s_and_are_drawn(run):
     assert len(c4.trace_figure(trace).axes) == 6
 
 
+def test_a_trace_shows_what_the_gates_that_are_given_ask_for(run):
+    trace = run.trace(run.indices[0], c4.CVEE(tau=0.2, p_min=1), c4.CVEE(tau=0.3, p_min=1))
+    assert trace["tau"].unique().to_list() == [0.2]
+    assert trace["tau_of"].unique().to_list() == ["cvee,tau=0.2,p_min=1"]
+    legend = c4.trace_figure(trace).legends[0].get_texts()
+    told = [text.get_text() for text in legend]
+    assert told == ["CVEE, tau=0.2, p_min=1 stops", "CVEE, tau=0.3, p_min=1 stops"]
+
+
 def test_answers_are_read_by_the_extractor_that_is_named(run):
     boxed = c4.open(run.folder, reading="boxed")
     assert str(boxed.reading) == "boxed/cut"
