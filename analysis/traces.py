@@ -17,6 +17,7 @@ from c4.gates.signals import NONE, SIGNAL_NAMES
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
+from c4.store.labels import split_labels
 from c4.store.runs import Run, Trajectory
 from c4.tasks import get_task, read_under
 
@@ -37,7 +38,7 @@ TRACE = pl.Schema(
         "patience": pl.Float64(),  # what `run` must reach
         "gap": pl.Float64(),  # mean over the task's region
         "threshold": pl.Float64(),  # what it must reach for Prophet
-        "exits": pl.String(),  # gates that stop here, comma-separated; see `split_labels`
+        "exits": pl.String(),  # gates that stop here, comma-separated; see `stops_in`
         "correct": pl.Boolean(),  # whether the full decode is right; null if not graded
         "tau_of": pl.String(),  # the CVEE whose tau and patience these are
         "threshold_of": pl.String(),  # the Prophet whose threshold this is
@@ -182,6 +183,11 @@ def trace_table(
     columns = [pl.col(name).cast(kind) for name, kind in TRACE.items()]
     further = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in more]
     return frame.select(*columns, *further)
+
+
+def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
+    """Every step of a trace and the gates that stop there."""
+    return [(step, split_labels(exits)) for step, exits in trace.select("step", "exits").rows()]
 
 
 def _first_of(

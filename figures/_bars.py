@@ -87,7 +87,7 @@ def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     require_columns(blocks, (*PANEL, "method", *counts))
     blocks = blocks.with_columns(uneven=pl.col("n").n_unique().over("model", "task") > 1)
     figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)
-    sign = "\n" if width is Width.COLUMN else ";  "
+    sign = "\n" if width == Width.COLUMN else ";  "
     figure.supxlabel(
         f"thick: steps, % of the budget, block by block{sign}thin: accuracy, %", fontsize=7.5
     )
@@ -147,7 +147,7 @@ def _method_rows(
     most = [max(counts[i : i + grid.columns]) for i in range(0, len(keys), grid.columns)]
     heights = [row_height * (count + ROW_MARGIN) for count in most]
     figure, axes = panel_grid(grid, heights, head=0.25 + 0.5 * grid.rows)
-    inches = 1.0 if width is Width.COLUMN else 1.35
+    inches = 1.0 if width == Width.COLUMN else 1.35
     for i, (ax, key) in enumerate(zip(axes, keys, strict=True)):
         panel = panel_rows(frame, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
@@ -160,7 +160,7 @@ def _method_rows(
 
 def _rows_grid(panels: int, width: Width | None) -> Grid:
     """A grid of panels with text on both sides: two fit on a page, one in a column."""
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         return Grid(panels, 1, COLUMN)
     if panels == 1:
         return Grid(1, 1, 4.2 if width is None else PAGE)

@@ -131,7 +131,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     holes = sorted(sweep["H"].drop_nulls().unique().to_list())
     places = {hole: i for i, hole in enumerate(holes)} | {None: len(holes)}
     labels = [str(hole) for hole in holes] + (["∞"] if sweep["H"].null_count() else [])
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         figure = new_figure(COLUMN, 5.0)
         axes = figure.subplots(len(PANELS), 1)
     else:

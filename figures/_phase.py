@@ -73,7 +73,7 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     grid = lay_out(len(keys), width)
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
     per_line = _fit_counts(phases, grid.inches)
-    narrow = width is Width.COLUMN
+    narrow = width == Width.COLUMN
     unsettled = phases["premature"].null_count() > 0
     lines = 1 + unsettled + ceil(len(drawn) / per_line) + several + narrow
     figure, axes = panel_grid(

@@ -45,7 +45,7 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
     summary = stabilization_summary(settling)
     most = max(summary.filter(pl.col("model") == m)["task"].n_unique() for m in models)
     height = max(2.2, 0.9 + 0.2 * most)
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         figure = new_figure(COLUMN, 2 * height * len(models) + 0.5)
         axes = figure.subplots(2 * len(models), 1)
     else:
@@ -56,7 +56,7 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         _draw_curves(curves, settling.filter(pl.col("model") == model), rows)
         _draw_dots(dots, rows)
         if len(models) > 1:
-            room = COLUMN - (1.7 if width is Width.COLUMN else 0.8)
+            room = COLUMN - (1.7 if width == Width.COLUMN else 0.8)
             curves.set_title(fitted(model_label(model), room, 8))
     _legend(figure, summary)
     return figure

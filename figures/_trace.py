@@ -7,10 +7,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis.decided import require_columns
+from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
-from c4.analysis.traces import TRACE
+from c4.analysis.traces import TRACE, stops_in
 from c4.figures._fit import drawable, fitted, shorten, text_width, wrapped
 from c4.figures.style import (
     COLUMN,
@@ -25,7 +25,6 @@ from c4.figures.style import (
     new_figure,
     styled,
 )
-from c4.store.labels import split_labels
 
 MOST_VALUES = 8
 """Distinct answers that get a line of their own; older ones share the lowest."""
@@ -45,18 +44,19 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     Every further column is a signal that gets a panel of its own.
     """
     require_columns(trace, set(TRACE) - set(ASKING))
+    require_one_trajectory(trace)
     first = trace.row(0, named=True)
     cvee, prophet = first.get("tau_of") or "cvee", first.get("threshold_of") or "prophet"
-    moments = [(step, split_labels(e)) for step, e in trace.select("step", "exits").iter_rows()]
+    moments = stops_in(trace)
     stopping = [gate for _, gates in moments for gate in gates]
     drawn = draw_apart([*dict.fromkeys([*stopping, cvee, prophet])], shaded=True)
     signals = [name for name in trace.columns if name not in TRACE]
-    figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0 + len(signals))
+    figure = new_figure(COLUMN if width == Width.COLUMN else PAGE, 5.0 + len(signals))
     answers, confidence, patience, gap, *more = figure.subplots(
         4 + len(signals), 1, sharex=True, height_ratios=[5, 3, 3, 3, *[3] * len(signals)]
     )
     room = figure.get_figwidth() - 0.45 - _draw_answers(answers, trace)
-    asks = "asks" if width is Width.COLUMN else "asks for this"
+    asks = "asks" if width == Width.COLUMN else "asks for this"
     _draw_signal(confidence, trace, ("confidence", "tau"), drawn[cvee], f"{_short(cvee)} {asks}")
     confidence.set(ylabel="confidence", ylim=(0, 1.05))
     _draw_signal(patience, trace, ("run", "patience"), drawn[cvee], f"{_short(cvee)} {asks}")

@@ -7,15 +7,16 @@ never kept.
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import wraps
 from io import BytesIO
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -71,8 +72,23 @@ STYLE |= {
     "svg.hashsalt": "c4",  # the same figure, the same bytes
     "text.parse_math": False,  # a name or an answer may hold any number of dollars
 }
-styled = mpl.rc_context(STYLE)
-"""Decorates a figure function so that c4's settings hold while it runs."""
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Decorate a figure function: c4's settings hold while it runs, and its width is one of two."""
+
+    @wraps(draw)
+    def drawn(*args: Given.args, **named: Given.kwargs) -> Made:
+        width = named.get("width", args[1] if len(args) > 1 else None)
+        if width is not None and width not in list(Width):
+            raise ConfigError(f"a figure is as wide as a column or a page, not {width!r}")
+        with mpl.rc_context(STYLE):
+            return draw(*args, **named)
+
+    return drawn
+
 
 FORBIDDEN = ("backend", "text.usetex", "text.latex", "pgf.", "animation.", "savefig.directory")
 """Settings that a style may not change: they would run other programs, or choose where files go."""
@@ -203,7 +219,7 @@ class Grid(NamedTuple):
 def lay_out(panels: int, width: Width | None) -> Grid:
     """A grid of a column's or the page's width, or of as much of the page as the panels need."""
     asked = LOOK.get().columns
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         columns = min(asked or 2, panels)
         return Grid(panels, columns, COLUMN / columns)
     columns = min(asked, panels) if asked else best_columns(panels)

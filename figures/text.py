@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from rich.console import Group
 from rich.text import Text
 
-from c4.analysis.decided import require_columns
+from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.analysis.traces import TEXTS
@@ -79,9 +79,10 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     in_answer, answer, correct, target.
     """
     require_columns(texts, TEXTS)
+    require_one_trajectory(texts)
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    sheet = SHEETS[width or Width.PAGE]
+    sheet = SHEETS[Width(width or Width.PAGE)]
     laid = {method: _lay_out(rows, sheet.letters) for method, rows in buffers.items()}
     heading = wrapped(_heading(texts.row(0, named=True)), sheet.heading, WORDS)
     room = sheet.inches - 0.35
