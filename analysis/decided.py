@@ -23,6 +23,7 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
     Decisions do not say which examples a task sets aside, so only those count as pool that their
     own `split` names.
     """
+    _require_frame(frame)
     if "exit" in frame.columns:
         require_columns(frame, set(PHASES) - {"cohort", "early_by"})
         return frame
@@ -45,6 +46,7 @@ def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
     Neither of these says when an answer first appeared. A task counts as pool where all its rows
     are.
     """
+    _require_frame(frame)
     if "first_appearance" not in frame.columns:
         phases = as_phases(frame).unique(["model", "task", "trajectory"], maintain_order=True)
         frame = phases.with_columns(first_appearance=pl.lit(None))
@@ -67,9 +69,31 @@ def _refuse_several_cohorts(frame: pl.DataFrame) -> None:
 
 def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
     """Refuse a frame that cannot be drawn, and name the columns that it lacks."""
+    _require_frame(frame)
     missing = sorted(set(names) - set(frame.columns))
     if missing:
         raise ConfigError(
             f"this frame cannot be drawn: it has no column {', '.join(missing)}; "
             "docs/notebook.md says which frames each figure takes"
+        )
+    if frame.is_empty():
+        raise ConfigError("this frame has no rows, so there is nothing to draw")
+
+
+def require_one_trajectory(frame: pl.DataFrame) -> None:
+    """Refuse a frame of several decodes where one is drawn."""
+    decodes = frame.select("model", "task", "trajectory").unique(maintain_order=True).rows()
+    if len(decodes) > 1:
+        first, second = (f"{number} of {task} on {model}" for model, task, number in decodes[:2])
+        raise ConfigError(
+            f"this figure shows one trajectory, and the frame holds {len(decodes)}: {first}, "
+            f"{second}{', …' if len(decodes) > 2 else ''}; filter by the column trajectory"
+        )
+
+
+def _require_frame(frame: object) -> None:
+    if not isinstance(frame, pl.DataFrame):
+        raise ConfigError(
+            f"a figure is drawn from a Polars DataFrame, not from a {type(frame).__name__}; "
+            "lazy frames have collect(), and pl.DataFrame(…) makes one of most others"
         )

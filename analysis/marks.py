@@ -5,6 +5,7 @@ methods apart in grey.
 """
 
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 
 from c4.store.labels import Label
@@ -40,14 +41,26 @@ MARKS = {
     "wino": Mark("#A58B00", "8"),
     "wino+cvee": Mark("#661100", "H"),
 }
-SPARE = [Mark(c, m) for c in ("#6699CC", "#997700", "#994455") for m in ("X", "d", "p", "h")]
+COLOURS = ("#6699CC", "#997700", "#994455", "#332288", "#CC6677")
+SPARE = [Mark(colour, marker) for marker in ("X", "d", "p", "h") for colour in COLOURS]
 """Marks for gates and labels that users define."""
+TAKEN: dict[str, Mark] = {}
+"""The marks of such names that this process has drawn."""
 
 
 def mark_of(method: str) -> Mark:
     """A method's mark; a variant such as `c4,H=2` has that of its method."""
     name = Label.parse(method).kind
-    return MARKS.get(name) or SPARE[zlib.crc32(name.encode()) % len(SPARE)]
+    return MARKS.get(name) or TAKEN.get(name) or TAKEN.setdefault(name, _spare(name))
+
+
+def _spare(name: str) -> Mark:
+    """The mark that belongs to a name, or the next one in a colour that few others have."""
+    first = zlib.crc32(name.encode()) % len(SPARE)
+    taken = list(TAKEN.values())
+    colours = Counter(mark.colour for mark in taken)
+    marks = [mark for mark in SPARE[first:] + SPARE[:first] if mark not in taken]
+    return min(marks or SPARE, key=lambda mark: colours[mark.colour])
 
 
 def is_variant(method: str) -> bool:

@@ -9,7 +9,7 @@ import polars as pl
 
 from c4.errors import RunError, SandboxError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, OwnGate, stabilization_step
+from c4.gates.kinds import CVEE, OwnGate, Prophet, stabilization_step
 from c4.gates.own_signals import OwnSignals, own_signals
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
@@ -17,6 +17,7 @@ from c4.gates.signals import NONE, SIGNAL_NAMES
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
+from c4.store.labels import split_labels
 from c4.store.runs import Run, Trajectory
 from c4.tasks import get_task, read_under
 
@@ -37,8 +38,10 @@ TRACE = pl.Schema(
         "patience": pl.Float64(),  # what `run` must reach
         "gap": pl.Float64(),  # mean over the task's region
         "threshold": pl.Float64(),  # what it must reach for Prophet
-        "exits": pl.String(),  # gates that stop here, comma-separated
+        "exits": pl.String(),  # gates that stop here, comma-separated; see `stops_in`
         "correct": pl.Boolean(),  # whether the full decode is right; null if not graded
+        "tau_of": pl.String(),  # the CVEE whose tau and patience these are
+        "threshold_of": pl.String(),  # the Prophet whose threshold this is
     }
 )
 TEXTS = pl.Schema(
@@ -140,8 +143,8 @@ def trace_table(
     more = {f"{name} (own)" if name in TRACE else name: name for name in [*known, *own]}
     found = _find(run, index, own)
     family = get_task(run.task).family
-    cvee = CVEE()
-    prophet: Any = make_gate("prophet", family)
+    patient, cvee = _first_of(CVEE, gates, ("cvee", CVEE()))
+    wide, prophet = _first_of(Prophet, gates, ("prophet", make_gate("prophet", family)))
     s, i = found.part.signals, found.place
     steps = len(found.trajectory.cells.token)
     candidate = s.candidate[i, :steps]
@@ -174,10 +177,24 @@ def trace_table(
         trajectory=pl.lit(index),
         confidence=pl.col("confidence").fill_nan(None),
         correct=pl.lit(found.trajectory.row.correct),
+        tau_of=pl.lit(patient),
+        threshold_of=pl.lit(wide),
     )
     columns = [pl.col(name).cast(kind) for name, kind in TRACE.items()]
     further = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in more]
     return frame.select(*columns, *further)
+
+
+def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
+    """Every step of a trace and the gates that stop there."""
+    return [(step, split_labels(exits)) for step, exits in trace.select("step", "exits").rows()]
+
+
+def _first_of(
+    kind: type, gates: Mapping[str, OwnGate], usual: tuple[str, OwnGate]
+) -> tuple[str, Any]:
+    """The first gate of a kind and its name, or the usual one."""
+    return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 
 def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:

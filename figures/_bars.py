@@ -1,7 +1,6 @@
 """Where steps and time go: per block, in total with accuracy, and by the clock."""
 
 from collections.abc import Callable
-from textwrap import wrap
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label
 from c4.figures._dark import ON_AREA
+from c4.figures._fit import fitted, wrapped
 from c4.figures.style import (
     ALARM,
     COLUMN,
@@ -22,17 +22,19 @@ from c4.figures.style import (
     QUIET,
     Grid,
     Width,
-    fill_of,
+    draw_apart,
     lay_out,
     method_legend,
     panel_grid,
     panel_keys,
     panel_rows,
     quiet_grid,
-    shorten,
     styled,
     title_panel,
 )
+
+ROW_MARGIN = 0.2
+"""Rows that are left free in a panel, above the first and below the last."""
 
 
 @styled
@@ -46,19 +48,19 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     keys = panel_keys(blocks)
     methods = in_order(blocks.select("method").unique())["method"].to_list()
     figure, axes = panel_grid(lay_out(len(keys), width), height=1.65)
+    drawn = draw_apart(methods)
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(blocks, key)
-        for method in methods:
+        for method, mark in drawn.items():
             rows = panel.filter(pl.col("method") == method)
-            mark = mark_of(method)
             ax.plot(
                 rows["block"] + 1,
                 100 * rows["share"],
                 color=mark.colour,
                 marker=mark.marker,
                 markersize=3.5,
-                fillstyle=fill_of(method),
-                linestyle="-" if fill_of(method) == "full" else "--",
+                fillstyle=mark.fill,
+                linestyle="-" if mark.fill == "full" else "--",
                 linewidth=1,
                 label=method,
             )
@@ -69,7 +71,7 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
         quiet_grid(ax, "y")
     figure.supxlabel("block", fontsize=7.5)
     figure.supylabel("steps used (% of budget)", fontsize=7.5)
-    method_legend(figure, methods, [method_label(m) for m in methods])
+    method_legend(figure, drawn, [method_label(m) for m in methods])
     return figure
 
 
@@ -85,7 +87,7 @@ def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     require_columns(blocks, (*PANEL, "method", *counts))
     blocks = blocks.with_columns(uneven=pl.col("n").n_unique().over("model", "task") > 1)
     figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)
-    sign = "\n" if width is Width.COLUMN else ";  "
+    sign = "\n" if width == Width.COLUMN else ";  "
     figure.supxlabel(
         f"thick: steps, % of the budget, block by block{sign}thin: accuracy, %", fontsize=7.5
     )
@@ -118,7 +120,7 @@ def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figur
     Columns: model, task, family, method, block, seconds, share, tps.
     """
     require_columns(shares, (*PANEL, "method", "block", "seconds", "share", "tps"))
-    figure = _method_rows(shares, width, row_height=0.24, draw=_draw_time)
+    figure = _method_rows(shares, width, row_height=0.27, draw=_draw_time)
     figure.supxlabel("share of the decode's time, block by block", fontsize=7.5)
     return figure
 
@@ -143,21 +145,22 @@ def _method_rows(
     counts = [panel_rows(frame, key)["method"].n_unique() for key in keys]
     grid = _rows_grid(len(keys), width)
     most = [max(counts[i : i + grid.columns]) for i in range(0, len(keys), grid.columns)]
-    heights = [0.55 + row_height * count for count in most]
-    figure, axes = panel_grid(grid, heights, head=0.15)
-    for ax, key in zip(axes, keys, strict=True):
+    heights = [row_height * (count + ROW_MARGIN) for count in most]
+    figure, axes = panel_grid(grid, heights, head=0.25 + 0.5 * grid.rows)
+    inches = 1.0 if width == Width.COLUMN else 1.35
+    for i, (ax, key) in enumerate(zip(axes, keys, strict=True)):
         panel = panel_rows(frame, key)
         methods = panel["method"].unique(maintain_order=True).to_list()
         for y, method in enumerate(methods):
             draw(ax, y, panel.filter(pl.col("method") == method), method)
-        _method_axis(ax, methods, letters=19 if width is Width.COLUMN else 26)
-        title_panel(ax, key, frame)
+        _method_axis(ax, methods, most[i // grid.columns], inches)
+        title_panel(ax, key, frame, left=0.2 + inches)
     return figure
 
 
 def _rows_grid(panels: int, width: Width | None) -> Grid:
     """A grid of panels with text on both sides: two fit on a page, one in a column."""
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         return Grid(panels, 1, COLUMN)
     if panels == 1:
         return Grid(1, 1, 4.2 if width is None else PAGE)
@@ -204,17 +207,18 @@ def _paler(colour: str, by: float) -> tuple[float, float, float]:
     return (r + (1 - r) * by, g + (1 - g) * by, b + (1 - b) * by)
 
 
-def _two_lines(label: str, letters: int) -> str:
-    """A label on one line or, if that is too short for it, on two."""
-    first, *rest = wrap(label, letters)
-    return "\n".join([first, shorten(" ".join(rest), letters)]) if rest else first
+def _two_lines(label: str, inches: float) -> str:
+    """A label on one line or, if there is no room for it, on two."""
+    first, *rest = wrapped(label, inches, 7)
+    return "\n".join([first, fitted(" ".join(rest), inches, 7)]) if rest else first
 
 
-def _method_axis(ax: Axes, methods: list[str], letters: int) -> None:
-    labels = [_two_lines(method_label(method), letters) for method in methods]
+def _method_axis(ax: Axes, methods: list[str], rows: int, inches: float) -> None:
+    """Name the methods, in a panel with room for a number of rows."""
+    labels = [_two_lines(method_label(method), inches) for method in methods]
     ax.set_yticks(range(len(methods)), labels=labels)
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(methods) - 0.4, -0.6)
+    ax.set_ylim(rows + ROW_MARGIN - 0.6, -0.6)
     ax.axvline(100, color=QUIET, linewidth=0.5, linestyle=":")
     longest = max(bar.get_x() + bar.get_width() for bar in ax.patches if isinstance(bar, Rectangle))
     ax.set_xlim(0, max(100, longest))  # some methods may spend more than the budget

@@ -1,5 +1,7 @@
 """Accuracy against steps, and how both depend on the holes that CCTC tolerates."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
@@ -7,7 +9,7 @@ from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE
 from c4.analysis.decided import require_columns
-from c4.analysis.marks import FAMILY_COLOURS, mark_of
+from c4.analysis.marks import FAMILY_COLOURS
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.figures.style import (
     COLUMN,
@@ -16,15 +18,16 @@ from c4.figures.style import (
     PANEL,
     QUIET,
     TASK_MARKERS,
+    Drawn,
     Width,
-    fill_of,
+    draw_apart,
     lay_out,
-    legend_columns,
     method_legend,
     new_figure,
     panel_grid,
     panel_keys,
     panel_rows,
+    put_legend,
     quiet_grid,
     sample,
     styled,
@@ -52,17 +55,29 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     keys = panel_keys(totals)
     methods = in_order(totals.select("method").unique())["method"].to_list()
     figure, axes = panel_grid(lay_out(len(keys), width), height=1.75)
+    drawn = draw_apart(methods)
     for ax, key in zip(axes, keys, strict=True):
-        _draw_frontier(ax, panel_rows(totals, key))
-        title_panel(ax, key, totals)
+        panel = panel_rows(totals, key).filter(pl.col("accuracy").is_not_null())
+        _draw_frontier(ax, panel, drawn)
+        title_panel(ax, key, totals, beside=_counts(panel))
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
-    method_legend(figure, methods, [method_label(m) for m in methods], *EXPLAINED)
+    method_legend(figure, drawn, [method_label(m) for m in methods], *EXPLAINED)
     return figure
 
 
-def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
-    points = panel.filter(pl.col("accuracy").is_not_null()).with_columns(
+def _counts(panel: pl.DataFrame) -> str:
+    """How many examples the methods of a panel have, where that is not the same for all."""
+    counts = panel["n"].unique().sort().to_list()
+    notes = [f"n from {counts[0]} to {counts[-1]}"] if len(counts) > 1 else []
+    failed = max(panel["not_gradable"].to_list(), default=0)
+    if failed:
+        notes.append(f"up to {failed} not gradable")
+    return "\n".join(notes)
+
+
+def _draw_frontier(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Drawn]) -> None:
+    points = panel.with_columns(
         x=100 * pl.col("steps") / pl.col("budget"), y=100 * pl.col("accuracy")
     )
     baseline = points.filter(pl.col("method") == "baseline")["y"]
@@ -72,24 +87,17 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame) -> None:
     front = front.filter(pl.col("y") > pl.col("y").cum_max().shift(fill_value=-np.inf))
     ax.step(front["x"], front["y"], where="post", color=QUIET, linewidth=0.8, zorder=1)
     for method, x, y in points.select("method", "x", "y").iter_rows():
-        mark = mark_of(method)
+        mark = drawn[method]
         ax.plot(
             x,
             y,
             mark.marker,
             color=mark.colour,
-            fillstyle=fill_of(method),
+            fillstyle=mark.fill,
             markersize=5.5,
             zorder=3,
             label=method,
         )
-    counts = points["n"].unique().sort().to_list()
-    notes = [f"n from {counts[0]} to {counts[-1]}"] if len(counts) > 1 else []
-    failed = max(points["not_gradable"].to_list(), default=0)
-    if failed:
-        notes.append(f"up to {failed} not gradable")
-    if notes:
-        ax.set_title("\n".join(notes), loc="right", color=QUIET, fontsize=6)
     # Some methods may spend more than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)
@@ -108,6 +116,10 @@ PANELS = {
 }
 
 
+ASIDE = 0.15
+"""Places, of one for every H, over which the marks of all tasks are spread."""
+
+
 @styled
 def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     """Accuracy, steps and confirmed tokens against H, relative to H = 1 of the same sweep.
@@ -119,21 +131,23 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     holes = sorted(sweep["H"].drop_nulls().unique().to_list())
     places = {hole: i for i, hole in enumerate(holes)} | {None: len(holes)}
     labels = [str(hole) for hole in holes] + (["∞"] if sweep["H"].null_count() else [])
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         figure = new_figure(COLUMN, 5.0)
         axes = figure.subplots(len(PANELS), 1)
     else:
         figure = new_figure(PAGE, 2.4)
         axes = figure.subplots(1, len(PANELS))
     several = sweep["model"].n_unique() > 1
-    for i, (model, task, family) in enumerate(panel_keys(sweep)):
+    keys = panel_keys(sweep)
+    for i, (model, task, family) in enumerate(keys):
         rows = panel_rows(sweep, (model, task, family))
         rows = rows.with_columns(place=pl.col("H").replace_strict(places, return_dtype=pl.Int64))
+        aside = ASIDE * (i - (len(keys) - 1) / 2) / len(keys)  # equal values do not cover another
         name = f"{task_label(task)}, {model_label(model)}" if several else task_label(task)
         for ax, column in zip(axes, PANELS, strict=True):
             values = _relative(rows, column)
             ax.plot(
-                rows.sort("place")["place"],
+                rows.sort("place")["place"] + aside,
                 values,
                 color=FAMILY_COLOURS[family],
                 marker=TASK_MARKERS[i % len(TASK_MARKERS)],
@@ -149,9 +163,9 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
         quiet_grid(ax, "y")
     low, high = axes[0].get_ylim()  # a point up or down is noise, and must not fill the panel
     axes[0].set_ylim(min(low, -2 * TOLERANCE), max(high, 2 * TOLERANCE))
-    handles, names = axes[0].get_legend_handles_labels()
-    ncols = legend_columns(figure, names, handle=0.5)
-    figure.legend(handles, names, loc="outside upper left", ncols=ncols)
+    handles, _ = axes[0].get_legend_handles_labels()
+    band = [sample(color=FAINT, linewidth=5, label="the paper's H")] if 1 in places else []
+    put_legend(figure, [*handles, *band])
     return figure
 
 

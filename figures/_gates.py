@@ -1,17 +1,20 @@
 """What gates see: the course of gap, confidence and entropy, and their values at the triggers."""
 
+from collections.abc import Mapping
+
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis.decided import require_columns
-from c4.analysis.marks import mark_of, shade_of
 from c4.analysis.names import in_order, method_label
 from c4.figures.style import (
     INK,
     PANEL,
     QUIET,
+    Drawn,
     Width,
+    draw_apart,
     lay_out,
     method_legend,
     new_figure,
@@ -48,12 +51,13 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
     columns = layout.columns
     figure = new_figure(layout.width, layout.rows * 3.6 + 0.5)
     grid = figure.subplots(3 * layout.rows, columns, squeeze=False)
+    drawn = draw_apart(gates, shaded=True)
     for i, key in enumerate(keys):
         panel = panel_rows(signals, key)
         axes = grid[3 * (i // columns) : 3 * (i // columns) + 3, i % columns]
         title_panel(axes[0], key, signals)
         for ax, signal in zip(axes, SIGNALS, strict=True):
-            _draw_panel(ax, panel.filter(pl.col("signal") == signal), gates)
+            _draw_panel(ax, panel.filter(pl.col("signal") == signal), drawn)
             if i % columns == 0:
                 ax.set_ylabel(SIGNALS[signal])
             if signal != "entropy":
@@ -63,11 +67,11 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
             spare.remove()
     figure.supxlabel("progress of the decode", fontsize=7.5)
     labels = [f"{method_label(gate)} stops" for gate in gates]
-    method_legend(figure, gates, labels, *EXPLAINED, shaded=True)
+    method_legend(figure, drawn, labels, *EXPLAINED)
     return figure
 
 
-def _draw_panel(ax: Axes, rows: pl.DataFrame, gates: list[str]) -> None:
+def _draw_panel(ax: Axes, rows: pl.DataFrame, drawn: Mapping[str, Drawn]) -> None:
     course = rows.filter(pl.col("kind") == "course")
     ax.fill_between(
         course["progress"], course["low"], course["high"], color=QUIET, alpha=0.25, linewidth=0
@@ -84,15 +88,14 @@ def _draw_panel(ax: Axes, rows: pl.DataFrame, gates: list[str]) -> None:
         markeredgewidth=0.6,
         label="settled",
     )
-    for gate in gates:
+    for gate, mark in drawn.items():
         triggers = rows.filter((pl.col("kind") == "trigger") & (pl.col("method") == gate))
-        mark = mark_of(gate)
         ax.scatter(
             triggers["progress"],
             triggers["value"],
             s=13,
             marker=mark.marker,
-            color=shade_of(gate),
+            color=mark.colour,
             edgecolor="white",
             linewidth=0.25,
             alpha=0.8,

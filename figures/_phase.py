@@ -1,5 +1,6 @@
 """The phase diagram: where gates stop against where answers settle."""
 
+from collections.abc import Mapping
 from math import ceil
 
 import numpy as np
@@ -18,15 +19,18 @@ from matplotlib.offsetbox import (
 )
 
 from c4.analysis.decided import as_phases
-from c4.analysis.marks import FAMILY_COLOURS, mark_of, shade_of
+from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import FAMILY_LABELS, in_order, method_label
+from c4.figures._fit import text_width
 from c4.figures.style import (
     ALARM,
     COLUMN,
     DANGER,
     INK,
     QUIET,
+    Drawn,
     Width,
+    draw_apart,
     lay_out,
     method_legend,
     panel_grid,
@@ -39,6 +43,8 @@ from c4.figures.style import (
 )
 
 SAFE = "#1b7837"
+LINE = 9.3
+"""Points between the lines above a panel."""
 CROWDED, SPREAD = 0.03, 0.011
 """Marks closer than the first cover each other; the second is how far each next one moves."""
 NEVER = 1.26
@@ -61,34 +67,36 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     are joined by a faint line.
     """
     phases = in_order(as_phases(phases).rename({"gate": "method"}), "trajectory")
-    gates = phases["method"].unique(maintain_order=True).to_list()
+    drawn = draw_apart(phases["method"].unique(maintain_order=True).to_list(), shaded=True)
     keys = panel_keys(phases)
     several = phases["model"].n_unique() > 1
     grid = lay_out(len(keys), width)
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
     per_line = _fit_counts(phases, grid.inches)
-    narrow = width is Width.COLUMN
+    narrow = width == Width.COLUMN
     unsettled = phases["premature"].null_count() > 0
-    lines = 1 + unsettled + ceil(len(gates) / per_line) + several + narrow
+    lines = 1 + unsettled + ceil(len(drawn) / per_line) + several + narrow
     figure, axes = panel_grid(
-        grid, height=min(COLUMN, grid.inches) - 0.1 + (0.16 if narrow else 0.13) * lines
+        grid, height=min(COLUMN, grid.inches) - 0.1 + (0.16 if narrow else 0.14) * lines
     )
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(phases, key)
-        _draw_panel(ax, panel, gates, right)
-        comma = ",\n" if narrow else ", "
-        title = f"{panel_title(key, phases)}{comma}{FAMILY_LABELS[key[2]]}"
-        pad = 4 + 8.5 * _print_counts(ax, panel, gates, per_line)
+        _draw_panel(ax, panel, drawn, right)
+        room = grid.inches - 0.35
+        comma, taken = (
+            (",\n", 0.05) if narrow else (", ", text_width(FAMILY_LABELS[key[2]], 7) + 0.1)
+        )
+        title = f"{panel_title(key, phases, room - taken, 7)}{comma}{FAMILY_LABELS[key[2]]}"
+        pad = 4 + LINE * _print_counts(ax, panel, drawn, per_line)
         ax.set_title(title, color=FAMILY_COLOURS[key[2]], fontsize=7, pad=pad)
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
     hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
-    labels = [method_label(gate) for gate in gates]
-    method_legend(figure, gates, labels, hollow, shaded=True)
+    method_legend(figure, drawn, [method_label(gate) for gate in drawn], hollow)
     return figure
 
 
-def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -> None:
+def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Drawn], right: float) -> None:
     end = min(right, END)
     ax.fill_between([0, end], [0, end], color=DANGER, linewidth=0, zorder=0)
     ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=1)
@@ -98,12 +106,11 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -
         # Behind the marks: any place may be one's.
         ax.text(*at, word, color=colour, alpha=0.7, fontsize=8, ha="center", zorder=0.5)
     ax.add_collection(_joins(points))
-    points = spread(points)
-    for i, gate in enumerate(gates):
+    points = spread(_fan_out(points))
+    for i, (gate, mark) in enumerate(drawn.items()):
         rows = points.filter(pl.col("method") == gate)
-        mark = mark_of(gate)
         # Those that never stop meet at the top: one inside the other, all of them can be seen.
-        sizes = {True: 17, False: 12 * (len(gates) - i)}
+        sizes = {True: 17, False: 12 * (len(drawn) - i)}
         for fired, size in sizes.items():
             some = rows.filter(pl.col("fired") == fired)
             ax.scatter(
@@ -111,8 +118,8 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -
                 some["exit"],
                 s=size,
                 marker=mark.marker,
-                facecolor=shade_of(gate) if fired else "none",
-                edgecolor="white" if fired else shade_of(gate),
+                facecolor=mark.colour if fired else "none",
+                edgecolor="white" if fired else mark.colour,
                 linewidth=0.3 if fired else 0.7,
                 alpha=0.85,
                 label=gate,
@@ -120,6 +127,7 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, gates: list[str], right: float) -
             )
     ax.set(xlim=(-0.04, right), ylim=(-0.04, 1.08))
     ax.set_box_aspect(1)
+    ax.set_anchor("N")  # the layout would lose room for the title above a panel that it centres
     share_axis(ax, "x")
     share_axis(ax, "y")
     if right > NEVER:
@@ -148,13 +156,15 @@ def _joins(points: pl.DataFrame) -> LineCollection:
 def spread(points: pl.DataFrame) -> pl.DataFrame:
     """Move marks that would cover each other a little apart, each on its own side of the diagonal.
 
-    Columns x and exit, both shares of the decode. The first mark of a place stays where it is, and
-    so do those of gates that never stopped, which are told apart by their size.
+    Columns x and exit, both shares of the decode, and fired. The first mark of a place stays where
+    it is, and however many there are, none moves further than `CROWDED`. Gates that never stopped
+    stay one inside the other.
     """
-    place = [(pl.col(name) / CROWDED).round() for name in ("x", "exit")]
-    turn = pl.int_range(pl.len()).over(*place, "fired")
+    place = [*((pl.col(name) / CROWDED).round() for name in ("x", "exit")), "fired"]
+    turn = pl.int_range(pl.len()).over(place)
     angle = turn * 2.4  # the golden angle: no two of a place in one direction
-    reach = pl.when("fired").then(SPREAD * turn.sqrt()).otherwise(0.0).clip(upper_bound=CROWDED)
+    step = (CROWDED / turn.max().over(place).clip(1).sqrt()).clip(upper_bound=SPREAD)
+    reach = pl.when("fired").then(step * turn.sqrt()).otherwise(0.0)
     shifted = points.with_columns(dx=reach * angle.cos(), dy=reach * angle.sin())
     over = pl.col("exit") >= pl.col("x")
     there = (pl.col("exit") + pl.col("dy")) >= (pl.col("x") + pl.col("dx"))
@@ -165,13 +175,27 @@ def spread(points: pl.DataFrame) -> pl.DataFrame:
     ).drop("dx", "dy")
 
 
+def _fan_out(points: pl.DataFrame) -> pl.DataFrame:
+    """Move trajectories that are never stopped a little to the left of others at their place.
+
+    All gates' marks of a trajectory move alike, and so stay one inside the other.
+    """
+    place = [(pl.col("x") / CROWDED).round(), "fired"]
+    turn = pl.col("trajectory").rank("dense").over(place) - 1
+    step = (CROWDED / turn.max().over(place).clip(1)).clip(upper_bound=SPREAD)
+    return points.with_columns(
+        x=pl.when("fired").then("x").otherwise(pl.col("x") - step * turn.cast(pl.Float64))
+    )
+
+
 def _fit_counts(phases: pl.DataFrame, width: float) -> int:
     """How many gates' shares fit side by side above a panel of this width in inches."""
-    letters = len("100% of ") + len(str(phases["trajectory"].n_unique()))
-    return max(1, int((width - 0.35) / (0.14 + 0.062 * letters)))
+    words = (f"100% of {phases['trajectory'].n_unique()}", "never stops")
+    widest = max(text_width(f"{word} ", 6.5, "bold") for word in words)
+    return max(1, int((width - 0.35) / (0.14 + widest)))
 
 
-def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int) -> int:
+def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Drawn], per_line: int) -> int:
     """Print what share of each gate's exits was premature above its panel; returns the lines used.
 
     The share is of its exits, so that a gate that never stops gets no credit for it. Exits of
@@ -188,12 +212,13 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: list[str], per_line: int
         )
         .iter_rows()
     }
-    drawn = [gate for gate in gates if gate in counts]
+    shown = [gate for gate in gates if gate in counts]
     lines: list[Artist] = [_words(line, INK) for line in _headline(panel).splitlines()]
-    for i in range(0, len(drawn), per_line):
+    for i in range(0, len(shown), per_line):
         words: list[Artist] = []
-        for gate in drawn[i : i + per_line]:
-            words += [_symbol(gate), _words(f"{counts[gate]} ", mark_of(gate).colour, bold=True)]
+        for gate in shown[i : i + per_line]:
+            words += [_symbol(gates[gate])]
+            words += [_words(f"{counts[gate]} ", mark_of(gate).colour, bold=True)]
         lines.append(HPacker(children=words, pad=0, sep=2))
     box = AnchoredOffsetbox(
         "lower left",
@@ -231,9 +256,8 @@ def _words(text: str, colour: str, *, bold: bool = False) -> TextArea:
     return TextArea(text, textprops={"color": colour, "fontsize": 6.5, "fontweight": weight})
 
 
-def _symbol(gate: str) -> DrawingArea:
+def _symbol(mark: Drawn) -> DrawingArea:
     """A gate's mark in the size of a letter."""
     area = DrawingArea(6, 6, 0, 0)
-    mark = mark_of(gate)
-    area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=shade_of(gate), markersize=4.2))
+    area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=mark.colour, markersize=4.2))
     return area

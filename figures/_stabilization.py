@@ -10,6 +10,7 @@ from c4.analysis import stabilization_summary
 from c4.analysis.decided import as_settling
 from c4.analysis.marks import FAMILY_COLOURS, mixed
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
+from c4.figures._fit import fitted
 from c4.figures.style import (
     COLUMN,
     FAMILY_LINES,
@@ -19,6 +20,7 @@ from c4.figures.style import (
     TASK_MARKERS,
     Width,
     new_figure,
+    put_legend,
     quiet_grid,
     sample,
     share_axis,
@@ -43,7 +45,7 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
     summary = stabilization_summary(settling)
     most = max(summary.filter(pl.col("model") == m)["task"].n_unique() for m in models)
     height = max(2.2, 0.9 + 0.2 * most)
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         figure = new_figure(COLUMN, 2 * height * len(models) + 0.5)
         axes = figure.subplots(2 * len(models), 1)
     else:
@@ -54,9 +56,9 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         _draw_curves(curves, settling.filter(pl.col("model") == model), rows)
         _draw_dots(dots, rows)
         if len(models) > 1:
-            curves.set_title(model_label(model))
-    most = 2 if width is Width.COLUMN else 4
-    _legend(figure, summary, most)
+            room = COLUMN - (1.7 if width == Width.COLUMN else 0.8)
+            curves.set_title(fitted(model_label(model), room, 8))
+    _legend(figure, summary)
     return figure
 
 
@@ -113,7 +115,7 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
 def _label(summary: pl.DataFrame, task: str) -> str:
     """The label of a task's row: its name, its number of examples, and whether they are pool."""
     row = summary.filter(pl.col("task") == task).row(0, named=True)
-    return f"{task_label(task)}, {'pool ' if row['pool'] else ''}n={row['n']}"
+    return f"{fitted(task_label(task), 1.0, 7)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 
 
 def _task_samples(summary: pl.DataFrame) -> list[Line2D]:
@@ -149,7 +151,7 @@ def _colours(summary: pl.DataFrame) -> dict[str, str]:
     return colours
 
 
-def _legend(figure: Figure, summary: pl.DataFrame, most: int) -> None:
+def _legend(figure: Figure, summary: pl.DataFrame) -> None:
     handles = _task_samples(summary)
     if len(handles) > MOST_NAMED:  # the second panel names them
         handles = [
@@ -163,5 +165,4 @@ def _legend(figure: Figure, summary: pl.DataFrame, most: int) -> None:
         sample(marker="o", label="90% settled, 95% interval", **grey),
         sample(marker="|", markersize=8, label="90% first shown", **grey | {"color": INK}),
     ]
-    ncols = min(most, len(handles))
-    figure.legend(handles=handles, loc="outside upper left", ncols=ncols, columnspacing=1.2)
+    put_legend(figure, handles)

@@ -1,24 +1,28 @@
 """One trajectory, four panels: its answers, their confidence and patience, and the margin."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis.decided import require_columns
+from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
-from c4.analysis.traces import TRACE
+from c4.analysis.traces import TRACE, stops_in
+from c4.figures._fit import drawable, fitted, shorten, text_width, wrapped
 from c4.figures.style import (
     COLUMN,
     FAINT,
     INK,
     PAGE,
     QUIET,
+    Drawn,
     Width,
-    drawable,
+    draw_apart,
     method_legend,
     new_figure,
-    shorten,
     styled,
 )
 
@@ -27,47 +31,65 @@ MOST_VALUES = 8
 MOST_LETTERS = 16
 
 
+ASKING = ("tau_of", "threshold_of")
+"""Columns that name the gates whose demands are drawn; by default c4's own CVEE and Prophet."""
+
+
 @styled
 def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     """Candidate, confidence, patience and gap of one trajectory, and where gates stop it.
 
     Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
-    tau, run, patience, gap, threshold, exits, correct. Every further column is a signal that gets
-    a panel of its own.
+    tau, run, patience, gap, threshold, exits, correct; tau_of and threshold_of may be missing.
+    Every further column is a signal that gets a panel of its own.
     """
-    require_columns(trace, TRACE)
+    require_columns(trace, set(TRACE) - set(ASKING))
+    require_one_trajectory(trace)
+    first = trace.row(0, named=True)
+    cvee, prophet = first.get("tau_of") or "cvee", first.get("threshold_of") or "prophet"
+    moments = stops_in(trace)
+    stopping = [gate for _, gates in moments for gate in gates]
+    drawn = draw_apart([*dict.fromkeys([*stopping, cvee, prophet])], shaded=True)
     signals = [name for name in trace.columns if name not in TRACE]
-    figure = new_figure(COLUMN if width is Width.COLUMN else PAGE, 5.0 + len(signals))
+    figure = new_figure(COLUMN if width == Width.COLUMN else PAGE, 5.0 + len(signals))
     answers, confidence, patience, gap, *more = figure.subplots(
         4 + len(signals), 1, sharex=True, height_ratios=[5, 3, 3, 3, *[3] * len(signals)]
     )
-    _draw_answers(answers, trace)
-    asks = "asks" if width is Width.COLUMN else "asks for this"
-    _draw_signal(confidence, trace, "confidence", "tau", "cvee", asks)
+    room = figure.get_figwidth() - 0.45 - _draw_answers(answers, trace)
+    asks = "asks" if width == Width.COLUMN else "asks for this"
+    _draw_signal(confidence, trace, ("confidence", "tau"), drawn[cvee], f"{_short(cvee)} {asks}")
     confidence.set(ylabel="confidence", ylim=(0, 1.05))
-    _draw_signal(patience, trace, "run", "patience", "cvee", asks)
+    _draw_signal(patience, trace, ("run", "patience"), drawn[cvee], f"{_short(cvee)} {asks}")
     patience.set_ylabel("steps unchanged")
-    _draw_signal(gap, trace, "gap", "threshold", "prophet", asks)
+    _draw_signal(gap, trace, ("gap", "threshold"), drawn[prophet], f"{_short(prophet)} {asks}")
     gap.set(ylabel="gap (logits)", xlim=(0.5, trace.height + 0.5))
     for ax, signal in zip(more, signals, strict=True):
         ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
-        ax.set_ylabel(drawable(signal))
+        ax.set_ylabel(fitted(signal, 0.85, 7.5))
     panels = [answers, confidence, patience, gap, *more]
     panels[-1].set_xlabel("step")
-    gates = _draw_moments(panels, trace)
-    first = trace.row(0, named=True)
-    right = {True: "right", False: "wrong", None: "not graded"}[first["correct"]]
-    sign = ";\n" if width is Width.COLUMN else "; "
-    answers.set_title(
-        f"{task_label(first['task'])} on {model_label(first['model'])}, trajectory "
-        f"{first['trajectory']}{sign}the full decode's answer is {right}"
-    )
-    labels = [f"{method_label(gate)} stops" for gate in gates]
-    method_legend(figure, gates, labels)
+    _draw_moments(panels, trace, moments, drawn)
+    answers.set_title("\n".join(wrapped(_title(first), room, 8)), pad=8)
+    shown = {gate: drawn[gate] for gate in stopping}
+    method_legend(figure, shown, [f"{method_label(gate)} stops" for gate in shown])
     return figure
 
 
-def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
+def _title(row: Mapping[str, Any]) -> str:
+    right = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
+    return (
+        f"{task_label(row['task'])} on {model_label(row['model'])}, trajectory "
+        f"{row['trajectory']}; the full decode's answer is {right}"
+    )
+
+
+def _short(gate: str) -> str:
+    """A gate's name as it fits beside a panel."""
+    return fitted(method_label(gate), 0.75, 6.3)
+
+
+def _draw_answers(ax: Axes, trace: pl.DataFrame) -> float:
+    """Draw when each answer is read; returns the inches that the longest takes at the left."""
     values = trace["candidate"].drop_nulls().unique(maintain_order=True).to_list()
     final = next(iter(trace.filter("final")["candidate"]), None)
     others = [value for value in values if value != final][-(MOST_VALUES - 1) :]
@@ -85,37 +107,43 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> None:
         labels.append(f"{len(values) - len(lines)} earlier")
     ax.set_yticks(range(len(labels)), labels=labels)
     ax.set(ylim=(max(len(labels), 1) - 0.5, -0.7), ylabel="answer read")
+    return max((text_width(label, 7) for label in labels), default=0.0)
 
 
 def _draw_signal(
-    ax: Axes, trace: pl.DataFrame, signal: str, bar: str, gate: str, asks: str
+    ax: Axes, trace: pl.DataFrame, columns: tuple[str, str], asking: Drawn, words: str
 ) -> None:
     """Draw a signal and the threshold that a gate sets, with a text at the right."""
+    signal, bar = columns
     ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
     ax.step(
         trace["step"],
         trace[bar],
         where="mid",
-        color=mark_of(gate).colour,
+        color=asking.colour,
         linewidth=0.9,
         linestyle="--",
     )
     ax.annotate(
-        f"{method_label(gate)} {asks}",
+        words,
         (1.005, trace[bar][-1]),
         xycoords=ax.get_yaxis_transform(),
-        color=mark_of(gate).colour,
+        color=asking.colour,
         fontsize=6.3,
         va="center",
         annotation_clip=False,
     )
 
 
-def _draw_moments(axes: list[Axes], trace: pl.DataFrame) -> list[str]:
-    """Draw block edges, the settling step and the exits; returns the gates that fire."""
+def _draw_moments(
+    axes: list[Axes],
+    trace: pl.DataFrame,
+    moments: Sequence[tuple[int, Sequence[str]]],
+    drawn: Mapping[str, Drawn],
+) -> None:
+    """Draw block edges, the settling step and the exits; marks of one step below each other."""
     edges = trace.filter(pl.col("block") != pl.col("block").shift())["step"].to_list()
     stays = trace.filter("settled")["step"].to_list() if trace["final"].any() else []
-    gates = []
     for ax in axes:
         for edge in edges:
             ax.axvline(edge - 0.5, color=FAINT, linewidth=0.7, zorder=0)
@@ -123,25 +151,24 @@ def _draw_moments(axes: list[Axes], trace: pl.DataFrame) -> list[str]:
             ax.axvspan(stays[0] - 0.5, trace.height + 0.5, color="#eef5ea", linewidth=0, zorder=0)
     if stays:
         axes[0].text(
-            0.995,
+            (stays[0] - 0.5 + trace.height + 0.5) / 2,
             0.04,
             "settled",
-            transform=axes[0].transAxes,
-            ha="right",
+            transform=axes[0].get_xaxis_transform(),
+            ha="center",
             color="#3f7d2c",
         )
-    for step, exits in trace.select("step", "exits").filter(pl.col("exits") != "").iter_rows():
-        for gate in exits.split(","):
-            gates.append(gate)
+    for step, gates in moments:
+        for i, gate in enumerate(gates):
+            mark = drawn[gate]
             for ax in axes:
-                ax.axvline(step, color=mark_of(gate).colour, linewidth=1, zorder=2)
+                ax.axvline(step, color=mark.colour, linewidth=1, zorder=2)
             axes[0].plot(
                 step,
-                1.0,
-                mark_of(gate).marker,
-                color=mark_of(gate).colour,
+                1.0 - 0.09 * i,
+                mark.marker,
+                color=mark.colour,
                 transform=axes[0].get_xaxis_transform(),
                 clip_on=False,
                 markersize=6,
             )
-    return gates

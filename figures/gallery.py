@@ -15,6 +15,7 @@ from c4.errors import unknown_name
 from c4.errors.system import require_writable_file
 from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
 from c4.figures._dark import adapt_to_ground
+from c4.figures._fit import wrapped
 from c4.figures._frontier import frontier_figure, h_sweep_figure
 from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
@@ -22,6 +23,9 @@ from c4.figures._stabilization import stabilization_figure
 from c4.figures._trace import trace_figure
 from c4.figures.style import DPI, LOOK, STYLE, Width, spell_drawable
 from c4.figures.text import text_figure
+
+TITLE, TITLE_LINE = 9, 0.17
+"""Points of a title's letters, and inches of a line of it."""
 
 
 class Format(StrEnum):
@@ -187,12 +191,15 @@ def draw_figure(
 
 def _put_title(figure: Figure, title: str) -> None:
     """A title above everything; above the legend, where there is one at the top."""
+    lines = wrapped(title, figure.get_figwidth() - 0.2, TITLE)
+    text = "\n".join(lines)
+    figure.set_figheight(figure.get_figheight() + TITLE_LINE * len(lines))
     if figure.legends:
         legend = figure.legends[0]
-        legend.set_title(title, FontProperties(size=9))
+        legend.set_title(text, FontProperties(size=TITLE))
         legend.set_alignment("left")
     else:
-        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
+        figure.suptitle(text, fontsize=TITLE, x=0.01, ha="left", parse_math=False)
 
 
 def draw_figures(

@@ -6,23 +6,24 @@ never kept.
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import wraps
 from io import BytesIO
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -31,9 +32,8 @@ from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
+from c4.figures._fit import PROPORTIONAL, drawable, fitted, text_width
 
-MONOSPACED, PROPORTIONAL = "DejaVu Sans Mono", "DejaVu Sans"
-"""The fonts, which come with matplotlib."""
 COLUMN = 3.4
 PAGE = 7.0
 """Widths in inches: one column, and the page of two."""
@@ -72,8 +72,23 @@ STYLE |= {
     "svg.hashsalt": "c4",  # the same figure, the same bytes
     "text.parse_math": False,  # a name or an answer may hold any number of dollars
 }
-styled = mpl.rc_context(STYLE)
-"""Decorates a figure function so that c4's settings hold while it runs."""
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Decorate a figure function: c4's settings hold while it runs, and its width is one of two."""
+
+    @wraps(draw)
+    def drawn(*args: Given.args, **named: Given.kwargs) -> Made:
+        width = named.get("width", args[1] if len(args) > 1 else None)
+        if width is not None and width not in list(Width):
+            raise ConfigError(f"a figure is as wide as a column or a page, not {width!r}")
+        with mpl.rc_context(STYLE):
+            return draw(*args, **named)
+
+    return drawn
+
 
 FORBIDDEN = ("backend", "text.usetex", "text.latex", "pgf.", "animation.", "savefig.directory")
 """Settings that a style may not change: they would run other programs, or choose where files go."""
@@ -154,11 +169,8 @@ DANGER = "#fbe9e7"
 
 FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
 TASK_MARKERS = "oDs^vPXhp<>d8"
-
-
-def fill_of(method: str) -> Literal["full", "none"]:
-    """Matplotlib's fill style of a method's mark; marks of variants are hollow."""
-    return "none" if is_variant(method) else "full"
+MORE_MARKERS = "DsPXhd^v<>*p8oH"
+"""Marks of further settings of one method."""
 
 
 class ShownFigure(Figure):
@@ -207,7 +219,7 @@ class Grid(NamedTuple):
 def lay_out(panels: int, width: Width | None) -> Grid:
     """A grid of a column's or the page's width, or of as much of the page as the panels need."""
     asked = LOOK.get().columns
-    if width is Width.COLUMN:
+    if width == Width.COLUMN:
         columns = min(asked or 2, panels)
         return Grid(panels, columns, COLUMN / columns)
     columns = min(asked, panels) if asked else best_columns(panels)
@@ -258,81 +270,116 @@ def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
     return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
 
 
-def panel_title(key: Key, frame: pl.DataFrame) -> str:
+def panel_title(key: Key, frame: pl.DataFrame, inches: float, size: float = 8) -> str:
     """The task's name, with the model's above it if there are several models."""
     model, task, _ = key
-    several = frame["model"].n_unique() > 1
-    return f"{model_label(model)}\n{task_label(task)}" if several else task_label(task)
+    names = [task_label(task)]
+    if frame["model"].n_unique() > 1:
+        names.insert(0, model_label(model))
+    return "\n".join(fitted(name, inches, size) for name in names)
 
 
-def title_panel(ax: Axes, key: Key, frame: pl.DataFrame) -> None:
-    ax.set_title(panel_title(key, frame), color=FAMILY_COLOURS[key[2]])
+def title_panel(
+    ax: Axes, key: Key, frame: pl.DataFrame, *, beside: str = "", left: float = 0.45
+) -> None:
+    """Put a panel's title above it.
+
+    Args:
+        beside: what stands at the right of it, in grey.
+        left: inches that ticks and labels take at the left of the panel.
+    """
+    ax.set_title(beside, loc="right", color=QUIET, fontsize=6)
+    place = ax.get_subplotspec()
+    columns = place.get_gridspec().ncols if place else 1
+    room = ax.get_figure(root=True).get_figwidth() / columns - left  # type: ignore[union-attr]
+    room -= max((text_width(line, 6) for line in beside.splitlines()), default=0.0)
+    ax.set_title(panel_title(key, frame, room), color=FAMILY_COLOURS[key[2]])
 
 
 def sample(**properties: Any) -> Line2D:
     """A line that appears only in a legend."""
-    return Line2D([], [], **properties)
+    return Line2D([], [], solid_capstyle="butt", **properties)
 
 
-def method_legend(
-    figure: Figure,
-    methods: Sequence[str],
-    labels: Sequence[str],
-    *more: Line2D,
-    shaded: bool = False,
-) -> None:
-    """The methods, and whatever else needs a word, above the panels in as many columns as fit.
+class Drawn(NamedTuple):
+    """How a method is drawn in a figure."""
+
+    colour: str
+    marker: str
+    fill: Literal["full", "none"]
+
+
+def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Drawn]:
+    """How each of a figure's methods is drawn, so that settings of one method can be told apart.
 
     Args:
         shaded: whether variants are lighter here, because hollow marks mean something else.
     """
+    drawn: dict[str, Drawn] = {}
+    turns: Counter[Drawn] = Counter()
+    for method in methods:
+        mark = mark_of(method)
+        one = Drawn(mark.colour, mark.marker, "none" if is_variant(method) else "full")
+        if shaded:
+            one = Drawn(shade_of(method), mark.marker, "full")
+        markers = [mark.marker, *MORE_MARKERS.replace(mark.marker, "")]
+        drawn[method] = one._replace(marker=markers[turns[one] % len(markers)])
+        turns[one] += 1
+    return drawn
+
+
+def method_legend(
+    figure: Figure, drawn: Mapping[str, Drawn], labels: Sequence[str], *more: Line2D
+) -> None:
+    """The methods, and whatever else needs a word, above the panels."""
     handles = [
         sample(
-            color=shade_of(method) if shaded else mark_of(method).colour,
-            marker=mark_of(method).marker,
+            color=one.colour,
+            marker=one.marker,
             label=label,
             linestyle="",
             markersize=5,
-            fillstyle="full" if shaded else fill_of(method),
+            fillstyle=one.fill,
         )
-        for method, label in zip(methods, labels, strict=True)
+        for one, label in zip(drawn.values(), labels, strict=True)
     ]
-    handles += more
+    put_legend(figure, [*handles, *more])
+
+
+HANDLE, EDGES = 0.37, 0.15
+"""Inches that a legend needs beside each label, and at its own sides."""
+LEGEND_LINE, LEGEND_LINES = 0.15, 2
+"""Inches of a line of a legend, and the lines for which figures have room."""
+
+
+def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """A legend above the panels, in as many columns as fit; the figure grows with its lines."""
+    if not handles:
+        return
+    room = figure.get_figwidth() - HANDLE - EDGES
+    labels = [fitted(str(handle.get_label()), room, 7) for handle in handles]
+    columns = legend_columns(figure, labels)
+    more = ceil(len(labels) / max(1, columns)) - LEGEND_LINES
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * max(0, more))
     figure.legend(
         handles=handles,
+        labels=labels,
         loc="outside upper left",
-        ncols=legend_columns(figure, [str(h.get_label()) for h in handles]),
+        ncols=columns,
         handletextpad=0.5,
         columnspacing=1.2,
     )
 
 
-def legend_columns(figure: Figure, labels: Sequence[str], handle: float = 0.35) -> int:
-    """How many columns a legend needs: as few lines as fit, all about equally full.
-
-    Args:
-        handle: inches before each label.
-    """
-    widest = handle + 0.057 * max(map(len, labels), default=1)
-    lines = ceil(len(labels) / max(1, int(figure.get_figwidth() / widest)))
-    return ceil(len(labels) / max(1, lines))
-
-
-def shorten(text: str, most: int) -> str:
-    """A text on one line, cut to what fits beside an axis."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def drawable(text: str, font: str = MONOSPACED) -> str:
-    """A text with an empty box for every character that a font lacks; line breaks stay."""
-    letters = _letters(font)
-    return "".join(letter if ord(letter) in letters else "□" for letter in text)
-
-
-@cache
-def _letters(font: str) -> frozenset[int]:
-    return frozenset({ord("\n"), *get_font(findfont(font)).get_charmap()})
+def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
+    """How many columns a legend needs: as few lines as fit, all about equally full."""
+    widths = [HANDLE + text_width(label, 7) for label in labels]
+    for lines in range(1, len(labels)):
+        columns = ceil(len(labels) / lines)
+        taken = sum(max(column) for column in np.array_split(widths, columns))
+        if taken + EDGES < figure.get_figwidth():
+            return columns
+    return 1
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import wrap
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -12,11 +11,12 @@ from matplotlib.patches import Rectangle
 from rich.console import Group
 from rich.text import Text
 
-from c4.analysis.decided import require_columns
+from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.analysis.traces import TEXTS
 from c4.errors.text import visible
+from c4.figures._fit import drawable, shorten, wrapped
 from c4.figures.style import (
     ALARM,
     COLUMN,
@@ -24,14 +24,15 @@ from c4.figures.style import (
     PAGE,
     QUIET,
     Width,
-    drawable,
+    draw_apart,
     new_figure,
-    shorten,
     styled,
 )
 
 MOST_LINES = 30
 """Most lines of one buffer that are shown; the rest is cut."""
+WORDS = 7.5
+"""Points of the letters of headings and verdicts."""
 LEADING = 10.0
 ADVANCE = 4.2
 """Points between lines, and between the letters of a line."""
@@ -47,17 +48,15 @@ class _Sheet:
     inches: float
     letters: int
     """Characters of a buffer per line."""
-    words: int
-    """Characters of a verdict per line."""
-    heading: int
-    """Characters of the heading per line."""
+    heading: float
+    """Inches of the heading per line."""
     heading_at: float
     """Line on which the heading starts; the key is on line 0.9, beside or above it."""
 
 
 SHEETS = {
-    Width.COLUMN: _Sheet(COLUMN, letters=52, words=46, heading=54, heading_at=2.1),
-    Width.PAGE: _Sheet(PAGE, letters=112, words=102, heading=84, heading_at=0.9),
+    Width.COLUMN: _Sheet(COLUMN, letters=52, heading=3.2, heading_at=2.1),
+    Width.PAGE: _Sheet(PAGE, letters=112, heading=5.0, heading_at=0.9),
 }
 
 
@@ -80,12 +79,14 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     in_answer, answer, correct, target.
     """
     require_columns(texts, TEXTS)
+    require_one_trajectory(texts)
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    sheet = SHEETS[width or Width.PAGE]
+    sheet = SHEETS[Width(width or Width.PAGE)]
     laid = {method: _lay_out(rows, sheet.letters) for method, rows in buffers.items()}
-    heading = wrap(drawable(_heading(texts.row(0, named=True))), sheet.heading)
-    verdicts = {m: wrap(drawable(_verdict(rows)), sheet.words) for m, rows in buffers.items()}
+    heading = wrapped(_heading(texts.row(0, named=True)), sheet.heading, WORDS)
+    room = sheet.inches - 0.35
+    verdicts = {m: wrapped(_verdict(rows), room, WORDS, "bold") for m, rows in buffers.items()}
     heights = {
         method: len(verdicts[method]) + 2.4 + max((piece.line for piece in pieces), default=0)
         for method, pieces in laid.items()
@@ -99,10 +100,12 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     ax.axis("off")
     _write(ax, sheet.heading_at, heading, INK)
     _write_key(ax, 0.9, sheet.inches * 72 - 8)
+    drawn = draw_apart(list(buffers), shaded=True)
     for method, pieces in laid.items():
         right = buffers[method]["correct"][0]
-        colour = mark_of(method).colour
-        ax.plot(10, (top - 0.3) * LEADING, mark_of(method).marker, color=colour, markersize=5)
+        mark = drawn[method]
+        ax.plot(10, (top - 0.3) * LEADING, mark.marker, color=mark.colour, markersize=5)
+        colour = mark_of(method).colour  # a shade is too pale for words
         _write(ax, top, verdicts[method], colour, left=18, bold=True)
         for piece in pieces:
             _draw_piece(ax, piece, top + len(verdicts[method]) + 0.3, right=right)

@@ -101,6 +101,11 @@ def calibrate(
         pool: choose on trajectories with numbers below this, instead of those set aside.
         ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
     """
+    if promise is not None and not isinstance(promise, Requirement):
+        raise ConfigError(
+            f"{promise!r} is no promise; write c4.Requirement(tolerance=2.0) for points of "
+            "accuracy, or c4.Requirement(risk=0.05, delta=0.1) for a certificate"
+        )
     grid = make_grid(_name(gate), {name: _spell_range(values) for name, values in ranges.items()})
     splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
@@ -113,12 +118,17 @@ def _name(gate: Any) -> str:
         return gate
     if gate in NAMES:
         return NAMES[gate]
-    if type(gate) in NAMES:
+    if not isinstance(gate, type) and callable(getattr(gate, "fires", None)):
         raise ConfigError(
             f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
     if isinstance(gate, type) and callable(getattr(gate, "fires", None)):
+        if "<locals>" in gate.__qualname__:
+            raise ConfigError(
+                f"{gate.__name__} is defined inside a function, where a calibration cannot find it "
+                "again; define it in a cell or a module of its own"
+            )
         return f"{gate.__module__}:{gate.__qualname__}"
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 

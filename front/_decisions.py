@@ -1,5 +1,7 @@
 """What gates decide on a recording: a frame that shows its own summary."""
 
+from typing import Any
+
 import polars as pl
 
 from c4._html import frame_table
@@ -12,9 +14,17 @@ SHOWN = ("gate", "n", "accuracy", "full_accuracy", "steps", "saving", "fired", "
 class Decisions(pl.DataFrame):
     """One row per trajectory and gate; a Polars frame with a `summary`.
 
-    The columns are those of `c4.replay.DECISIONS`. What is selected or filtered from it is a plain
-    frame, which the figures take as well.
+    The columns are those of `c4.replay.DECISIONS`. What is filtered or sorted stays one; of what
+    Polars makes of it otherwise, `c4.Decisions(frame)` makes one again. Figures take both.
     """
+
+    def filter(self, *predicates: Any, **constraints: Any) -> "Decisions":
+        """Some of the rows, as `polars.DataFrame.filter` chooses them."""
+        return Decisions(super().filter(*predicates, **constraints))
+
+    def sort(self, by: Any, *more_by: Any, **options: Any) -> "Decisions":
+        """The rows in another order, as `polars.DataFrame.sort` makes it."""
+        return Decisions(super().sort(by, *more_by, **options))
 
     @property
     def summary(self) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Runs for a notebook: opened, shown, and asked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import PurePath
@@ -14,16 +14,18 @@ from c4._html import facts_table, records_table
 from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
+from c4.analysis.traces import spell_ranges
 from c4.errors import ConfigError, RunError
 from c4.gates import OwnGate, OwnSignal
 from c4.replay import replay
 from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
-from c4.store.runs import find_runs, open_run, readable_runs
+from c4.store.runs import find_runs, open_run, readable_runs, task_named
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
-from c4.tasks import AnswerReading
+from c4.tasks import AnswerReading, find_task
 from c4.tasks.extractors import find_style
+from c4.tasks.registry import knows_task, names_task
 
 GateLike = OwnGate | type[OwnGate] | str
 """A gate, its class, or its name."""
@@ -52,26 +54,29 @@ class Run(StoredRun):
             unsafe_code: grade programs where they cannot be isolated.
             named: gates that go by a name of your own: `run.replay(strict=CVEE(tau=0.9))`.
         """
-        chosen = name_gates(self.task, gates, named)
+        chosen = self._gates(gates, named)
         return Decisions(pl.concat(replay(self, chosen, unsafe_code=unsafe_code)))
 
     @cached_property
     def signals(self) -> pl.DataFrame:
         """What gates see: one row per trajectory and step. See `c4.analysis.signals.SIGNALS`."""
+        require_known_task(self)
         return signal_table(self)
 
     def signals_with(self, *more: str | OwnSignal) -> pl.DataFrame:
         """The same with signals of your own: functions, or their names."""
+        require_known_task(self)
         return signal_table(self, more)
 
     @property
     def stabilization(self) -> pl.DataFrame:
         """When each answer settled and first appeared; `stabilization_figure` draws it."""
+        require_known_task(self)
         return stabilization_table(self)
 
     def phases(self, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """Exit progress against stabilization; like `replay`, but nothing is graded."""
-        return phase_table(self, name_gates(self.task, gates, named))
+        return phase_table(self, self._gates(gates, named))
 
     def trace(
         self, number: int, *gates: GateLike, signals: Sequence[str] = (), **named: GateLike
@@ -81,11 +86,11 @@ class Run(StoredRun):
         Args:
             signals: names of further signals, each of which gets a column and a panel.
         """
-        return trace_table(self, number, name_gates(self.task, gates, named), signals)
+        return trace_table(self, number, self._gates(gates, named), signals)
 
     def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""
-        return text_table(self, number, name_gates(self.task, gates, named))
+        return text_table(self, number, self._gates(gates, named))
 
     def __iter__(self) -> Iterator[Trajectory]:
         for found in super().__iter__():
@@ -93,8 +98,16 @@ class Run(StoredRun):
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number, as `indices` lists them."""
+        if index not in self.indices:
+            raise RunError(
+                f"{self.folder} has no trajectory {index!r}; there are {spell_ranges(self.indices)}"
+            )
         found = super().trajectory(index)
         return Trajectory(found.row, found.cells, self)
+
+    def _gates(self, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, OwnGate]:
+        require_known_task(self)
+        return name_gates(self.task, gates, named)
 
     @cached_property
     def summary(self) -> RunSummary:
@@ -125,13 +138,32 @@ class Runs(list[Run]):
         return records_table(LISTED, rows)
 
 
-def open(path: str | Location, reading: ReadingLike = None) -> Run:  # noqa: A001
+def require_known_task(run: StoredRun) -> None:
+    """Refuse to read answers of a task that is code, which opening a run never loads."""
+    if not knows_task(run.task):
+        raise ConfigError(
+            f"the task {run.task} is code of your own; name it when you open its runs, as in "
+            f"c4.open({str(run.folder)!r}, task={task_named(run.manifest)!r})"
+        )
+
+
+def open(  # noqa: A001
+    path: RunLike, reading: ReadingLike = None, *, task: str | None = None
+) -> Run:
     """Open one run: its own folder, or a folder above it that holds no other run.
 
     Args:
         reading: how answers are read, or the name of an extractor as `--reading` takes it; by
             default as the commands read them.
+        task: a task that is code of your own, as `--task` takes it: my_task.py:TASK. Its code is
+            run.
     """
+    if task is not None:
+        find_task(task)
+    if isinstance(path, StoredRun):
+        return _opened(path if reading is None else open_run(path.folder, _as_reading(reading)))
+    if not isinstance(path, str | PurePath):
+        raise ConfigError(f"c4.open takes the folder of a run, not {path!r}")
     folders = find_runs(path)
     if len(folders) > 1:
         some = ", ".join(str(folder) for folder in folders[:3])
@@ -151,9 +183,15 @@ def open_all(
     method: str | None = None,
     reading: ReadingLike = None,
 ) -> Runs:
-    """The runs below a folder, or those of one task, model or method."""
+    """The runs below a folder, or those of one task, model or method.
+
+    Args:
+        task: its name; of code of your own, what `--task` takes, and that code is run.
+    """
     if not folder_exists(parse_location(root)):
         raise RunError(f"{root}: no such folder")
+    if task is not None and names_task(task):
+        task = find_task(task).name
     runs = [_opened(run) for run in readable_runs(find_runs(root), _as_reading(reading))]
     asked = {"task": task, "model": model, "method": method}
     return Runs(

@@ -15,6 +15,8 @@ READING_OPTIONS = ("reading", "ending")
 CHANGE = re.compile(r"(?:(?P<part>[^,=]+)\.)?(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 BEFORE_CHANGE = re.compile(r",(?=(?:[^,=]+\.)?\w+=)")
 """The comma in front of a change; one inside a value is followed by no name."""
+BETWEEN_LABELS = re.compile(r",(?!(?:[^,=]+\.)?\w+=)")
+"""The comma between two labels: one that no change follows."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ class Label:
 def frozen_label(gate: str, file: str) -> str:
     """What a gate goes by whose setting comes from a file."""
     return f"{gate} ({file})"
+
+
+def split_labels(text: str) -> list[str]:
+    """Labels that stand in one text with commas between them: `prophet,cvee,tau=0.8` are two."""
+    return BETWEEN_LABELS.split(text) if text else []
 
 
 def method_name(label: str) -> str:

@@ -25,9 +25,10 @@ def make_table(library: Library, _: bool) -> ReportTable:
         Column("premature", "premature %", 1),
         Column("early_by", "early by", 2),
     ]
-    caption = "Where gates stop against where answers settle, in progress"
-    if phases["never"].sum():
-        caption += "; premature exits are a share of the answers that settle"
+    caption = (
+        "Where gates stop against where answers settle, in progress; premature exits are a share "
+        "of the answers that settle"
+    )
     caption = with_pool(caption, library)
     missing = recordings_missing(library)
     return ReportTable("phases", caption, columns, labelled(phases), missing)

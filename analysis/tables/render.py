@@ -197,14 +197,14 @@ def _latex_cell(row: dict[str, Any], column: Column) -> str:
 def show_cell(row: dict[str, Any], column: Column) -> str:
     """One value as its column shows it."""
     value = row[column.key]
-    if value is None:
+    if value is None or value != value:  # nobody knows a NaN either
         return DASH
     if column.decimals is None:
         return visible_line(str(value))
     least = 10.0**-column.decimals
     if column.never_zero and value < least / 2:
         return f"<{least:g}"
-    return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
+    return f"{value:{'+' if column.signed else ''}z.{column.decimals}f}"  # z: no minus before zero
 
 
 def _escape(text: str) -> str:

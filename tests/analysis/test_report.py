@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from c4.analysis import Library, TableFormat, make_report, render_tables
 from c4.analysis._published import beside, published, unlike_paper
 from c4.analysis.calibrations import calibration_table, readable_calibrations
-from c4.analysis.tables.render import Column, ReportTable
+from c4.analysis.tables.render import Column, ReportTable, show_cell
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
@@ -139,6 +139,13 @@ def test_names_of_users_and_negative_numbers_are_written_for_latex():
     assert r"back\textbackslash{}slash & -- \\" in text
     assert r"\caption{50\% of a\_b.}" in text
     assert r"$\Delta$, points \\" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.04, "+0.0"), (0.04, "+0.0"), (float("nan"), "–"), (-0.06, "-0.1")]
+)
+def test_nothing_is_less_than_zero_by_rounding_and_no_number_is_a_dash(value, shown):
+    assert show_cell({"drop": value}, Column("drop", "drop", 1, signed=True)) == shown
 
 
 def test_columns_in_which_nothing_stands_are_shown_only_if_asked_for(namesake):

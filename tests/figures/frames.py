@@ -101,7 +101,12 @@ def check_figure(figure):
             if text.get_text().strip():
                 check_inside(text.get_window_extent(), width, height)
     for legend in figure.legends:
-        check_inside(legend.get_window_extent(), width, height)
+        box = legend.get_window_extent()
+        check_inside(box, width, height)
+        for text in legend.get_texts():
+            check_inside(text.get_window_extent(), width, height)
+        for title in titles:
+            assert not (title.get_text() and title.get_window_extent().overlaps(box)), title
     return figure
 
 

@@ -32,10 +32,11 @@ from c4.figures import (
 )
 from c4.figures._dark import adapt_to_ground
 from c4.figures._phase import CROWDED, NEVER, spread
-from c4.figures.gallery import save_figure
-from c4.figures.style import Look, looking, read_style, styled
+from c4.figures.gallery import _put_title, save_figure
+from c4.figures.style import Look, draw_apart, looking, read_style, styled
 from c4.gates.kinds import GATES
 from c4.record.methods import METHODS
+from c4.tasks import TASKS
 
 NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps": pl.Float64})
 
@@ -74,6 +75,70 @@ def test_figures_of_many_panels_are_sound_at_every_width(name, case, width):
     outcomes = make_outcomes(**case, methods=("baseline", "cvee", "c4", VARIANT))
     frame = DRAWN[name](phases, outcomes)
     check_width(FIGURES[name].draw(frame, width), width)
+
+
+LONG = "my_gates.py:AGateWhoseAuthorLikesToSayWhatItDoes"
+OWN = (*("prophet", "sched", "cvee", "cvee,tau=0.9,p_min=5", "cvee (calibration.json)"), LONG)
+OWN += (f"{LONG},nats=0.4", "my_gates.py:Calm", "my_gates.py:Bold")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_figures_have_room_for_many_gates_and_long_names(name, width):
+    models = ["tiny", "my_$model$ 100%_&#~^{x} that has a name"]
+    case = {"models": models, "tasks": ["truthfulqa", "gsmhard"], "n": 2, "never": 0.5}
+    phases = make_phases(**case, gates=OWN, fires=0.7)
+    outcomes = make_outcomes(**case, methods=("baseline", *OWN))
+    check_width(FIGURES[name].draw(DRAWN[name](phases, outcomes), width), width)
+
+
+def test_tasks_of_users_own_keep_their_names_apart(width, monkeypatch):
+    names = [f"{word}_is_the_beginning_of_a_long_name" for word in ("this", "that", "other")]
+    monkeypatch.setattr("c4.analysis.names.TASK_LABELS", dict(zip(TASKS, names, strict=False)))
+    phases = make_phases(["tiny"], list(TASKS)[:3], 2)
+    drawn = [check_width(draw(phases, width), width) for draw in (phase_diagram,)]
+    drawn.append(check_width(stabilization_figure(make_settling(phases), width), width))
+    for figure in drawn:
+        printed = " ".join(text.get_text() for text in figure.findobj(match=is_text))
+        assert all(name[:4] in printed for name in names)
+
+
+def test_every_method_of_a_figure_has_a_look_of_its_own():
+    many = [*OWN, "cvee,tau=0.8", "cvee,tau=0.95", "cvee (other.json)", "baseline", "c4", "c4,H=2"]
+    many += [f"my_gates:Gate{i}" for i in range(6)]
+    for shaded in (True, False):
+        assert len(set(draw_apart(many, shaded=shaded).values())) == len(many)
+    assert draw_apart(["cvee"])["cvee"] == draw_apart(many)["cvee"]
+
+
+def test_bars_are_equally_thick_in_all_panels(width):
+    outcomes = make_outcomes(["tiny"], ["mmlu", "gsm8k", "math"], 2, ("baseline", "c4", "cvee"))
+    some = outcomes.filter((pl.col("task") != "gsm8k") | (pl.col("method") == "baseline"))
+    some = some.filter((pl.col("task") != "math") | (pl.col("method") != "c4"))
+    figure = check_width(time_share_figure(time_shares(some, NO_BENCH), width), width)
+    thick = [ax.patches[0].get_window_extent().height for ax in figure.axes]
+    assert thick == pytest.approx([thick[0]] * 3, rel=0.02)
+
+
+def test_trajectories_that_no_gate_stops_do_not_cover_each_other():
+    phases = make_phases(["tiny"], ["math"], 5, fires=0.0)
+    phases = phases.with_columns(stabilization=0.98)
+    (ax,) = phase_diagram(phases).axes
+    for gate in ("prophet", "cvee"):
+        (marks,) = [m for m in ax.collections if m.get_label() == gate and len(m.get_offsets())]
+        places = marks.get_offsets()
+        assert len(np.unique(places, axis=0)) == 5
+        assert (places[:, 1] >= places[:, 0]).all()
+
+
+def test_a_title_is_plain_text_of_any_length(tmp_path):
+    totals = method_totals(make_outcomes(["tiny"], ["math"], 2))
+    shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
+    title = r"Costs $5, not $\frac{6}, and 10% of_it " + "for very long " * 12
+    for figure in (frontier_figure(totals, Width.COLUMN), time_share_figure(shares, Width.COLUMN)):
+        _put_title(figure, title)
+        check_figure(figure)
+        written = " ".join(text.get_text() for text in figure.findobj(match=is_text))
+        assert " ".join(written.split()).count(" ".join(title.split())) >= 1
 
 
 def test_the_sweep_of_several_models_is_sound_at_every_width(width):

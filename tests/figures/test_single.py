@@ -9,7 +9,7 @@ import pytest
 from frames import check_figure
 from rich.console import Console
 
-from c4.analysis.names import family_of
+from c4.analysis.names import family_of, method_label
 from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.traces import TEXTS, TRACE
 from c4.figures import Width, gates_figure, text_figure, trace_figure
@@ -75,6 +75,20 @@ def test_a_trace_has_four_panels_and_a_line_where_each_gate_stops(trace, width):
     assert sum(bar.get_width() for bar in bars) == pytest.approx(read)
 
 
+def test_settings_of_one_gate_stop_a_trace_as_themselves(width):
+    labels = ["prophet", "cvee", "cvee,tau=0.9,p_min=5", "cvee (calibration.json)", "a.py:B,x=1"]
+    exits = {4: ",".join(labels[:3]), 9: labels[3], 12: labels[4]}
+    trace = make_trace(["7"], exits).with_columns(tau_of=pl.lit(labels[2]))
+    figure = check_figure(trace_figure(trace, width))
+    told = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert told == [f"{method_label(label)} stops" for label in labels]
+    asks = [text.get_text() for text in figure.axes[1].texts]
+    assert asks[0].startswith("CVEE, t…_min=5 asks")
+    marks = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    places = {(line.get_xdata()[0], line.get_ydata()[0]) for line in marks}
+    assert len(places) == len({(line.get_marker(), line.get_color()) for line in marks}) == 5
+
+
 def make_texts(buffers):
     """Buffers by method: pieces with a mark, `~` for filled and `!` for the answer."""
     rows = []
@@ -125,6 +139,12 @@ def test_the_text_marks_what_was_filled_and_boxes_the_answer(texts, width):
     )
     assert "Baseline runs to step 9: answer 12 (right)" in written
     assert "CVEE never stops; runs to step 9: no answer (not graded)" in written
+
+
+def test_verdicts_of_gates_with_long_names_stay_on_the_page():
+    name = "my_gates.py:WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW,nats=0.4"
+    texts = make_texts({name: (True, True, ["!12"])})
+    check_figure(text_figure(texts, Width.COLUMN))
 
 
 @pytest.mark.parametrize(("width", "cut"), [(None, 54), (Width.PAGE, 54), (Width.COLUMN, 57)])

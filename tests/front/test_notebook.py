@@ -131,6 +131,79 @@ def test_signals_of_a_users_own_stand_beside_c4_s_and_are_drawn(run):
     assert len(c4.trace_figure(trace).axes) == 6
 
 
+def test_decisions_keep_their_summary_when_they_are_filtered_or_sorted(run):
+    decisions = run.replay("cvee", "prophet")
+    some = decisions.filter(pl.col("steps") > 0, gate="cvee").sort("steps")
+    assert some.summary["gate"].to_list() == ["cvee"]
+    assert c4.Decisions(pl.concat([decisions, some])).summary["n"].to_list() == [6, 3]
+
+
+def test_what_no_figure_can_draw_is_refused_in_words(run):
+    decisions = run.replay("cvee")
+    cases = [
+        (c4.phase_diagram, decisions.clear(), "has no rows"),
+        (c4.stabilization_figure, run.stabilization.clear(), "has no rows"),
+        (c4.phase_diagram, decisions.lazy(), "from a Polars DataFrame, not from a LazyFrame"),
+        (c4.stabilization_figure, decisions.to_dicts(), "not from a list"),
+        (c4.trace_figure, pl.concat([run.trace(i) for i in run.indices]), "holds 3"),
+        (c4.text_figure, pl.concat([run.texts(i) for i in run.indices[:2]]), "holds 2"),
+    ]
+    for figure, frame, message in cases:
+        with pytest.raises(ConfigError, match=message):
+            figure(frame)
+
+
+def test_a_width_is_a_word_too_and_another_is_refused(run):
+    decisions = run.replay("cvee")
+    assert c4.phase_diagram(decisions, "column").get_figwidth() == pytest.approx(3.4)
+    for width in ("colum", 3.4):
+        with pytest.raises(ConfigError, match="as wide as a column or a page"):
+            c4.phase_diagram(decisions, width=width)
+
+
+def test_what_is_no_run_no_number_and_no_promise_is_refused(run):
+    assert c4.open(run).folder == run.folder
+    with pytest.raises(ConfigError, match="takes the folder of a run, not None"):
+        c4.open(None)
+    with pytest.raises(RunError, match=r"no trajectory '40'; there are \d+ to \d+"):
+        run.trajectory("40")
+    with pytest.raises(ConfigError, match=r"2.0 is no promise; write c4.Requirement"):
+        c4.calibrate(run, "cvee", 2.0)
+
+    class Local:
+        def fires(self, s):
+            return s.step > 3
+
+    with pytest.raises(ConfigError, match="defined inside a function"):
+        c4.calibrate(run, Local)
+    with pytest.raises(ConfigError, match="is one setting already; give its class, Local"):
+        c4.calibrate(run, Local())
+
+
+def test_runs_of_a_task_that_is_code_ask_for_its_name(run, monkeypatch):
+    monkeypatch.setattr("c4._run.knows_task", lambda name: name in loaded)
+    loaded = set()
+    with pytest.raises(ConfigError, match=r"name it when you open its runs, as in c4\.open"):
+        run.replay("cvee")
+    with pytest.raises(ConfigError, match="code of your own"):
+        _ = run.stabilization
+    monkeypatch.setattr("c4._run.find_task", lambda name: loaded.add("mmlu"))
+    assert c4.open(run.folder, task="my_task.py:TASK").replay("cvee").height == 3
+
+
+def test_only_what_a_notebook_needs_is_offered():
+    assert sorted([*c4.__all__, "view"]) == dir(c4)
+
+
+def test_a_trace_shows_what_the_gates_that_are_given_ask_for(run):
+    trace = run.trace(run.indices[0], c4.CVEE(tau=0.2, p_min=1), c4.CVEE(tau=0.3, p_min=1))
+    assert trace["tau"].unique().to_list() == [0.2]
+    assert trace["tau_of"].unique().to_list() == ["cvee,tau=0.2,p_min=1"]
+    legend = c4.trace_figure(trace).legends[0].get_texts()
+    told = [text.get_text() for text in legend]
+    assert told == ["CVEE, tau=0.2, p_min=1 stops", "CVEE, tau=0.3, p_min=1 stops"]
+
+
 def test_answers_are_read_by_the_extractor_that_is_named(run):
     boxed = c4.open(run.folder, reading="boxed")
     assert str(boxed.reading) == "boxed/cut"

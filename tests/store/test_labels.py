@@ -17,12 +17,19 @@ from c4.store.labels import (
     method_name,
     parse_settings,
     reading_changes,
+    split_labels,
 )
 from c4.tasks import AnswerReading, Ending, ReadingStyle
 
 CHANGED_H = Change(None, "H", "1")
 CAREFUL = AnswerReading()
 PLAIN = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
+
+
+def test_labels_in_one_text_are_told_apart():
+    labels = ["prophet", "cvee,tau=0.8,cvee.p_min=3", "cvee (c.json)", "a.py:B,x=1", "c4,H=2"]
+    assert split_labels(",".join(labels)) == labels
+    assert split_labels("") == []
 
 
 @pytest.mark.parametrize(
