@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from c4.errors import RunError, SandboxError
+from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, OwnGate, Prophet, stabilization_step
 from c4.gates.own_signals import OwnSignals, own_signals
@@ -115,18 +115,7 @@ def _find(run: Run, index: int, own: OwnSignals) -> _Traced:
         places = np.flatnonzero(part.trajectory == index)
         if len(places):
             return _Traced(run.trajectory(index), part, int(places[0]))
-    raise RunError(f"{run.folder} has no trajectory {index}; there are {spell_ranges(run.indices)}")
-
-
-def spell_ranges(numbers: Sequence[int]) -> str:
-    """Numbers written as ranges: 0 to 3, 40 to 59."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
+    raise run.no_trajectory(index)
 
 
 def trace_table(

@@ -164,7 +164,7 @@ def summary(
 ) -> dict[str, Any]:
     """What --json prints."""
     return {
-        "gate": result.grid.gate,
+        "gate": result.grid.name,
         "parameters": result.parameters,
         "statement": result.statement,
         "fired": result.fired,
@@ -181,7 +181,7 @@ def show_calibration(
     for split in splits:
         say(split.statement)
     pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
-    say(f"pool: {pool}; {len(result.grid)} settings of {result.grid.gate}")
+    say(f"pool: {pool}; {len(result.grid)} settings of {result.grid.name}")
     say(f"chosen: {result.parameters}\n{result.statement}")
     show(render("Pareto front on the pool", result.pareto.drop("pareto")))
     if result.chosen is not None:

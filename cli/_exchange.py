@@ -134,9 +134,9 @@ def export_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.exchange.steps import export_steps, step_map
-    from c4.store import open_run
+    from c4.store.runs import find_run, open_run
 
-    opened = open_run(run)
+    opened = open_run(find_run(run))
     if out == STDOUT:
         for row in opened.rows():
             say_json(step_map(row))

@@ -66,10 +66,11 @@ def grade_command(
     from c4.record.regrade import regrade
     from c4.store.grades import newest_grade
     from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import of_known_tasks, open_run
+    from c4.store.runs import find_run, of_known_tasks, open_run
     from c4.store.summary import summarise
     from c4.tasks.readings import ReadingNames
 
+    run = find_run(run)
     if task is not None:
         find_recorded_task(task, run)
     read_as = choose_reading(reading, ending, grader)

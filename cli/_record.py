@@ -14,6 +14,7 @@ from c4.cli._engines import (
     takes_engine_options,
 )
 from c4.cli._output import say, say_json
+from c4.errors.text import counted
 from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def render(summary: "RunSummary") -> str:
     together = f" in batches of {summary.batch}" if summary.batch > 1 else ""
     return (
         f"{summary.task} on {summary.model} (source={summary.source}): "
-        f"{summary.n} trajectories, {accuracy}, {summary.steps:g} steps each, "
+        f"{counted(summary.n, 'trajectory')}, {accuracy}, {summary.steps:g} steps each, "
         f"{summary.wall_seconds:.1f} s decoding{together}, {summary.bytes:,} bytes -> "
         f"{summary.folder}"
     )

@@ -139,7 +139,8 @@ def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool)
     else:
         for one in merged:
             there = f"{one.known} were there already" if one.known else "none were there"
-            say(f"{one.folder}: {one.added} trajectories added, {there}")
+            added = counted(one.added, "trajectory")
+            say(f"{one.folder}: {added} added, {there}")
 
 
 def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":

@@ -15,6 +15,7 @@ from c4.cli._places import LOCAL_PLACE
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
+from c4.errors.text import counted
 from c4.gates.kinds import GATES
 from c4.store.locations import Location, parse_location
 
@@ -115,13 +116,14 @@ def view_command(
         _serve(shelf, host, port, browser=not no_browser, as_json=as_json)
         return
     keys = choose_trajectories(shelf, trajectory or (), n)
-    with status(f"writing {len(keys)} trajectories"):
+    told = counted(len(keys), "trajectory")
+    with status(f"writing {told}"):
         write_page(page, shelf, keys)
     size = page.stat().st_size
     if as_json:
         say_json({"out": page, "n": len(keys), "bytes": size})
     else:
-        say(f"{page}: {len(keys)} trajectories, {size:,} bytes")
+        say(f"{page}: {told}, {size:,} bytes")
 
 
 def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:

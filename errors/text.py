@@ -7,7 +7,7 @@ terminal nor look like another name. Letters, accents, emoji and signs of every 
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -66,5 +66,17 @@ def _can_be_joined(sign: str) -> bool:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, which takes an s if there is not one of it."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number with its noun, which stands in the plural if there is not one of it."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def spell_ranges(numbers: Sequence[int]) -> str:
+    """Numbers written as ranges: 0 to 3, 40 to 59."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)

@@ -1,8 +1,8 @@
 """Calibration for a notebook: the setting, what it promises, and how it did held out."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
 from c4.gates import OwnGate, make_gate
+from c4.gates.registry import GateKind
 from c4.replay import (
     Calibration,
     Requirement,
@@ -22,6 +23,7 @@ from c4.replay import (
     split_runs,
 )
 from c4.replay import calibrate as calibrate_grid
+from c4.store.locations import Location, parse_location
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,17 +62,17 @@ class Calibrated:
         """Settings that no other beats in steps and in the worst drop alike."""
         return self.calibration.pareto
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Location) -> None:
         """Freeze the setting in a file, which `c4 replay --config` and the others take."""
-        save_calibration(Path(path), self.calibration, self.splits)
+        save_calibration(parse_location(path), self.calibration, self.splits)
 
     def __repr__(self) -> str:
-        return f"<Calibrated {self.calibration.grid.gate} {self._chosen}; {self.statement}>"
+        return f"<Calibrated {self.calibration.grid.name} {self._chosen}; {self.statement}>"
 
     def _repr_html_(self) -> str:
         facts = {"chosen": self._chosen, "statement": self.statement}
         facts |= {"split": "; ".join(split.statement for split in self.splits)}
-        shown = facts_table(f"{self.calibration.grid.gate}, calibrated", facts)
+        shown = facts_table(f"{self.calibration.grid.name}, calibrated", facts)
         return shown + ("" if self.held_out.is_empty() else frame_table(self.held_out))
 
     @property
@@ -106,14 +108,15 @@ def calibrate(
             f"{promise!r} is no promise; write c4.Requirement(tolerance=2.0) for points of "
             "accuracy, or c4.Requirement(risk=0.05, delta=0.1) for a certificate"
         )
-    grid = make_grid(_name(gate), {name: _spell_range(values) for name, values in ranges.items()})
+    grid = make_grid(_kind(gate), {name: _spell_range(values) for name, values in ranges.items()})
     splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
     rest = [split.held_out for split in splits if split.held_out]
     return Calibrated(found, splits, evaluate_setting(found, rest))
 
 
-def _name(gate: Any) -> str:
+def _kind(gate: Any) -> GateKind:
+    """A gate by its name, which its calibration keeps; by its class where it has no name."""
     if isinstance(gate, str):
         return gate
     if gate in NAMES:
@@ -124,16 +127,19 @@ def _name(gate: Any) -> str:
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
     if isinstance(gate, type) and callable(getattr(gate, "fires", None)):
-        if "<locals>" in gate.__qualname__:
-            raise ConfigError(
-                f"{gate.__name__} is defined inside a function, where a calibration cannot find it "
-                "again; define it in a cell or a module of its own"
-            )
-        return f"{gate.__module__}:{gate.__qualname__}"
+        return _own_name(gate) or gate
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
 
+def _own_name(gate: type) -> str | None:
+    """What the commands call a class; None of one that no module offers by its name."""
+    module = sys.modules.get(gate.__module__)
+    has_file = gate.__module__ != "__main__" and getattr(module, "__file__", None) is not None
+    found = has_file and getattr(module, gate.__qualname__, None) is gate
+    return f"{gate.__module__}:{gate.__qualname__}" if found else None
+
+
 def _spell_range(values: Any) -> str:
-    if isinstance(values, str | int | float):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         return str(values)
-    return ",".join(str(value) for value in values)
+    return ",".join(map(str, values))

@@ -15,12 +15,12 @@ from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
 from c4.analysis.traces import spell_ranges
-from c4.errors import ConfigError, RunError
+from c4.errors import ConfigError, RunError, unknown_name
 from c4.gates import OwnGate, OwnSignal
 from c4.replay import replay
 from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
-from c4.store.runs import find_runs, open_run, readable_runs, task_named
+from c4.store.runs import find_run, find_runs, open_run, readable_runs, task_named
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading, find_task
@@ -164,15 +164,8 @@ def open(  # noqa: A001
         return _opened(path if reading is None else open_run(path.folder, _as_reading(reading)))
     if not isinstance(path, str | PurePath):
         raise ConfigError(f"c4.open takes the folder of a run, not {path!r}")
-    folders = find_runs(path)
-    if len(folders) > 1:
-        some = ", ".join(str(folder) for folder in folders[:3])
-        more = ", …" if len(folders) > 3 else ""
-        raise RunError(
-            f"{path} holds {len(folders)} runs ({some}{more}); open one of them, or all with: "
-            f"c4.open_all({str(path)!r})"
-        )
-    return _opened(open_run(folders[0] if folders else path, _as_reading(reading)))
+    folder = find_run(path, or_all=f", or open all with: c4.open_all({str(path)!r})")
+    return _opened(open_run(folder, _as_reading(reading)))
 
 
 def open_all(
@@ -193,12 +186,13 @@ def open_all(
     if task is not None and names_task(task):
         task = find_task(task).name
     runs = [_opened(run) for run in readable_runs(find_runs(root), _as_reading(reading))]
-    asked = {"task": task, "model": model, "method": method}
-    return Runs(
-        run
-        for run in runs
-        if all(value is None or getattr(run, name) == value for name, value in asked.items())
-    )
+    for name, value in {"task": task, "model": model, "method": method}.items():
+        if value is not None:
+            known = dict.fromkeys(getattr(run, name) for run in runs)
+            if value not in known:
+                raise unknown_name(f"{name} among these runs", value, known)
+            runs = [run for run in runs if getattr(run, name) == value]
+    return Runs(runs)
 
 
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:

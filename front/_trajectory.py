@@ -7,6 +7,7 @@ import polars as pl
 
 from c4._html import facts_table, text_block
 from c4.errors import ConfigError
+from c4.errors.text import visible_line
 from c4.gates.candidates import filled_predictions
 from c4.store.runs import Trajectory as StoredTrajectory
 
@@ -49,9 +50,8 @@ class Trajectory(StoredTrajectory):
         answer = self.row.answer or ""
         cut = answer if len(answer) <= LONGEST else f"{answer[: LONGEST - 1]}…"
         found = f"answer {cut!r}" if self.row.answer is not None else "no answer"
-        return (
-            f"<Trajectory {self.number} of {self.run.task}: {found}, {self.outcome}, {self._cost}>"
-        )
+        told = f"{self.number} of {self.run.task}: {found}, {self.outcome}, {self._cost}"
+        return f"<Trajectory {visible_line(told)}>"
 
     def _repr_html_(self) -> str:
         facts = {"answer": self.row.answer, "target": self.row.target, "verdict": self.outcome}

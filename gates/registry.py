@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import Field, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
@@ -37,24 +37,37 @@ REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_ga
 """Every gate that a user can name."""
 
 
-def make_gate(name: str, family: Family | None = None, /, **params: Any) -> OwnGate:
-    """A gate by any name that `REGISTRY` knows, with the paper's settings where none are given.
+GateKind: TypeAlias = str | type[OwnGate]
+"""A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""
+
+
+def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) -> OwnGate:
+    """A gate by name or class, with the paper's settings where none are given.
 
     Args:
         family: whose settings to start from; the gate's own defaults if None.
     """
-    kind = REGISTRY.find(name).found
+    kind, shown = _behind(name), kind_label(name)
     if not isinstance(kind, type):
         if params:
-            raise ConfigError(f"{name} is a ready-made gate and takes no parameters")
-        return checked_gate(name, kind)
-    settings = PAPER_SETTINGS.get(name, {}).get(family, {}) if family else {}
-    return checked_gate(name, _build(name, kind, {**settings, **params}))
+            raise ConfigError(f"{shown} is a ready-made gate and takes no parameters")
+        return checked_gate(shown, kind)
+    settings = PAPER_SETTINGS.get(shown, {}).get(family, {}) if family else {}
+    return checked_gate(shown, _build(shown, kind, {**settings, **params}))
 
 
-def gate_fields(name: str) -> dict[str, Field[Any]]:
+def kind_label(gate: GateKind) -> str:
+    """What a name or a class is called."""
+    return gate if isinstance(gate, str) else gate.__name__
+
+
+def _behind(gate: GateKind) -> Any:
+    return REGISTRY.find(gate).found if isinstance(gate, str) else gate
+
+
+def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
     """What can be set in a gate, by name."""
-    kind = REGISTRY.find(name).found
+    kind = _behind(name)
     made_here = isinstance(kind, type) and is_dataclass(kind)  # and not ready-made
     return {spec.name: spec for spec in settable(kind)} if made_here else {}
 
@@ -74,9 +87,9 @@ def set_parameters(gate: OwnGate) -> dict[str, Any]:
     )
 
 
-def gate_signals(*names: str) -> OwnSignals:
+def gate_signals(*names: GateKind) -> OwnSignals:
     """The users' own signals that the gates of these names name."""
-    return own_signals([REGISTRY.find(name).found for name in names])
+    return own_signals([_behind(name) for name in names])
 
 
 def find_gate(name: str) -> Plugin:

@@ -333,14 +333,21 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
 
 def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
     """Write the chosen setting to a file, with everything needed to find it again."""
-    gate = find_gate(calibration.grid.gate)
+    grid = calibration.grid
+    if not isinstance(grid.gate, str):
+        raise ConfigError(
+            f"the gate {grid.name} was defined in a notebook, in a script or inside a function, so "
+            "no command could find it again; write it into a file, such as my_gates.py, import it "
+            "from there, and calibrate again"
+        )
+    gate = find_gate(grid.gate)
     frozen = {
         "gate": gate.name,
         "parameters": calibration.parameters,
         "reading": asdict(splits[0].pool.run.reading),
         "statement": calibration.statement,
         "requirement": asdict(calibration.requirement),
-        "grid": {name: list(values) for name, values in calibration.grid.values.items()},
+        "grid": {name: list(values) for name, values in grid.values.items()},
         "pool": [
             {
                 "identity": split.share.identity,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from c4.errors import ConfigError
 from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
-from c4.gates.registry import gate_fields, make_gate
+from c4.gates.registry import GateKind, gate_fields, kind_label, make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
 from c4.store.parameters import Value, bounds_of, parse_value
 
@@ -46,8 +46,13 @@ DEFAULT_RANGES: dict[str, dict[str, str]] = {
 class Grid:
     """Every combination of some parameters' values, in order."""
 
-    gate: str
+    gate: GateKind
     values: Mapping[str, Sequence[Value]]
+
+    @property
+    def name(self) -> str:
+        """What the gate is called."""
+        return kind_label(self.gate)
 
     def __len__(self) -> int:
         return int(np.prod([len(values) for values in self.values.values()]))
@@ -85,7 +90,7 @@ class Grid:
         return [int(i) for i in np.argsort(-np.array(totals), kind="stable")]
 
 
-def strictness(gate: str) -> dict[str, int]:
+def strictness(gate: GateKind) -> dict[str, int]:
     """For each parameter, whether a higher value (1) or a lower one (-1) exits later.
 
     A number that declares nothing is taken as `parameter` takes it: a higher value exits later.
@@ -99,7 +104,7 @@ def strictness(gate: str) -> dict[str, int]:
     }
 
 
-def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
+def make_grid(gate: GateKind, asked: Mapping[str, str]) -> Grid:
     """The default ranges of a gate, with the user's ranges in their place."""
     make_gate(gate)  # an unknown gate or a sampler is refused here
     wanted = {name: parse_values(name, text) for name, text in asked.items()}
@@ -109,7 +114,7 @@ def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
     grid = Grid(gate, values)
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
         raise ConfigError(
-            f"that makes more than {MOST_SETTINGS:,} settings of {gate}; take fewer values or "
+            f"that makes more than {MOST_SETTINGS:,} settings of {grid.name}; take fewer values or "
             "larger steps"
         )
     for name in values:
@@ -118,9 +123,9 @@ def make_grid(gate: str, asked: Mapping[str, str]) -> Grid:
     return grid
 
 
-def default_values(gate: str) -> dict[str, list[Value]]:
+def default_values(gate: GateKind) -> dict[str, list[Value]]:
     """The values to try: the table's for c4's own gates, else what the parameters declare."""
-    if gate in GATES:
+    if isinstance(gate, str) and gate in GATES:
         ranges = DEFAULT_RANGES.get(gate, {})
         return {name: parse_values(name, text) for name, text in ranges.items()}
     fields = gate_fields(gate).values()
@@ -140,17 +145,17 @@ def declared_values(spec: Field[Any], facts: Mapping[str, Any]) -> list[Value]:
     return sorted({min(max(value, low), high) for value in rounded})
 
 
-def _nothing_to_calibrate(gate: str) -> ConfigError:
-    names = list(gate_fields(gate))
+def _nothing_to_calibrate(gate: GateKind) -> ConfigError:
+    names, shown = list(gate_fields(gate)), kind_label(gate)
     if gate in GATES:
-        return ConfigError(f"{gate} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+        return ConfigError(f"{shown} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
     if not names:
         return ConfigError(
-            f"{gate} has nothing to calibrate: parameters are the fields of a dataclass, as in "
+            f"{shown} has nothing to calibrate: parameters are the fields of a dataclass, as in "
             "tau: float = c4.gates.parameter(0.7, high=1.0)"
         )
     return ConfigError(
-        f"{gate} declares no bounds for {', '.join(names)}, so there are no values to try; give "
+        f"{shown} declares no bounds for {', '.join(names)}, so there are no values to try; give "
         f"some with --set {names[0]}=lo:hi:step, or declare {names[0]} with "
         "c4.gates.parameter(default, low=…, high=…)"
     )
@@ -183,7 +188,7 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
     Returns:
         (settings, n)
     """
-    if grid.gate not in GATES:  # a user's gate need not broadcast
+    if not isinstance(grid.gate, str) or grid.gate not in GATES:  # a user's gate need not broadcast
         asked = (ask(as_gate(grid.make(setting)), signals) for setting in grid.settings())
         return np.stack([exit_step(fires) for fires in asked])
     kind = GATES[grid.gate]

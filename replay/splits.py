@@ -9,7 +9,7 @@ import numpy as np
 
 from c4.errors import RunError
 from c4.gates.own_signals import NO_SIGNALS
-from c4.gates.registry import gate_signals
+from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
 from c4.replay.pools import (
     SET_ASIDE,
@@ -90,7 +90,7 @@ def split_runs(
     runs: Sequence[Run],
     below: int | None = None,
     *,
-    gate: str | None = None,
+    gate: GateKind | None = None,
     unsafe_code: bool = False,
     note: Callable[[str], None] = lambda task: None,
 ) -> list[RunSplit]:

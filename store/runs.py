@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from c4.errors import ConfigError, RunError
+from c4.errors.text import spell_ranges, visible_line
 from c4.store.cells import Cells
 from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
@@ -100,7 +101,8 @@ class Run:
     def __repr__(self) -> str:
         graded = [row.correct for row in self.rows() if row.correct is not None]
         accuracy = f", accuracy {sum(graded) / len(graded):.1%}" if graded else ""
-        return f"<Run {self.model} {self.task} {self.method}, n={len(self)}{accuracy}>"
+        told = f"{self.model} {self.task} {self.method}, n={len(self)}{accuracy}"
+        return f"<Run {visible_line(told)}>"  # a manifest may be anybody's
 
     @property
     def task(self) -> str:
@@ -174,8 +176,15 @@ class Run:
         """One trajectory by its number."""
         for part in self.parts:
             if index in part.trajectories:
-                return next(t for t in self.read(part) if t.row.trajectory == index)
-        raise RunError(f"{self.folder}: no trajectory {index}; there are {len(self)}")
+                for found in self.read(part):
+                    if found.row.trajectory == index:
+                        return found
+        raise self.no_trajectory(index)
+
+    def no_trajectory(self, index: int) -> RunError:
+        """The error for a number that no trajectory has; it says which there are."""
+        there = spell_ranges(self.indices) or "none"
+        return RunError(f"{self.folder}: no trajectory {index}; there are {there}")
 
     def read(self, part: RunPart) -> Iterator[Trajectory]:
         """The trajectories of one part."""
@@ -357,6 +366,20 @@ def find_runs(root: str | Location) -> list[Location]:
     if is_run(root):
         return [root]
     return [folder for folder in find_folders(root, is_kept_apart) if is_run(folder)]
+
+
+def find_run(path: str | Location, or_all: str = "") -> Location:
+    """The folder of one run: the one that is named, or one above it that holds no other.
+
+    Args:
+        or_all: how to have all of several; an error lists the first of them.
+    """
+    folders = find_runs(path)
+    if len(folders) > 1:
+        some = ", ".join(str(folder) for folder in folders[:3])
+        more = ", …" if len(folders) > 3 else ""
+        raise RunError(f"{path} holds {len(folders)} runs ({some}{more}); name one of them{or_all}")
+    return folders[0] if folders else parse_location(path)
 
 
 def is_kept_apart(name: str) -> bool:

@@ -122,7 +122,7 @@ class Book:
         for part in self.run.parts:
             if index in part.trajectories:
                 return part
-        raise RunError(f"{self.run.folder}: no trajectory {index}; there are {len(self.indices)}")
+        raise self.run.no_trajectory(index)
 
     def row(self, index: int) -> Row:
         """One trajectory without its cells."""

@@ -18,6 +18,7 @@ from c4 import figures
 from c4.errors import ConfigError, RunError
 from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
+from c4.store.locations import parse_location
 
 ROOT = Path(__file__).parents[2]
 FULL = Path("model=tiny/task=mmlu/method=baseline")
@@ -69,6 +70,25 @@ def test_all_runs_are_opened_and_chosen(runs):
     assert repr(found).startswith("<Runs, 2>\n  <Run tiny mmlu baseline")
     assert "<td" in found._repr_html_()
     assert [run.method for run in c4.open_all(runs, method="c4")] == ["c4"]
+
+
+def test_what_is_not_there_is_said_with_what_is(runs, run):
+    with pytest.raises(ConfigError, match=r"no task among these runs .*'mlu'; did you mean mmlu"):
+        c4.open_all(runs, task="mlu")
+    with pytest.raises(ConfigError, match=r"no method among these runs .*there are baseline, c4"):
+        c4.open_all(runs, model="tiny", method="wino")
+    with pytest.raises(RunError, match="no trajectory 5; there are 40 to 42"):
+        run.trajectory(5)
+    with pytest.raises(RunError, match="no trajectory 5; there are 40 to 42"):
+        run.trace(5)
+
+
+def test_a_name_from_a_manifest_cannot_steer_a_terminal(run, monkeypatch):
+    for name in ("model", "task", "method"):
+        monkeypatch.setattr(c4.Run, name, f"x{chr(27)}[31mRED")
+    for shown in (repr(run), repr(c4.Runs([run])), repr(run.trajectory(41))):
+        assert chr(27) not in shown
+        assert r"\x1b[31mRED" in shown
 
 
 def test_decisions_are_a_frame_with_a_summary(run):
@@ -308,6 +328,33 @@ def test_a_gate_of_a_users_own_is_replayed_and_calibrated(run):
     found = c4.calibrate(run, Calm, c4.Requirement(tolerance=100))
     assert found.table.height == 11
     assert isinstance(found.gate, Calm)
+
+
+def test_a_gate_that_no_module_offers_is_calibrated_and_not_saved(run, tmp_path):
+    @dataclass(frozen=True)
+    class Calm2(Calm):
+        """As it would be in a notebook's function."""
+
+    found = c4.calibrate(run, Calm2, c4.Requirement(tolerance=100), nats=[0.1, 0.2])
+    assert isinstance(found.gate, Calm2)
+    assert repr(found).startswith("<Calibrated Calm2 nats=")
+    assert "Calm2, calibrated" in found._repr_html_()
+    with pytest.raises(ConfigError, match="no command could find it again; write it into a file"):
+        found.save(tmp_path / "frozen.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_calibration_is_saved_where_an_address_says(run, monkeypatch):
+    places = []
+    monkeypatch.setattr("c4._calibration.save_calibration", lambda place, *_: places.append(place))
+    found = c4.calibrate(run, "progress", c4.Requirement(tolerance=100), fraction=[0.5, 1])
+    found.save("s3://bucket/frozen.json")
+    assert places == [parse_location("s3://bucket/frozen.json")]
+
+
+def test_a_value_that_is_none_is_refused_in_words(run):
+    with pytest.raises(ConfigError, match="takes gamma at least 0, not None"):
+        c4.calibrate(run, "cvee", gamma=None)
 
 
 def test_a_setting_is_no_grid(run):

@@ -19,6 +19,7 @@ from c4.lm_eval._load import _require_single, refusal
 from c4.lm_eval._model import C4LM, _batch, _task_for
 from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task, say_once
 from c4.store import find_runs, open_run
+from c4.store.locations import parse_location
 from tests.harness.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
@@ -382,6 +383,10 @@ def test_likelihoods_asked_of_the_model_are_refused():
 def test_a_mistyped_argument_of_the_model_is_answered():
     with pytest.raises(ConfigError, match="did you mean method"):
         C4LM(metod="c4")
+
+
+def test_a_run_may_be_recorded_to_an_object_store():
+    assert C4LM(record="s3://bucket/runs")._record == parse_location("s3://bucket/runs")
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
