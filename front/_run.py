@@ -14,7 +14,6 @@ from c4._html import facts_table, records_table
 from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
-from c4.analysis.traces import spell_ranges
 from c4.errors import ConfigError, RunError, unknown_name
 from c4.gates import OwnGate, OwnSignal
 from c4.replay import replay
@@ -98,10 +97,6 @@ class Run(StoredRun):
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number, as `indices` lists them."""
-        if index not in self.indices:
-            raise RunError(
-                f"{self.folder} has no trajectory {index!r}; there are {spell_ranges(self.indices)}"
-            )
         found = super().trajectory(index)
         return Trajectory(found.row, found.cells, self)
 

@@ -184,7 +184,7 @@ class Run:
     def no_trajectory(self, index: int) -> RunError:
         """The error for a number that no trajectory has; it says which there are."""
         there = spell_ranges(self.indices) or "none"
-        return RunError(f"{self.folder}: no trajectory {index}; there are {there}")
+        return RunError(f"{self.folder}: no trajectory {index!r}; there are {there}")
 
     def read(self, part: RunPart) -> Iterator[Trajectory]:
         """The trajectories of one part."""
