@@ -15,6 +15,7 @@ from c4.errors.text import visible_json
 from tests.exchange.foreign import SETTLES_LATE, save_prophet
 from tests.exchange.standin import standing_in
 
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the hub's
 DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
 RUN = "runs/model=tiny/task=mmlu/method=baseline"
 SMALL = "--task mmlu --n 1"
@@ -35,6 +36,7 @@ LINES = {
     "push": (f"{RUN} somebody/letters", "nowhere somebody/letters"),
     "pull": ("somebody/letters --out pulled", "somebody/nothing"),
     "tasks": ("", "--nope"),
+    "plugins": ("", "--nope"),
     "models list": ("", "--nope"),
     "models eval": (f"tiny {SMALL} --out new", "nope"),
 }
