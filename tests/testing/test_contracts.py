@@ -1,11 +1,12 @@
 """The checks for users' plug-ins: c4's own pass them, and what is broken is said."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 
 import numpy as np
 import pytest
 
-from c4.decode import Choice, Rule, RuleState, most_confident
+from c4.decode import Choice, MemorylessRule, Rule, RuleState, most_confident
+from c4.errors import ConfigError
 from c4.gates import GATES
 from c4.record.methods import RULES
 from c4.store.origins import Origin
@@ -44,6 +45,12 @@ def gate(fires, **more):
     return type("Mine", (), {"fires": fires, **more})
 
 
+def with_parameter(name, default):
+    made = make_dataclass("Mine", [(name, object, field(default_factory=lambda: default))], frozen=True)
+    made.fires = lambda self, s: s.run > 3
+    return made
+
+
 BROKEN_GATES = {
     "has no function fires": type("Mine", (), {}),
     "it cannot be made without arguments": type("Mine", (), {"__init__": lambda self, tau: None}),
@@ -53,6 +60,9 @@ BROKEN_GATES = {
     "decides a stack of trajectories otherwise": gate(lambda self, s: np.cumsum(s.run, 0) > 12),
     "there is no signal 'confidense'": gate(lambda self, s: s.confidense > 0.5),
     "the gate Mine fails: ZeroDivisionError": gate(lambda self, s: 1 / 0),
+    "it changes the cells": gate(lambda self, s, c: c.token.fill(0) or s.run > 3, wants_cells=True),
+    "a parameter level that a manifest cannot keep": with_parameter("level", {1, 2}),
+    "a parameter reading, as manifests call it": with_parameter("reading", 1),
 }
 
 
@@ -127,6 +137,37 @@ def test_a_broken_rule_is_told_what_is_broken(choose, message):
     with pytest.raises(BrokenPlugin, match="Mine breaks the contract of a rule") as refused:
         check_rule(rule(choose))
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        (ConfigError("no"), "it refuses every shape that it was tried at: 8/8/4, 12/6/4, 6/6/6"),
+        (ValueError("no"), "its check fails: ValueError: no"),
+    ],
+)
+def test_a_rule_that_takes_no_shape_is_told_so(refusal, message):
+    def check(self, shape, *, shift):
+        raise refusal
+
+    made = rule(lambda state, step, reading, masked: Choice(best(state, reading, masked), 0))
+    made.check = check
+    with pytest.raises(BrokenPlugin, match=message):
+        check_rule(made)
+
+
+def test_only_a_rule_with_fields_has_to_be_a_dataclass():
+    class Plain(MemorylessRule):
+        def choose(self, places, reading):
+            return Choice(most_confident(places, reading, 1), 0)
+
+    class Undecorated(Plain):
+        tau: float = 0.5
+
+    check_rule(Plain)
+    check_rule(Plain())
+    with pytest.raises(BrokenPlugin, match="no dataclass of its own"):
+        check_rule(Undecorated)
 
 
 def test_a_rule_that_keeps_its_state_is_found_out():
