@@ -1,5 +1,6 @@
 """The checks for users' plug-ins: c4's own pass them, and what is broken is said."""
 
+import re
 from dataclasses import dataclass, field, make_dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from c4.errors import ConfigError
 from c4.gates import GATES
 from c4.record.methods import RULES
 from c4.store.origins import Origin
-from c4.tasks import TASKS, Candidate, Example, Task, answers
+from c4.tasks import TASKS, Candidate, Example, SearchMode, Task, answers
 from c4.tasks.extractors import REGISTRY as EXTRACTORS
 from c4.tasks.extractors import Finder
 from c4.testing import (
@@ -46,7 +47,9 @@ def gate(fires, **more):
 
 
 def with_parameter(name, default):
-    made = make_dataclass("Mine", [(name, object, field(default_factory=lambda: default))], frozen=True)
+    made = make_dataclass(
+        "Mine", [(name, object, field(default_factory=lambda: default))], frozen=True
+    )
     made.fires = lambda self, s: s.run > 3
     return made
 
@@ -218,12 +221,47 @@ def test_a_sound_task_passes():
         ({"read": lambda row: None}, "read returns None for each of"),
         ({"read": lambda row: "text"}, "read must return an Example or None, not 'text'"),
         ({"read": lambda row: Example(row["q"], None)}, "its target None is not a text"),
+        ({"read": lambda row: Example(row["q"], "1", choices=(1,))}, "its choice 1 is not a text"),
+        ({"read": lambda row: Example(row["Q"], "1")}, "no field 'Q'; did you mean q?"),
+        ({"rows": [3]}, "a row of mine is 3, and no fields with names"),
+        ({"rows": None}, "mine has no rows and is not on the hub"),
     ],
 )
 def test_a_broken_task_is_told_what_is_broken(fields, message):
     with pytest.raises(BrokenPlugin, match="mine breaks the contract of a task") as refused:
         check_task(task(**fields))
     assert message in str(refused.value)
+
+
+def test_a_task_that_passes_for_c4_s_own_is_found_out():
+    with pytest.raises(BrokenPlugin, match="the task gsm8k would pass for c4's own"):
+        check_task(task(name="gsm8k"))
+
+
+def test_an_extractor_may_want_its_answers_written_in_its_own_way():
+    def marked(text, choices=()):
+        found = re.search(r"<<(.+?)>>", text)
+        return found and Candidate(found[1], *found.span(1))
+
+    made = task(extract=marked, normal=str, rows=iter([{"q": "1 + 1?", "a": "2"}]))
+    with pytest.raises(BrokenPlugin, match=r"check_task\(…, written='<<\{\}>>'\)"):
+        check_task(made)
+    check_task(made, written="so <<{}>>")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"family": "code2"}, "the task mine: family is one of letters, long_reasoning, code"),
+        ({"search": "all"}, "the task mine: search is one of last, first5, code, not 'all'"),
+        ({"shape": (8, 8, 4)}, "the task mine: shape is a c4.tasks.Shape, not"),
+        ({"read": {}}, "the task mine: read is no function"),
+    ],
+)
+def test_a_field_of_a_task_is_checked_when_it_is_made(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        task(**fields)
+    assert task(family="long_reasoning", search="last").search is SearchMode.LAST
 
 
 @pytest.mark.parametrize("name", EXTRACTORS.own)
