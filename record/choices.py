@@ -34,7 +34,7 @@ from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
 from c4.replay.calibration import load_calibration
 from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.locations import Location
-from c4.store.parameters import settable, typed_parameters
+from c4.store.parameters import plain_settings, settable, typed_parameters
 from c4.store.recorded_tasks import find_recorded_task
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
@@ -190,7 +190,8 @@ def parameters_of(part: str) -> list[str]:
         return [spec.name for spec in settable(Forward)]
     registry = RULE_NAMES if part in RULE_NAMES.names else GATE_NAMES
     kind: Any = registry.find(part).found
-    return [spec.name for spec in settable(kind)] if is_dataclass(kind) else []
+    made_here = isinstance(kind, type) and is_dataclass(kind)  # and not ready-made
+    return [spec.name for spec in settable(kind)] if made_here else []
 
 
 def _check_taken(methods: Mapping[str, Method], settings: Sequence[Change]) -> None:
@@ -250,6 +251,7 @@ def _changed(
     part: str, now: Mapping[str, Any], paper: Mapping[str, Any]
 ) -> dict[tuple[str, str], Any]:
     """The parameters that are not the paper's."""
+    now, paper = (plain_settings(canonical_name(part), values) for values in (now, paper))
     return {(part, name): value for name, value in now.items() if value != paper[name]}
 
 

@@ -3,7 +3,6 @@
 A rule or a gate of a user's own takes part under the name that the user gives it.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -22,7 +21,7 @@ from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import is_gate
 from c4.plugins import Registry, names_file
 from c4.store.labels import BASELINE, is_baseline
-from c4.store.parameters import typed_parameters
+from c4.store.parameters import plain_settings, typed_parameters
 from c4.store.views import ExitGate
 from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Family, Shape, Task
@@ -41,8 +40,8 @@ SCHEDULE = "schedule"
 
 
 def is_rule(found: Any) -> bool:
-    """Whether an object is a class of commit rules."""
-    return isinstance(found, type) and issubclass(found, Rule)
+    """Whether an object is a commit rule, or a class of them."""
+    return issubclass(found if isinstance(found, type) else type(found), Rule)
 
 
 RULE_NAMES = Registry("rule", "--method", RULES, example="my_rules:Greedy", fits=is_rule)
@@ -120,6 +119,10 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     kind = RULE_NAMES.find(name).found
     if not is_rule(kind):
         raise ConfigError(f"{name} is no commit rule: name a class derived from c4.decode.Rule")
+    if isinstance(kind, Rule):
+        if params:
+            raise ConfigError(f"{name} is a ready-made rule and takes no parameters")
+        return kind
     typed = typed_parameters(name, kind, params)
     try:
         made: Rule = kind(**typed)
@@ -276,25 +279,17 @@ class ResolvedMethod:
         """What decides its numbers, as a manifest keeps it."""
         gate = None
         if self.gate_name is not None:
-            gate = {"name": self.gate_name, **plain(self.gate_settings), **self.gate_source}
+            settings = plain_settings(self.gate_name, self.gate_settings)
+            gate = {"name": self.gate_name, **settings, **self.gate_source}
             gate["reading"] = self.reading.of_signals
+        rule = plain_settings(self.rule_name, asdict(self.rule))
         return {
             "method": self.name,
             "label": self.label,
-            "rule": {"name": self.rule_name, **plain(asdict(self.rule)), **self.rule_source},
+            "rule": {"name": self.rule_name, **rule, **self.rule_source},
             "gate": gate,
             "forward": asdict(self.forward),
         }
-
-
-def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings in a form that JSON can hold; JSON has no infinity."""
-    return {name: str(v) if is_endless(v) else v for name, v in settings.items()}
-
-
-def is_endless(value: Any) -> bool:
-    """Whether a value is a number that JSON does not have."""
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule", rule=Schedule())

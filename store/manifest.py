@@ -234,12 +234,22 @@ def _is_whole(value: object) -> bool:
 def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
-    """One line for each key under which two identities differ."""
+    """One line for each key under which two identities differ, and what differs there."""
     return [
-        f"  {key}: {there.get(key)!r} there, {here.get(key)!r} here"
+        _difference(key, there.get(key), here.get(key))
         for key in keys
         if there.get(key) != here.get(key)
     ]
+
+
+def _difference(key: str, there: Any, here: Any) -> str:
+    edited = ""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        both = dict.fromkeys([*there, *here])
+        names = [name for name in both if there.get(name) != here.get(name)]
+        there, here = ({k: side.get(k) for k in names} for side in (there, here))
+        edited = " (its source was edited)" if names == ["source_sha256"] else ""
+    return f"  {key}: {there!r} there, {here!r} here{edited}"
 
 
 def check_version(path: Location, version: object) -> None:

@@ -1,5 +1,7 @@
 """Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -8,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from c4.errors import ConfigError, unknown_name
+from c4.errors import ConfigError, shortened, unknown_name
 
 Value = float | str
 """A parameter as a user writes it."""
@@ -168,6 +170,33 @@ def _whole(owner: str, param: str, value: Any) -> Any:
     if isinstance(read, float | str):
         raise ConfigError(f"{owner} takes {param} as a whole number, not {value!r}")
     return read
+
+
+def plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters in a form that JSON can hold; what it cannot hold is refused."""
+    plain = {param: plain_value(value) for param, value in settings.items()}
+    for param, value in plain.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"{name} has a parameter {param} that a manifest cannot keep, "
+                f"{shortened(repr(value))}; use numbers, words and truths"
+            ) from None
+    return plain
+
+
+def plain_value(value: Any) -> Any:
+    """A parameter as JSON has it, which knows no infinity; what it cannot hold stays as it is."""
+    if isinstance(value, Enum):
+        return plain_value(value.value)
+    if isinstance(value, np.generic):
+        return plain_value(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [plain_value(item) for item in value]
+    return value
 
 
 def parse_value(text: str) -> Value:

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import RAISED, C4Error, DataError, failure, shortened
+from c4.errors import RAISED, C4Error, DataError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks._test_names import names_of_tests
@@ -164,7 +164,7 @@ def _open(task: Task, source: str) -> tuple[Rows, str]:
         source = str(task.rows)
     if source == HUB_SOURCE:
         if task.hub is None:
-            raise DataError(f"{task.name} is not on the hub; give --source FILE")
+            raise DataError(f"{task.name} has no rows and is not on the hub; give --source FILE")
         return _open_hub(task.hub, task.hub.dataset)
     path = user_path(source)
     if exists(path) and path.is_dir():
@@ -200,7 +200,11 @@ def _open_file(path: Path, source: str) -> tuple[Rows, str]:
 def _own_rows(task: Task) -> tuple[Rows, str]:
     """The rows that a task brings along, and a hash of them."""
     try:
-        rows: Any = task.rows() if callable(task.rows) else task.rows
+        made: Any = task.rows() if callable(task.rows) else task.rows
+        rows = list(made)
+        strange = [row for row in rows if not isinstance(row, Mapping)]
+        if strange:
+            raise DataError(f"a row of {task.name} is {strange[0]!r}, and no fields with names")
         text = json.dumps([dict(row) for row in rows], default=str, sort_keys=True)
     except (C4Error, MemoryError):
         raise
@@ -268,7 +272,7 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     except RAISED as error:
         known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
         what = str(error) if known else failure(error)
-        what = f"no field {error}" if isinstance(error, KeyError) else what
+        what = _no_field(error, rows[index]) if isinstance(error, KeyError) else what
         fields = f"the fields of {task.hub.dataset}" if task.hub else ""
         raise DataError(
             f"{origin}, row {index}: {what}" + (f"; {task.name} expects {fields}" if fields else "")
@@ -282,6 +286,12 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     return example
 
 
+def _no_field(error: KeyError, row: Row) -> str:
+    known = list(map(str, row)) if isinstance(row, Mapping) else []
+    there = did_you_mean(str(error.args[0]), known) or f"there are {', '.join(known)}"
+    return f"no field {error}" + (f"; {there}" if known else "")
+
+
 def _checked(example: Example) -> Example:
     """The example, if what should be texts are texts that can be written down."""
     if not isinstance(example, Example):
@@ -289,9 +299,11 @@ def _checked(example: Example) -> Example:
     for name in ("prompt", "target", "preamble", "tests"):
         if not isinstance(getattr(example, name), str):
             raise TypeError(f"its {name} {getattr(example, name)!r} is not a text")
-    for text in (example.prompt, example.target, example.preamble, example.tests, *example.choices):
-        if not isinstance(text, str):
-            raise TypeError(f"{text!r} is not a text")
+    choices = tuple(example.choices)
+    for choice in choices:
+        if not isinstance(choice, str):
+            raise TypeError(f"its choice {choice!r} is not a text")
+    for text in (example.prompt, example.target, example.preamble, example.tests, *choices):
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"{shortened(text)!r} holds half of a surrogate pair")
-    return example
+    return replace(example, choices=choices)

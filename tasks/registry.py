@@ -1,6 +1,7 @@
 """All tasks by name: c4's own, and those that users bring along."""
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from c4.errors import ConfigError, unknown_name
+from c4.errors.system import exists, user_path
 from c4.plugins import Registry
 from c4.tasks import (
     arc_c,
@@ -84,8 +86,18 @@ def find_task(name: str) -> Task:
         name: guard_extractor(plugin.found.name, getattr(plugin.found, name))
         for name in ("extract", "plain")
     }
+    guarded["rows"] = _beside(plugin.found)
     task = replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
     return adopt_task(task)
+
+
+def _beside(task: Task) -> Any:
+    """The rows of a task; a file stands beside the task's own, or where the command is called."""
+    if not isinstance(task.rows, str | Path):
+        return task.rows
+    module = sys.modules.get(getattr(task.read, "__module__", ""))
+    beside = Path(getattr(module, "__file__", None) or "").parent / user_path(str(task.rows))
+    return beside if exists(beside) else task.rows
 
 
 def names_task(name: str) -> bool:

@@ -1,6 +1,6 @@
 """What a task is: where rows come from, how one becomes a prompt, and how answers are read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -257,6 +257,25 @@ class Task:
     """Number of examples before those, which are kept for calibration."""
     definition: Mapping[str, Any] = field(default_factory=dict)
     """What a manifest keeps of a task that is not c4's own, or whose wording was replaced."""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("family", Family), ("search", SearchMode)):
+            word = getattr(self, name)
+            if word not in list(kind):
+                raise ConfigError(
+                    f"the task {self.name}: {name} is one of {', '.join(kind)}, not {word!r}"
+                )
+            object.__setattr__(self, name, kind(word))  # the fields are frozen
+        if not isinstance(self.shape, Shape):
+            raise ConfigError(
+                f"the task {self.name}: shape is a c4.tasks.Shape, not {self.shape!r}, as in "
+                "Shape(length=64, budget=64, block_length=16)"
+            )
+        if isinstance(self.rows, Iterator):  # it could be read once only
+            object.__setattr__(self, "rows", list(self.rows))
+        for name in ("read", "extract", "plain", "normal", "plain_normal"):
+            if not callable(getattr(self, name)):
+                raise ConfigError(f"the task {self.name}: {name} is no function")
 
     @property
     def is_own(self) -> bool:

@@ -65,6 +65,11 @@ def signals_of(trajectories: list[MadeTrajectory], own: OwnSignals = NO_SIGNALS)
     return read_signals(stacked, SHAPE, trajectories[0].reader, choices, own).signals
 
 
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are equal, and no number in both where there is none."""
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
 def _steps(seed: int) -> Iterator[StepView]:
     """Sixteen steps that commit one position each, block by block."""
     rng = np.random.default_rng(seed)

@@ -1,8 +1,7 @@
 """The contract of a commit rule."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from c4.decode.commits import Rule
 from c4.decode.guard import PASSES_PER_POSITION, GuardedRule
 from c4.errors import RAISED, C4Error, ConfigError, failure
-from c4.record.methods import make_rule, plain
+from c4.record.methods import make_rule
 from c4.store.arrays import BoolArray, IntArray
+from c4.store.parameters import plain_settings
 from c4.tasks import Shape
 from c4.testing._contract import BrokenPlugin, require
 
@@ -61,13 +61,23 @@ def _made(rule: Any) -> Rule:
 
 
 def _findings(rule: Rule) -> Iterator[str]:
-    if not is_dataclass(type(rule)) or "__dataclass_fields__" not in vars(type(rule)):
+    own = vars(type(rule))
+    if "__dataclass_fields__" not in own and own.keys() & {"__annotations__", "__init__"}:
         yield "its class is no dataclass of its own; write @dataclass(frozen=True) above it"
-    try:
-        json.dumps(plain(asdict(rule)))
-    except (TypeError, ValueError) as error:
-        yield f"a manifest cannot keep its parameters ({error}); use numbers, words and truths"
+    plain_settings(type(rule).__name__, asdict(rule))
+    taken = []
     for shape in SHAPES:
+        try:
+            rule.check(shape, shift=False)
+        except C4Error:  # this rule decodes others
+            continue
+        except RAISED as error:
+            yield f"its check fails: {failure(error)}; it refuses by a c4.errors.ConfigError"
+            return
+        taken.append(shape)
+    if not taken:
+        yield f"it refuses every shape that it was tried at: {', '.join(map(str, SHAPES))}"
+    for shape in taken:
         yield from _decodes(rule, shape)
 
 

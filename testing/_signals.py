@@ -8,7 +8,7 @@ from c4.gates.own_signals import NamedSignal, OwnSignal, find_signal
 from c4.gates.signals import LiveSignals
 from c4.store.cells import SIGNALS as CELL_SIGNALS
 from c4.testing._contract import require
-from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories
+from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories, same
 
 
 def check_signal(signal: OwnSignal | str) -> None:
@@ -38,9 +38,9 @@ def _alone(signal: NamedSignal, one: MadeTrajectory) -> Iterator[str]:
     if not np.array_equal(values, signal(signals, cells), equal_nan=True):
         yield "asked twice about the same steps, it answers differently; keep no state in it"
     before, kept = one.signals(), one.cells
-    if not all(_same(getattr(signals, name), column) for name, column in vars(before).items()):
+    if not all(same(getattr(signals, name), column) for name, column in vars(before).items()):
         yield "it changes c4's own signals, which gates read too"
-    if not all(_same(getattr(cells, name), getattr(kept, name)) for name in CELL_SIGNALS):
+    if not all(same(getattr(cells, name), getattr(kept, name)) for name in CELL_SIGNALS):
         yield "it changes the cells, which other signals read too"
     live = LiveSignals(SHAPE, one.reader, ("no", "yes"), {signal.name: signal})
     for view, value in zip(one.views, values, strict=True):
@@ -51,7 +51,3 @@ def _alone(signal: NamedSignal, one: MadeTrajectory) -> Iterator[str]:
                 "and a recording of it would disagree; use the present step and those before it"
             )
             return
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")

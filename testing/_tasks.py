@@ -18,15 +18,22 @@ from c4.testing._contract import BrokenPlugin, require
 from c4.testing._extractors import NOISE, misreadings
 
 MOST_EXAMPLES = 5
-GOLD = ("{}", "The answer is {}", r"The answer is \boxed{{{}}}.", "#### {}", "{}.")
+GOLD = (
+    *("{}", "The answer is {}", r"The answer is \boxed{{}}.", "#### {}", "{}.", "Answer: {}"),
+    *("The total is {}", "<answer>{}</answer>", "**{}**", "[{}]"),
+)
 """Ways of writing a gold answer, one of which every extractor should read."""
 
 
-def check_task(task: Task | str) -> None:
+def check_task(task: Task | str, *, written: str | None = None) -> None:
     """Check a task: a name as commands take it, or an object.
 
     Its examples must be readable twice alike, its extractors must read any text without failing and
     say where the answer stands, and the gold answer must be graded as right.
+
+    Args:
+        written: how a model writes an answer that the task's extractor finds, such as
+            `"<<{}>>"`; the usual ways are tried by themselves.
 
     Raises:
         BrokenPlugin: says what is broken.
@@ -38,13 +45,14 @@ def check_task(task: Task | str) -> None:
         raise BrokenPlugin(f"{name} breaks the contract of a task:\n- {error}") from error
     if not isinstance(found, Task):
         raise BrokenPlugin(f"{name} breaks the contract of a task:\n- it is no c4.tasks.Task")
-    require("task", name, _findings(found))
+    require("task", name, _findings(found, written))
 
 
-def _findings(task: Task) -> Iterator[str]:
-    if task.name not in TASKS:
+def _findings(task: Task, written: str | None) -> Iterator[str]:
+    is_own = TASKS.get(task.name) is task
+    if not is_own:
         adopt_task(task)
-    source = default_source(task, embedded=True)
+    source = default_source(task, embedded=is_own)
     some = min(MOST_EXAMPLES, load_samples(task, source, n=1).usable)
     first, second = (load_samples(task, source, skip=0, n=some).samples for _ in range(2))
     if first != second:
@@ -59,16 +67,24 @@ def _findings(task: Task) -> Iterator[str]:
     for sample in first:
         if not sample.example.prompt.strip():
             yield f"the prompt of example {sample.index} is empty"
-        yield from _grades(task, sample.example, sample.index)
+        misgraded = _misgraded(task, sample.example, sample.index, written)
+        if misgraded:  # the others would say the same of other answers
+            yield misgraded
+            return
 
 
-def _grades(task: Task, example: Example, index: int) -> Iterator[str]:
-    """Whether the gold answer counts as right, in one of the ways to write it."""
-    ways = ["{}"] if task.family is Family.CODE else GOLD
-    written = [way.format(example.target) for way in ways]
-    verdicts = [grade(task, example, text).verdict for text in written]
-    if Verdict.RIGHT not in verdicts and Verdict.NOT_GRADABLE not in verdicts:
-        yield (
-            f"the gold answer of example {index}, {example.target!r}, is graded {verdicts[0]}; "
-            "extract and normal must bring it into the same form"
-        )
+def _misgraded(task: Task, example: Example, index: int, written: str | None) -> str | None:
+    """What is wrong if the gold answer is right in none of the ways to write it."""
+    is_code = task.family is Family.CODE
+    ways = [*(["{}"] if is_code else GOLD), *([written] if written else [])]
+    texts = [way.replace("{}", example.target) for way in ways]
+    verdicts = []
+    for text in [*texts, *(() if is_code else map(str.upper, texts))]:
+        verdicts.append(grade(task, example, text).verdict)
+        if verdicts[-1] in (Verdict.RIGHT, Verdict.NOT_GRADABLE):
+            return None
+    told = f"the gold answer of example {index}, {example.target!r}, is graded "
+    if set(verdicts) == {Verdict.NO_ANSWER}:
+        how = "say how a model writes an answer: check_task(…, written='<<{}>>')"
+        return f"{told}no answer; extract finds it in none of the usual texts; {how}"
+    return f"{told}{verdicts[0]}; extract and normal must bring it into the same form"

@@ -29,7 +29,7 @@ from c4.gates.own_signals import OwnSignals
 from c4.gates.registry import gate_signals, make_gate
 from c4.gates.signals import Floats, Signals
 from c4.store.labels import parse_settings
-from c4.store.parameters import bounds_of, settable
+from c4.store.parameters import bounds_of, plain_value, settable
 from c4.tasks import Family, get_task
 
 Settings = Mapping[str, Mapping[str, str]]
@@ -105,7 +105,8 @@ def _first_line(text: str | None) -> str:
 
 def _plain(value: Any) -> Any:
     """A parameter's value as JSON has it."""
-    return str(value) if isinstance(value, str) else value
+    plain = plain_value(value)
+    return plain if isinstance(plain, str | int | float | None) else str(plain)
 
 
 def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:

@@ -438,3 +438,19 @@ def test_a_recording_names_no_task_but_its_own(folder, named):
     with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
         learn_task("my_task", {"fields": [["task", "my_task"]]})
     assert not registry._NAMED
+
+
+def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):
+    (folder / "beside.py").write_text(
+        "from c4.tasks import Example, Task, answers\n"
+        "def read(row):\n"
+        "    return Example(row['question'], str(row['answer']))\n"
+        "def rows():\n"
+        "    yield {'question': '1 + 1?', 'answer': 2}\n"
+        "FILED = Task(name='filed', read=read, rows='rows.jsonl', **answers('number'))\n"
+        "MADE = Task(name='made', read=read, rows=rows, **answers('number'))\n"
+    )
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    assert len(samples(find_task(f"{folder}/beside.py:FILED"))) == len(ROWS)
+    assert samples(find_task("../beside.py:MADE"))[0].example.target == "2"

@@ -1,15 +1,17 @@
 """The checks for users' plug-ins: c4's own pass them, and what is broken is said."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field, make_dataclass
 
 import numpy as np
 import pytest
 
-from c4.decode import Choice, Rule, RuleState, most_confident
+from c4.decode import Choice, MemorylessRule, Rule, RuleState, most_confident
+from c4.errors import ConfigError
 from c4.gates import GATES
 from c4.record.methods import RULES
 from c4.store.origins import Origin
-from c4.tasks import TASKS, Candidate, Example, Task, answers
+from c4.tasks import TASKS, Candidate, Example, SearchMode, Task, answers
 from c4.tasks.extractors import REGISTRY as EXTRACTORS
 from c4.tasks.extractors import Finder
 from c4.testing import (
@@ -44,6 +46,14 @@ def gate(fires, **more):
     return type("Mine", (), {"fires": fires, **more})
 
 
+def with_parameter(name, default):
+    made = make_dataclass(
+        "Mine", [(name, object, field(default_factory=lambda: default))], frozen=True
+    )
+    made.fires = lambda self, s: s.run > 3
+    return made
+
+
 BROKEN_GATES = {
     "has no function fires": type("Mine", (), {}),
     "it cannot be made without arguments": type("Mine", (), {"__init__": lambda self, tau: None}),
@@ -53,6 +63,9 @@ BROKEN_GATES = {
     "decides a stack of trajectories otherwise": gate(lambda self, s: np.cumsum(s.run, 0) > 12),
     "there is no signal 'confidense'": gate(lambda self, s: s.confidense > 0.5),
     "the gate Mine fails: ZeroDivisionError": gate(lambda self, s: 1 / 0),
+    "it changes the cells": gate(lambda self, s, c: c.token.fill(0) or s.run > 3, wants_cells=True),
+    "a parameter level that a manifest cannot keep": with_parameter("level", {1, 2}),
+    "a parameter reading, as manifests call it": with_parameter("reading", 1),
 }
 
 
@@ -129,6 +142,37 @@ def test_a_broken_rule_is_told_what_is_broken(choose, message):
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        (ConfigError("no"), "it refuses every shape that it was tried at: 8/8/4, 12/6/4, 6/6/6"),
+        (ValueError("no"), "its check fails: ValueError: no"),
+    ],
+)
+def test_a_rule_that_takes_no_shape_is_told_so(refusal, message):
+    def check(self, shape, *, shift):
+        raise refusal
+
+    made = rule(lambda state, step, reading, masked: Choice(best(state, reading, masked), 0))
+    made.check = check
+    with pytest.raises(BrokenPlugin, match=message):
+        check_rule(made)
+
+
+def test_only_a_rule_with_fields_has_to_be_a_dataclass():
+    class Plain(MemorylessRule):
+        def choose(self, places, reading):
+            return Choice(most_confident(places, reading, 1), 0)
+
+    class Undecorated(Plain):
+        tau: float = 0.5
+
+    check_rule(Plain)
+    check_rule(Plain())
+    with pytest.raises(BrokenPlugin, match="no dataclass of its own"):
+        check_rule(Undecorated)
+
+
 def test_a_rule_that_keeps_its_state_is_found_out():
     class State(RuleState):
         seen = 0
@@ -177,12 +221,47 @@ def test_a_sound_task_passes():
         ({"read": lambda row: None}, "read returns None for each of"),
         ({"read": lambda row: "text"}, "read must return an Example or None, not 'text'"),
         ({"read": lambda row: Example(row["q"], None)}, "its target None is not a text"),
+        ({"read": lambda row: Example(row["q"], "1", choices=(1,))}, "its choice 1 is not a text"),
+        ({"read": lambda row: Example(row["Q"], "1")}, "no field 'Q'; did you mean q?"),
+        ({"rows": [3]}, "a row of mine is 3, and no fields with names"),
+        ({"rows": None}, "mine has no rows and is not on the hub"),
     ],
 )
 def test_a_broken_task_is_told_what_is_broken(fields, message):
     with pytest.raises(BrokenPlugin, match="mine breaks the contract of a task") as refused:
         check_task(task(**fields))
     assert message in str(refused.value)
+
+
+def test_a_task_that_passes_for_c4_s_own_is_found_out():
+    with pytest.raises(BrokenPlugin, match="the task gsm8k would pass for c4's own"):
+        check_task(task(name="gsm8k"))
+
+
+def test_an_extractor_may_want_its_answers_written_in_its_own_way():
+    def marked(text, choices=()):
+        found = re.search(r"<<(.+?)>>", text)
+        return found and Candidate(found[1], *found.span(1))
+
+    made = task(extract=marked, normal=str, rows=iter([{"q": "1 + 1?", "a": "2"}]))
+    with pytest.raises(BrokenPlugin, match=r"check_task\(…, written='<<\{\}>>'\)"):
+        check_task(made)
+    check_task(made, written="so <<{}>>")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"family": "code2"}, "the task mine: family is one of letters, long_reasoning, code"),
+        ({"search": "all"}, "the task mine: search is one of last, first5, code, not 'all'"),
+        ({"shape": (8, 8, 4)}, "the task mine: shape is a c4.tasks.Shape, not"),
+        ({"read": {}}, "the task mine: read is no function"),
+    ],
+)
+def test_a_field_of_a_task_is_checked_when_it_is_made(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        task(**fields)
+    assert task(family="long_reasoning", search="last").search is SearchMode.LAST
 
 
 @pytest.mark.parametrize("name", EXTRACTORS.own)
