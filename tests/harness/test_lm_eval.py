@@ -176,7 +176,7 @@ def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path, 
     assert "A" not in sample["resps"][0][0]
 
 
-def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path):
+def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path, monkeypatch):
     """By file, by what a file says, and by an object; early exits depend on it."""
     from lm_eval import evaluate as evaluate_tasks
     from lm_eval import simple_evaluate
@@ -190,6 +190,7 @@ def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path):
         simple_evaluate(model=model, tasks=[spec], task_manager=manager, limit=1)
     loaded = manager.load([path])
     loaded["tasks"]["own_letter"].config.metadata["config_source"] = "inline"
+    monkeypatch.setattr("c4.lm_eval._load.task_manager", lambda **_: Index)
     model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"), **SHORT)
     evaluate_tasks(model, loaded, limit=1, bootstrap_iters=0)
     found = {open_run(run).task: open_run(run).manifest for run in find_runs(tmp_path)}
@@ -362,7 +363,7 @@ def test_a_metric_of_zero_and_one_is_a_verdict(tasks, value, monkeypatch):
 def test_a_metric_of_another_scale_is_no_verdict(tasks, value, monkeypatch):
     harness = find_harness_task(str(tasks["own_whole"]))
     monkeypatch.setattr(harness.task, "process_results", lambda *_: {"acc": value})
-    with pytest.raises(ConfigError, match="needs a verdict for each answer"):
+    with pytest.raises(ConfigError, match=r"needs a verdict for each answer.*; evaluate it in"):
         harness.score("text", {})
 
 
@@ -383,6 +384,18 @@ def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
     assert find_harness_task(f"{path}:any-number").extract.filter_name == "any-number"
     with pytest.raises(ConfigError, match=r"no filter named 'any'.*any-number"):
         find_harness_task(f"{path}:any")
+
+
+def test_an_expression_that_is_none_is_said(tasks, tmp_path):
+    path = tmp_path / "open.yaml"
+    path.write_text(tasks["own_letter"].read_text().replace("([A-D])", "([A-D]"))
+    with pytest.raises(ConfigError, match="the filter first-letter of lm-eval:own_letter: "):
+        find_harness_task(str(path))
+
+
+def test_a_file_may_lie_at_home(tasks, monkeypatch):
+    monkeypatch.setenv("HOME", str(tasks["own_letter"].parent))
+    assert find_harness_task("~/own_letter.yaml").name == "lm-eval:own_letter"
 
 
 def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(tasks, caplog):
