@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,6 +40,7 @@ from c4.lm_eval._tasks import (
 from c4.models import LoadedModel
 from c4.record import MethodChoice, Plan, RunConfig, load_planned, plan_methods, start_recording
 from c4.store import Row, open_run
+from c4.store.locations import parse_location
 from c4.tasks import Family, SearchMode, Shape, Task
 from c4.tasks.examples import TASK_SOURCE
 from c4.tasks.registry import adopt_task
@@ -123,7 +125,7 @@ class C4LM(LM):  # type: ignore[misc]
             batch=_batch(batch_size),
         )
         self._choice = MethodChoice([method], [text for text in str(settings).split(";") if text])
-        self._record = None if record is None else Path(str(record))
+        self._record = None if record is None else parse_location(expanduser(str(record)))
         self._chat = chat
         self._include = None if include is None else Path(str(include))
         if self._include is not None and not self._include.exists():

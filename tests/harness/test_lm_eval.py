@@ -487,6 +487,15 @@ def test_a_wrong_argument_of_the_model_is_answered(words):
         C4LM(**WRONG[words])
 
 
+PLACES = {"s3://bucket/runs": "s3://bucket/runs", "~/runs": "/home/me/runs", "2026": "2026"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_model_records_wherever_a_command_does(place, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert str(C4LM(record=place)._record) == PLACES[place]
+
+
 SETTINGS = {"do_sample=True": {"do_sample": True}, "a temperature": {"temperature": 0.7}}
 GREEDY = {"no sampling": {"do_sample": False, "temperature": 0.7}, "0": {"temperature": 0.0}}
 
