@@ -28,6 +28,16 @@ def is_templated() -> bool:
     return any(variables.get("apply_chat_template") for variables in _variables("evaluate"))
 
 
+def overridden_settings() -> set[str]:
+    """What an evaluation under way was told to generate otherwise (`gen_kwargs`).
+
+    The harness writes it into the configuration that a task was made of, if it was given as a
+    mapping, as its command does with files; what the file said is lost then.
+    """
+    told = (found.get("gen_kwargs") or () for found in _variables("simple_evaluate"))
+    return {name for settings in told for name in settings}
+
+
 def running_source(name: str) -> str | dict[str, Any] | None:
     """The YAML file or the configuration that a task under way was made of, if it is known."""
     metadata = getattr(getattr(running_task(name), "config", None), "metadata", None) or {}

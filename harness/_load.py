@@ -54,6 +54,7 @@ def load_task(place: Place) -> Any:
     manager = task_manager(with_tasks=isinstance(place, str) and not is_file)
     name = place_name(place)
     if is_file:
+        place = name = str(Path(name).expanduser())
         _require_task_file(name)
     elif isinstance(place, str):
         _require_known(name, manager)

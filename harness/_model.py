@@ -5,19 +5,27 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, NoReturn
 
+import lm_eval.models  # noqa: F401 - the harness loads its own only while no model is registered
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from c4.errors import C4Error, ConfigError, unknown_name
-from c4.lm_eval._evaluation import is_templated, running_source, running_task
+from c4.lm_eval._evaluation import (
+    is_templated,
+    overridden_settings,
+    running_source,
+    running_task,
+)
 from c4.lm_eval._filters import FilterExtractor, cut_at, stops_of
 from c4.lm_eval._load import NO_LIKELIHOODS, Place
 from c4.lm_eval._tasks import (
+    LENGTH_NAMES,
     PREFIX,
     HarnessJudge,
     HarnessTask,
@@ -117,7 +125,7 @@ class C4LM(LM):  # type: ignore[misc]
             batch=_batch(batch_size),
         )
         self._choice = MethodChoice([method], [text for text in str(settings).split(";") if text])
-        self._record = None if record is None else parse_location(str(record))
+        self._record = None if record is None else parse_location(expanduser(str(record)))
         self._chat = chat
         self._include = None if include is None else Path(str(include))
         if self._include is not None and not self._include.exists():
@@ -275,6 +283,9 @@ def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
             return adopt_task(_made_of(name, _rows_of(asked), extract, shape))
         made = with_filter(running, asked)
         return adopt_task(_asked_otherwise(name, made, asked, shape))
+    changed = overridden_settings() if isinstance(place, dict) else set()
+    if changed:
+        return adopt_task(_asked_otherwise(name, harness, asked, shape, changed))
     is_as_in_file = (shape, stops) == (harness.shape, harness.extract.until)
     prompts = {request.args[0] for request in asked}
     if is_as_in_file and prompts <= {row["prompt"] for row in harness.rows}:
@@ -293,14 +304,20 @@ def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
 
 
 def _asked_otherwise(
-    name: str, harness: HarnessTask, asked: Sequence[Request], shape: Shape
+    name: str,
+    harness: HarnessTask,
+    asked: Sequence[Request],
+    shape: Shape,
+    changed: Collection[str] = (),
 ) -> Task:
     """A task of the harness with other prompts, another length or other stop strings."""
     stops = stops_of(asked[0].args[1])
-    named = name if stops == harness.extract.until else f"{name}+until"
+    is_cut_otherwise = stops != harness.extract.until or "until" in changed
+    fixed_shape = shape != harness.shape or not {*LENGTH_NAMES}.isdisjoint(changed)
     read = replace(harness, extract=replace(harness.extract, until=stops))
     rows = _rows_of(asked, harness)
-    task = _made_of(named, rows, read.extract, shape, fixed_shape=shape != harness.shape)
+    named = f"{name}+until" if is_cut_otherwise else name
+    task = _made_of(named, rows, read.extract, shape, fixed_shape=fixed_shape)
     has_documents = all("doc_id" in row for row in rows)
     return _judged_if_possible(task, read) if has_documents else task
 

@@ -75,19 +75,19 @@ class HarnessTask:
         with harness_errors(f"grading {self.name}"), no_programs():
             metrics = self.task.process_results(doc, [self.responses(text, doc)])
         name = self.metric if self.metric in metrics else next(iter(metrics), None)
+        others = [other for other in metrics if other != name]
         if name is None:
-            raise self._no_verdict("has no metric for an answer", metrics)
+            raise self._no_verdict("has no metric for an answer", others)
         if self.task.higher_is_better().get(name) is False:
-            raise self._no_verdict(f"less is better of the metric {name}", metrics)
+            raise self._no_verdict(f"less is better of the metric {name}", others)
         value = metrics[name]
         if not isinstance(value, SupportsFloat):
-            raise self._no_verdict(f"the metric {name} judges all answers together", metrics)
+            raise self._no_verdict(f"the metric {name} judges all answers together", others)
         if float(value) not in (0.0, 1.0):
-            raise self._no_verdict(f"the metric {name} gives an answer {float(value):g}", metrics)
+            raise self._no_verdict(f"the metric {name} gives an answer {float(value):g}", others)
         return float(value) == 1.0
 
-    def _no_verdict(self, why: str, metrics: Mapping[str, Any]) -> NoVerdictError:
-        others = [name for name in metrics if name != self.metric]
+    def _no_verdict(self, why: str, others: Sequence[str]) -> NoVerdictError:
         named = self.name if self.name.count(":") > 1 else f"{self.name}:{self.ensemble.name}"
         advice = "evaluate it in the harness, with c4.lm_eval.C4LM as the model"
         if others:
@@ -181,13 +181,14 @@ def with_filter(
     ensemble = ensembles[filter_name] if filter_name else next(iter(ensembles.values()))
     full = plain_name(str(task.config.task), filter_name, metric)
     kwargs = requests[0].args[1]
-    extract = read_filter(
-        full,
-        ensemble,
-        until=stops_of(kwargs),
-        repeats=max(1, int(requests[0].repeats or 1)),
-        version=version("lm_eval"),
-    )
+    with harness_errors(f"the filter {ensemble.name} of {full}"):
+        extract = read_filter(
+            full,
+            ensemble,
+            until=stops_of(kwargs),
+            repeats=max(1, int(requests[0].repeats or 1)),
+            version=version("lm_eval"),
+        )
     rows = [_row(task, request) for request in requests]
     decides = metric or next(iter(metrics), None)
     return HarnessTask(full, task, ensemble, extract, shape_of(kwargs), rows, decides)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
@@ -85,6 +85,14 @@ RESERVED = {"name", "source_sha256", "reading", "ending"}
 """What stands beside the parameters of a gate or a rule in a manifest and in labels."""
 
 
+def _refuse_reserved(name: str, params: Iterable[str]) -> None:
+    for param in RESERVED.intersection(params):
+        raise ConfigError(
+            f"{name} has a parameter named {param}, which means something else in the identity of "
+            "a run; rename it"
+        )
+
+
 def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as the fields of a gate or a rule want them; unknown names are refused.
 
@@ -97,12 +105,8 @@ def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -
     for param in params:
         if param not in known:
             raise unknown_name(f"parameter of {name}", param, sorted(known))
+    _refuse_reserved(name, known)
     for spec in known.values():
-        if spec.name in RESERVED:
-            raise ConfigError(
-                f"{name} has a parameter named {spec.name}, which means something else in the "
-                "identity of a run; rename it"
-            )
         if MISSING is spec.default is spec.default_factory and spec.name not in params:
             raise ConfigError(
                 f"the parameter {spec.name} of {name} has no default; give it one, as in "
@@ -174,6 +178,7 @@ def _whole(owner: str, param: str, value: Any) -> Any:
 
 def plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters in a form that JSON can hold; what it cannot hold is refused."""
+    _refuse_reserved(name, settings)
     plain = {param: plain_value(value) for param, value in settings.items()}
     for param, value in plain.items():
         try:

@@ -17,9 +17,15 @@ from c4.errors import ConfigError
 from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
 from c4.lm_eval._load import _require_single, refusal
 from c4.lm_eval._model import C4LM, _batch, _task_for
-from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task, say_once
+from c4.lm_eval._tasks import (
+    LENGTH_NAMES,
+    find_harness_task,
+    find_lm_eval_task,
+    say_once,
+    warn_of_sampling,
+)
 from c4.store import find_runs, open_run
-from c4.store.locations import parse_location
+from c4.tasks.registry import _NAMED
 from tests.harness.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
@@ -27,6 +33,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its librari
 
 def c4(*args):
     return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_survey():
+    """Evaluations do not ask pip which packages there are, which takes most of their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lm_eval.evaluator.add_env_info", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +59,15 @@ def recorded(tasks, tmp_path_factory):
     return out
 
 
+SHORT = {"steps": 8}
+"""Of a decode of which only the run's name and shape matter."""
+
+
 def evaluate(tasks, **options):
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
 
-    paths = [str(path) for path in tasks.values()]
+    paths = [str(path) for path in tasks.values()] if isinstance(tasks, dict) else tasks
     options["task_manager"] = TaskManager(include_defaults=False)
     return simple_evaluate(tasks=paths, log_samples=True, bootstrap_iters=0, **options)
 
@@ -107,10 +125,10 @@ def test_gates_watch_the_filter_and_calibrate_on_it(tasks, recorded):
 
 def test_a_method_decodes_and_stops_inside_the_harness(tasks):
     only = {"own_number": tasks["own_number"]}
-    model = C4LM(model="tiny", method="cvee", batch_size=2)
+    model = C4LM(model="tiny", method="cvee", batch_size=2, **SHORT)
     samples = evaluate(only, model=model, limit=2)["samples"]["own_number"]
     assert len(samples) == 2
-    arguments = "model=tiny,method=cvee"
+    arguments = "model=tiny,method=cvee,steps=8"
     by_name = evaluate(only, model="c4", model_args=arguments, limit=2)
     again = by_name["samples"]["own_number"]
     assert [s["doc_id"] for s in samples] == [s["doc_id"] for s in again]
@@ -118,7 +136,7 @@ def test_a_method_decodes_and_stops_inside_the_harness(tasks):
 
 def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny")
+    model = C4LM(model="tiny", **SHORT)
     plain, templated = (
         evaluate(only, model=model, limit=2, apply_chat_template=chat)["samples"]["own_letter"]
         for chat in (False, True)
@@ -141,11 +159,16 @@ def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tm
     assert "chat_template" in other.stderr
 
 
-def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
-    only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", record=str(tmp_path))
+@pytest.mark.parametrize("is_file", [True, False])
+def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path, is_file):
+    """The harness's command hands a file over as what it says, and writes settings into that."""
+    path = tasks["own_letter"]
+    spec = str(path) if is_file else yaml.safe_load(path.read_text())
+    model = C4LM(model="tiny", record=str(tmp_path), **SHORT)
     gen_kwargs = {"max_gen_toks": 64, "until": ["A"]}
-    (sample,) = evaluate(only, model=model, limit=1, gen_kwargs=gen_kwargs)["samples"]["own_letter"]
+    (sample,) = evaluate([spec], model=model, limit=1, gen_kwargs=gen_kwargs)["samples"][
+        "own_letter"
+    ]
     (folder,) = find_runs(tmp_path)
     run = open_run(folder)
     assert run.manifest.shape.length == 64
@@ -153,7 +176,7 @@ def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
     assert "A" not in sample["resps"][0][0]
 
 
-def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path):
+def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path, monkeypatch):
     """By file, by what a file says, and by an object; early exits depend on it."""
     from lm_eval import evaluate as evaluate_tasks
     from lm_eval import simple_evaluate
@@ -163,15 +186,73 @@ def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path):
     config = find_harness_task(path).task.config.to_dict(keep_callable=True)
     told = {key: config[key] for key in yaml.safe_load(tasks["own_letter"].read_text())}
     for spec in (path, told):
-        model = C4LM(model="tiny", method="cvee", record=str(tmp_path))
+        model = C4LM(model="tiny", method="cvee", record=str(tmp_path), **SHORT)
         simple_evaluate(model=model, tasks=[spec], task_manager=manager, limit=1)
     loaded = manager.load([path])
     loaded["tasks"]["own_letter"].config.metadata["config_source"] = "inline"
-    model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"))
+    monkeypatch.setattr("c4.lm_eval._load.task_manager", lambda **_: Index)
+    model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"), **SHORT)
     evaluate_tasks(model, loaded, limit=1, bootstrap_iters=0)
     found = {open_run(run).task: open_run(run).manifest for run in find_runs(tmp_path)}
     assert len(found) == 2  # the first two are one run, and the third has no file to be named by
     assert all("RegexFilter" in str(manifest.identity) for manifest in found.values())
+
+
+@pytest.fixture(scope="module")
+def templated(tasks, tmp_path_factory):
+    """A run whose prompts the harness put through the chat template, and its samples."""
+    out = tmp_path_factory.mktemp("templated") / "runs"
+    model = C4LM(model="tiny", record=str(out), **SHORT)
+    only = {"own_letter": tasks["own_letter"]}
+    found = evaluate(only, model=model, samples={"own_letter": [2, 1]}, apply_chat_template=True)
+    (folder,) = find_runs(out)
+    return out, open_run(folder), found["samples"]["own_letter"]
+
+
+def test_what_the_harness_asked_otherwise_is_judged_as_it_judges(templated):
+    _, run, samples = templated
+    assert run.task.startswith("lm-eval:own_letter+")
+    judged = {s["arguments"][0][0]: s["exact_match"] == 1 for s in samples}
+    assert {row.prompt: row.correct for row in run.rows()} == judged
+    assert True in judged.values()
+
+
+def test_what_the_harness_asked_otherwise_can_be_read_and_not_gone_on_with(templated, tasks):
+    out, run, _ = templated
+    _NAMED.pop(run.task)  # as in another process
+    name = f"lm-eval:{tasks['own_letter']}{run.task.removeprefix('lm-eval:own_letter')}"
+    unnamed = c4("replay", "--runs", out)
+    assert f"--task {name}" in " ".join(unnamed.stderr.split())
+    refused = c4("record", "--task", name, "--out", out)
+    assert refused.exit_code == 2
+    assert "evaluate again with c4.lm_eval.C4LM" in " ".join(refused.stderr.split())
+    replayed = c4("replay", "--runs", out, "--task", name, "--json")
+    assert replayed.exit_code == 0, replayed.output
+    assert {row["n"] for row in json.loads(replayed.stdout)} == {2}
+
+
+def test_other_stop_strings_than_the_task_s_are_not_guessed(tasks):
+    with pytest.raises(ConfigError, match="stop strings that are not its task's"):
+        find_lm_eval_task(f"{tasks['own_letter']}+until+01234567")
+
+
+def test_prompts_from_the_harness_s_cache_are_not_put_through_the_template_again(
+    tasks, tmp_path, monkeypatch
+):
+    made = SimpleNamespace(text=lambda _, history, **__: f"made before: {history[-1]['content']}")
+    monkeypatch.setattr(C4LM, "apply_chat_template", made.text)
+    only = {"own_letter": tasks["own_letter"]}
+    model = C4LM(model="tiny", record=str(tmp_path), **SHORT)
+    evaluate(only, model=model, limit=1, apply_chat_template=True)
+    (folder,) = find_runs(tmp_path)
+    assert open_run(folder).manifest.identity["chat_template"] is False
+
+
+def test_the_harness_keeps_its_own_models():
+    from lm_eval.api.registry import get_model
+
+    assert get_model("dummy").__name__ == "DummyLM"
+    assert get_model("c4") is C4LM
 
 
 @pytest.mark.parametrize("kind", ["group", "tag"])
@@ -225,7 +306,8 @@ def test_a_batch_size_is_a_number_or_what_fits(asked, batch):
 
 
 FILE = {"until": ["</s>"], "max_gen_toks": 16}
-OTHERS = [{"max_gen_toks": 64}, {"max_gen_toks": None, "max_new_tokens": 64}, {"until": "B"}]
+OTHERS = [{"max_gen_toks": 64}, {"until": "B"}]
+OTHERS += [{"max_gen_toks": None, name: 64} for name in LENGTH_NAMES[1:]]
 OTHERS += [{"until": []}, {"max_gen_toks": 64, "until": ["B", "C"]}]
 
 
@@ -281,7 +363,7 @@ def test_a_metric_of_zero_and_one_is_a_verdict(tasks, value, monkeypatch):
 def test_a_metric_of_another_scale_is_no_verdict(tasks, value, monkeypatch):
     harness = find_harness_task(str(tasks["own_whole"]))
     monkeypatch.setattr(harness.task, "process_results", lambda *_: {"acc": value})
-    with pytest.raises(ConfigError, match="needs a verdict for each answer"):
+    with pytest.raises(ConfigError, match=r"needs a verdict for each answer.*; evaluate it in"):
         harness.score("text", {})
 
 
@@ -302,6 +384,18 @@ def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
     assert find_harness_task(f"{path}:any-number").extract.filter_name == "any-number"
     with pytest.raises(ConfigError, match=r"no filter named 'any'.*any-number"):
         find_harness_task(f"{path}:any")
+
+
+def test_an_expression_that_is_none_is_said(tasks, tmp_path):
+    path = tmp_path / "open.yaml"
+    path.write_text(tasks["own_letter"].read_text().replace("([A-D])", "([A-D]"))
+    with pytest.raises(ConfigError, match="the filter first-letter of lm-eval:own_letter: "):
+        find_harness_task(str(path))
+
+
+def test_a_file_may_lie_at_home(tasks, monkeypatch):
+    monkeypatch.setenv("HOME", str(tasks["own_letter"].parent))
+    assert find_harness_task("~/own_letter.yaml").name == "lm-eval:own_letter"
 
 
 def test_a_task_without_a_regular_expression_says_that_gates_watch_everything(tasks, caplog):
@@ -380,13 +474,37 @@ def test_likelihoods_asked_of_the_model_are_refused():
         C4LM().loglikelihood([request])
 
 
-def test_a_mistyped_argument_of_the_model_is_answered():
-    with pytest.raises(ConfigError, match="did you mean method"):
-        C4LM(metod="c4")
+WRONG = {
+    "did you mean method": {"metod": "c4"},
+    "steps is a whole number, not 'few'": {"steps": "few"},
+    "include=nowhere: no such file": {"include": "nowhere"},
+}
 
 
-def test_a_run_may_be_recorded_to_an_object_store():
-    assert C4LM(record="s3://bucket/runs")._record == parse_location("s3://bucket/runs")
+@pytest.mark.parametrize("words", WRONG)
+def test_a_wrong_argument_of_the_model_is_answered(words):
+    with pytest.raises(ConfigError, match=words):
+        C4LM(**WRONG[words])
+
+
+PLACES = {"s3://bucket/runs": "s3://bucket/runs", "~/runs": "/home/me/runs", "2026": "2026"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_model_records_wherever_a_command_does(place, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert str(C4LM(record=place)._record) == PLACES[place]
+
+
+SETTINGS = {"do_sample=True": {"do_sample": True}, "a temperature": {"temperature": 0.7}}
+GREEDY = {"no sampling": {"do_sample": False, "temperature": 0.7}, "0": {"temperature": 0.0}}
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, *GREEDY])
+def test_sampling_is_said_not_to_happen(name, caplog):
+    say_once.cache_clear()
+    warn_of_sampling(name, (SETTINGS | GREEDY)[name])
+    assert ("c4 decodes greedily" in caplog.text) == (name in SETTINGS)
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):

@@ -65,7 +65,7 @@ BROKEN_GATES = {
     "the gate Mine fails: ZeroDivisionError": gate(lambda self, s: 1 / 0),
     "it changes the cells": gate(lambda self, s, c: c.token.fill(0) or s.run > 3, wants_cells=True),
     "a parameter level that a manifest cannot keep": with_parameter("level", {1, 2}),
-    "a parameter reading, as manifests call it": with_parameter("reading", 1),
+    "a parameter named reading, which means something else": with_parameter("reading", 1),
 }
 
 
