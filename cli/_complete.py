@@ -81,7 +81,8 @@ def _names(node: Definition) -> list[str]:
 
 def run_folders(incomplete: str) -> list[str]:
     """The folders of runs below `runs`, or below the folder that was typed."""
-    root = Path(incomplete.partition("model=")[0] or "runs")
+    above, model, _ = incomplete.partition("model=")
+    root = Path((above if model else incomplete.rpartition("/")[0]) or "runs")
     try:
         found = sorted(root.glob("model=*/task=*/method=*"))
     except OSError:

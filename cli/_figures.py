@@ -55,7 +55,9 @@ Examples:
 FormatOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--format", help="pdf, png or svg; may be given several times. [default: pdf and png]"
+        "--format",
+        autocompletion=offer(lambda: ["pdf", "png", "svg"]),
+        help="pdf, png or svg; may be given several times. [default: pdf and png]",
     ),
 ]
 WidthOption = Annotated[

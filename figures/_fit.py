@@ -2,6 +2,7 @@
 
 from functools import cache
 from math import ceil
+from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -40,6 +41,11 @@ def _width(line: str, size: float, weight: str, family: tuple[str, ...]) -> floa
     font = FontProperties(family=list(family), size=size, weight=weight)
     width, _, _ = TextToPath().get_text_width_height_descent(line, font, ismath=False)
     return float(width) / POINTS
+
+
+def points(setting: Literal["axes.titlesize", "legend.fontsize"]) -> float:
+    """The size of letters that a setting says, which a user's style may change."""
+    return float(FontProperties(size=mpl.rcParams[setting]).get_size_in_points())
 
 
 def fitted(text: str, inches: float, size: float, weight: str = "normal") -> str:

@@ -10,7 +10,7 @@ from c4.analysis import stabilization_summary
 from c4.analysis.decided import as_settling
 from c4.analysis.marks import FAMILY_COLOURS, mixed
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
-from c4.figures._fit import fitted
+from c4.figures._fit import fitted, points
 from c4.figures.style import (
     COLUMN,
     FAMILY_LINES,
@@ -57,7 +57,7 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         _draw_dots(dots, rows)
         if len(models) > 1:
             room = COLUMN - (1.7 if width == Width.COLUMN else 0.8)
-            curves.set_title(fitted(model_label(model), room, 8))
+            curves.set_title(fitted(model_label(model), room, points("axes.titlesize")))
     _legend(figure, summary)
     return figure
 

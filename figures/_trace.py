@@ -11,7 +11,7 @@ from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE, stops_in
-from c4.figures._fit import drawable, fitted, shorten, text_width, wrapped
+from c4.figures._fit import drawable, fitted, points, shorten, text_width, wrapped
 from c4.figures.style import (
     COLUMN,
     FAINT,
@@ -69,7 +69,7 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     panels = [answers, confidence, patience, gap, *more]
     panels[-1].set_xlabel("step")
     _draw_moments(panels, trace, moments, drawn)
-    answers.set_title("\n".join(wrapped(_title(first), room, 8)), pad=8)
+    answers.set_title("\n".join(wrapped(_title(first), room, points("axes.titlesize"))), pad=8)
     shown = {gate: drawn[gate] for gate in stopping}
     method_legend(figure, shown, [f"{method_label(gate)} stops" for gate in shown])
     return figure

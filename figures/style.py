@@ -32,7 +32,7 @@ from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
-from c4.figures._fit import PROPORTIONAL, drawable, fitted, text_width
+from c4.figures._fit import PROPORTIONAL, drawable, fitted, points, text_width
 
 COLUMN = 3.4
 PAGE = 7.0
@@ -270,7 +270,7 @@ def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
     return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
 
 
-def panel_title(key: Key, frame: pl.DataFrame, inches: float, size: float = 8) -> str:
+def panel_title(key: Key, frame: pl.DataFrame, inches: float, size: float) -> str:
     """The task's name, with the model's above it if there are several models."""
     model, task, _ = key
     names = [task_label(task)]
@@ -293,7 +293,9 @@ def title_panel(
     columns = place.get_gridspec().ncols if place else 1
     room = ax.get_figure(root=True).get_figwidth() / columns - left  # type: ignore[union-attr]
     room -= max((text_width(line, 6) for line in beside.splitlines()), default=0.0)
-    ax.set_title(panel_title(key, frame, room), color=FAMILY_COLOURS[key[2]])
+    ax.set_title(
+        panel_title(key, frame, room, points("axes.titlesize")), color=FAMILY_COLOURS[key[2]]
+    )
 
 
 def sample(**properties: Any) -> Line2D:
@@ -347,7 +349,7 @@ def method_legend(
 
 
 HANDLE, EDGES = 0.37, 0.15
-"""Inches that a legend needs beside each label, and at its own sides."""
+"""Inches that a legend needs beside each label, and at its own sides, with letters of 7 points."""
 LEGEND_LINE, LEGEND_LINES = 0.15, 2
 """Inches of a line of a legend, and the lines for which figures have room."""
 
@@ -356,11 +358,13 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
     """A legend above the panels, in as many columns as fit; the figure grows with its lines."""
     if not handles:
         return
-    room = figure.get_figwidth() - HANDLE - EDGES
-    labels = [fitted(str(handle.get_label()), room, 7) for handle in handles]
+    size = points("legend.fontsize")
+    room = figure.get_figwidth() - (HANDLE + EDGES) * size / 7
+    labels = [fitted(str(handle.get_label()), room, size) for handle in handles]
     columns = legend_columns(figure, labels)
-    more = ceil(len(labels) / max(1, columns)) - LEGEND_LINES
-    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * max(0, more))
+    taken = ceil(len(labels) / columns) * LEGEND_LINE * size / 7
+    more = max(0.0, taken - LEGEND_LINES * LEGEND_LINE)
+    figure.set_figheight(figure.get_figheight() + more)
     figure.legend(
         handles=handles,
         labels=labels,
@@ -373,11 +377,12 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
     """How many columns a legend needs: as few lines as fit, all about equally full."""
-    widths = [HANDLE + text_width(label, 7) for label in labels]
+    size = points("legend.fontsize")
+    widths = [HANDLE * size / 7 + text_width(label, size) for label in labels]
     for lines in range(1, len(labels)):
         columns = ceil(len(labels) / lines)
         taken = sum(max(column) for column in np.array_split(widths, columns))
-        if taken + EDGES < figure.get_figwidth():
+        if taken + EDGES * size / 7 < figure.get_figwidth():
             return columns
     return 1
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from c4.cli._bash import inserted_already, join_words
-from c4.cli._complete import complete_gate, complete_grader, complete_method, complete_task
+from c4.cli._complete import (
+    complete_gate,
+    complete_grader,
+    complete_method,
+    complete_task,
+    run_folders,
+)
 
 OWN = """
 from dataclasses import dataclass
@@ -47,6 +53,11 @@ def folder(tmp_path, monkeypatch):
 )
 def test_objects_of_files_are_offered_and_no_file_is_run(folder, complete, typed, wanted):
     assert complete(typed) == wanted
+
+
+@pytest.mark.parametrize("typed", ["", "ru", "runs/", "runs/mo", "runs/model=t", RUN])
+def test_a_run_is_offered_whatever_part_of_its_folder_is_typed(folder, typed):
+    assert run_folders(typed) == [RUN]
 
 
 def test_of_very_many_files_only_names_are_offered(folder):

@@ -488,6 +488,13 @@ def test_a_style_a_title_and_columns_are_the_user_s(tmp_path):
     assert phase_diagram(phases).axes[0].spines["left"].get_linewidth() == 0.6
 
 
+def test_larger_letters_of_a_style_have_room_too():
+    style = {"legend.fontsize": "x-large", "axes.titlesize": 14, "text.parse_math": True}
+    totals = method_totals(make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4", *OWN)))
+    with looking(Look(style=style)):
+        check_width(frontier_figure(totals, Width.COLUMN), Width.COLUMN)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
