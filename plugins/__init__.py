@@ -7,7 +7,15 @@ and hashes, which are compared and never loaded.
 """
 
 from c4.plugins._labels import LabelRegistry, plain_label
-from c4.plugins._load import Plugin, aliases, canonical_name, definition, names_file, source_hash
+from c4.plugins._load import (
+    Plugin,
+    aliases,
+    canonical_name,
+    definition,
+    load_offered,
+    names_file,
+    source_hash,
+)
 from c4.plugins._registry import Registry, offered
 
 __all__ = [
@@ -17,6 +25,7 @@ __all__ = [
     "aliases",
     "canonical_name",
     "definition",
+    "load_offered",
     "names_file",
     "offered",
     "plain_label",

@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from c4.errors import ConfigError, RunError
+from c4.errors.text import differences
 from c4.store.locations import Location
 from c4.store.storage import file_exists, list_files, put_file, put_once, read_file
 from c4.tasks import AnswerReading, Shape
@@ -41,6 +42,8 @@ machine, so that a run that was interrupted has the same bytes as one that was n
 """
 ASKED = "asked"
 """Where an environment keeps the options that a user typed."""
+ROWS_ASKED = "data_files"
+"""Which of them says where the rows of a YAML task are, by a path that its identity leaves out."""
 IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "task": str,
     "origin": str,
@@ -234,12 +237,8 @@ def _is_whole(value: object) -> bool:
 def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
-    """One line for each key under which two identities differ."""
-    return [
-        f"  {key}: {there.get(key)!r} there, {here.get(key)!r} here"
-        for key in keys
-        if there.get(key) != here.get(key)
-    ]
+    """One line for each key under which two identities differ, and where in its value."""
+    return [f"  {line}" for key in keys for line in differences(there.get(key), here.get(key), key)]
 
 
 def check_version(path: Location, version: object) -> None:
