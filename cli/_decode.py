@@ -1,7 +1,7 @@
 """The options of every command that decodes, declared once, and the one config they build."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -27,8 +27,9 @@ TASK_HELP = (
     "my_task.py:TASK or module:TASK"
 )
 TaskOption = Annotated[
-    str, typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
+    list[str], typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
 ]
+"""A list, so that a second one is seen: see `only_task`."""
 TasksOption = Annotated[
     list[str],
     typer.Option(
@@ -224,6 +225,17 @@ def parse_batch(text: str) -> int | None:
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
         raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
     return int(text)
+
+
+def only_task(named: Sequence[str]) -> str:
+    """The task of a command that takes a single one."""
+    first, *others = dict.fromkeys(named)
+    if others:
+        raise ConfigError(
+            f"--task {first} --task {others[0]}: one task is recorded at a time; give the command "
+            "once for each"
+        )
+    return first
 
 
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

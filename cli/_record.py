@@ -4,7 +4,13 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from c4.cli._decode import DecodeOptions, JsonOption, TaskOption, takes_decode_options
+from c4.cli._decode import (
+    DecodeOptions,
+    JsonOption,
+    TaskOption,
+    only_task,
+    takes_decode_options,
+)
 from c4.cli._engines import (
     EngineAnswers,
     choose_engine,
@@ -54,11 +60,12 @@ def record_command(
     from c4.record.engines.jobs import DecodeJob, Request
     from c4.store.summary import summarise
 
+    name = only_task(task)
     choice = choose_engine(engines, decode.given["device"])
-    job = DecodeJob([Request(for_engine(choice, decode.config(task)))])
+    job = DecodeJob([Request(for_engine(choice, decode.config(name)))])
     (plan,) = job.plans
     if plan.sample_set.left_out:
-        log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, task)
+        log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, name)
     decode_job(choice, job, as_json=as_json)
     if not read_rank().reports:
         return

@@ -80,3 +80,34 @@ def spell_ranges(numbers: Sequence[int]) -> str:
         else:
             ranges.append([number, number])
     return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
+
+
+LONGEST_SHOWN = 80
+"""Characters of a value that a difference shows."""
+
+
+def differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """What differs between two values, as far inside as it can be told: `a.b: 1 there, 2 here`."""
+    if there == here:
+        return []
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        keys = [*there, *(key for key in here if key not in there)]
+        inside = f"{name}." if name else ""
+        return [
+            line
+            for key in keys
+            for line in differences(there.get(key), here.get(key), f"{inside}{key}")
+        ]
+    was, now = repr(there), repr(here)
+    same = zip(was, now, strict=False)
+    first = next((i for i, (a, b) in enumerate(same) if a != b), min(len(was), len(now)))
+    return [f"{name}: {_around(was, first)} there, {_around(now, first)} here"]
+
+
+def _around(text: str, place: int) -> str:
+    """What stands at a place in a text, cut where the text is long."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    start = max(0, min(place - LONGEST_SHOWN // 3, len(text) - LONGEST_SHOWN))
+    end = start + LONGEST_SHOWN
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

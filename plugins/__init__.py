@@ -7,7 +7,7 @@ and hashes, which are compared and never loaded.
 """
 
 from c4.plugins._labels import LabelRegistry, plain_label
-from c4.plugins._load import Plugin, aliases, canonical_name, names_file
+from c4.plugins._load import Plugin, aliases, canonical_name, load_offered, names_file
 from c4.plugins._registry import Registry, offered
 from c4.plugins._source import definition, source_hash
 
@@ -18,6 +18,7 @@ __all__ = [
     "aliases",
     "canonical_name",
     "definition",
+    "load_offered",
     "names_file",
     "offered",
     "plain_label",

@@ -16,7 +16,7 @@ from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
 from c4.store.locations import Location
-from c4.store.manifest import read_manifest, run_folder
+from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
 from c4.store.recorded_tasks import find_recorded_task
 from c4.store.storage import require_writable
 from c4.store.views import RESOLUTION
@@ -110,6 +110,7 @@ class Plan:
             "source": config.source if named else None,
             "prompt": config.prompt,
             "method": self.method.typed,
+            ROWS_ASKED: _place_of_rows(self.task),
         }
         return {name: value for name, value in typed.items() if value is not None}
 
@@ -134,6 +135,15 @@ class Plan:
             "cells": self.cells,
             **self.method.identity,
         }
+
+
+def _place_of_rows(task: Task) -> str | None:
+    """Where a YAML task has its rows on this machine; None if they are on the hub."""
+    if "fields" not in task.definition:
+        return None
+    if task.hub is not None:
+        return None if task.hub.dataset == task.hub.public_name else task.hub.dataset
+    return str(task.rows)
 
 
 def plan_recording(config: RunConfig) -> Plan:

@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from c4.errors import ConfigError, RunError
+from c4.errors.text import differences
 from c4.store.locations import Location
 from c4.store.storage import file_exists, list_files, put_file, put_once, read_file
 from c4.tasks import AnswerReading, Shape
@@ -41,6 +42,8 @@ machine, so that a run that was interrupted has the same bytes as one that was n
 """
 ASKED = "asked"
 """Where an environment keeps the options that a user typed."""
+ROWS_ASKED = "data_files"
+"""Which of them says where the rows of a YAML task are, by a path that its identity leaves out."""
 IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "task": str,
     "origin": str,
@@ -234,22 +237,12 @@ def _is_whole(value: object) -> bool:
 def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
-    """One line for each key under which two identities differ, and what differs there."""
-    return [
-        _difference(key, there.get(key), here.get(key))
-        for key in keys
-        if there.get(key) != here.get(key)
-    ]
+    """One line for each key under which two identities differ, and where in its value."""
+    lines = (line for key in keys for line in differences(there.get(key), here.get(key), key))
+    return [f"  {line}{EDITED if 'source_sha256: ' in line else ''}" for line in lines]
 
 
-def _difference(key: str, there: Any, here: Any) -> str:
-    edited = ""
-    if isinstance(there, Mapping) and isinstance(here, Mapping):
-        both = dict.fromkeys([*there, *here])
-        names = [name for name in both if there.get(name) != here.get(name)]
-        there, here = ({k: side.get(k) for k in names} for side in (there, here))
-        edited = " (its source was edited)" if names == ["source_sha256"] else ""
-    return f"  {key}: {there!r} there, {here!r} here{edited}"
+EDITED = " (its source was edited)"
 
 
 def check_version(path: Location, version: object) -> None:

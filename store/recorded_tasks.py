@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from c4.errors import ConfigError, RunError, unknown_name
 from c4.store.locations import Location
-from c4.store.manifest import Manifest, read_manifest
+from c4.store.manifest import ROWS_ASKED, Manifest, read_manifest
 from c4.store.runs import find_runs, task_named
 from c4.tasks import Task, find_task, get_task
 from c4.tasks.registry import OWN_TASK, REGISTRY, learn_task, names_task
@@ -26,7 +26,7 @@ def find_recorded_task(name: str, root: Location) -> Task:
             f"the task {name} is code of your own, which a recording names and never loads; name "
             f"it as it was recorded: --task {shlex.quote(task_named(manifest))}"
         )
-    learn_task(name, definition)
+    learn_task(name, definition, manifest.asked.get(ROWS_ASKED))
     return get_task(name)
 
 

@@ -18,6 +18,7 @@ from c4.store.labels import is_baseline, label_under
 from c4.store.locations import Location, cache_folder, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
+    ROWS_ASKED,
     TOKENIZER,
     Manifest,
     is_run,
@@ -82,7 +83,8 @@ class Run:
     def _learn_task(self) -> None:
         """Get to know a task that was a YAML file, which the manifest holds in full."""
         try:
-            learn_task(self.task, self.manifest.identity.get("task_definition", {}))
+            definition = self.manifest.identity.get("task_definition", {})
+            learn_task(self.task, definition, self.manifest.asked.get(ROWS_ASKED))
         except ConfigError as error:
             raise RunError(f"{self.folder}: {error}") from error
 

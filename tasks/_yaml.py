@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,13 @@ LARGEST_FILE = 2**20
 """Bytes that such a file may have."""
 TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_tests", "doc_to_preamble")
 OF_THE_ROWS = ("dataset_path", "dataset_name", "dataset_kwargs", "data_files", "split")
+FORMATS = (".jsonl", ".parquet")
+"""How the names of files end that can hold rows."""
+READERS = ("json", "parquet", "csv", "text")
+"""What a `dataset_path` may be beside files: the name of a format, which the file's name tells."""
+KWARGS = ("data_files", "revision")
+"""What `dataset_kwargs` may say."""
+PLAIN_SPLIT = re.compile(r"\w[\w.-]*")
 SPLITS = ("split", "test_split", "validation_split")
 IGNORED = (
     *("metadata", "tag", "task_alias", "training_split", "fewshot_split", "should_decontaminate"),
@@ -115,25 +122,29 @@ def load_yaml_task(file: str) -> Task:
     return task_from_fields({"task": path.stem, **fields}, str(path), path.parent)
 
 
-def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path) -> Task:
+def task_from_fields(
+    fields: Mapping[str, Any], where: str, folder: Path, rows: str | None = None
+) -> Task:
     """A task by its fields.
 
     Args:
         where: what errors call the file.
         folder: where its data stands.
+        rows: where its data stood when it was recorded, which comes first if it still does.
     """
     try:
         _check_fields(fields)
-        kept = {name: value for name, value in fields.items() if name not in IGNORED}
-        json.dumps(kept)
+        kept = kept_fields(fields)
+        if rows is not None and exists(user_path(rows)):
+            fields = {**fields, **_moved(fields, rows)}
         shared = answers(str(fields.get("extractor")))
         shared |= _overrides(fields)
-        rows = _YamlRows(fields, where, shared["family"])
+        reader = _YamlRows(fields, where, shared["family"])
         return Task(
             name=str(fields["task"]),
             hub=None if _is_local(fields) else _hub(fields),
             rows=_local_file(fields, folder),
-            read=rows.read,
+            read=reader.read,
             fixed_shape="shape" in fields,
             n=_count(fields, "n", 1),
             skip=_count(fields, "skip", 0) or 0,
@@ -142,6 +153,42 @@ def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path) -> Tas
         )
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from error
+
+
+def kept_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a manifest keeps of a task's fields: all but those without effect, and folders."""
+    kept = {name: value for name, value in fields.items() if name not in IGNORED}
+    if isinstance(path := kept.get("dataset_path"), str):
+        kept["dataset_path"] = _public_name(path)
+    if kept.get("data_files") is not None:
+        kept["data_files"] = _public_names(kept["data_files"])
+    kwargs = kept.get("dataset_kwargs")
+    if isinstance(kwargs, dict) and kwargs.get("data_files") is not None:
+        kept["dataset_kwargs"] = {**kwargs, "data_files": _public_names(kwargs["data_files"])}
+    read_back: dict[str, Any] = json.loads(json.dumps(kept))  # a manifest has no numbers as keys
+    return read_back
+
+
+def _public_names(files: Any) -> Any:
+    """Names of files without their folders."""
+    if isinstance(files, dict):
+        return {split: _public_names(file) for split, file in files.items()}
+    if isinstance(files, list):
+        return [_public_names(file) for file in files]
+    return Path(files).name if isinstance(files, str) else files
+
+
+def _public_name(dataset: str) -> str:
+    if dataset.endswith(FORMATS):
+        return Path(dataset).name
+    return HubSplit(dataset=dataset, split="").public_name
+
+
+def _moved(fields: Mapping[str, Any], rows: str) -> dict[str, Any]:
+    """The fields that say where the rows are, for rows that are in another place."""
+    if not _is_local(fields):
+        return {"dataset_path": rows}
+    return {"dataset_path": None, "dataset_kwargs": None, "data_files": rows}
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -155,6 +202,11 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         if fields.get(name) is None:
             what = f" (one of {', '.join(EXTRACTORS)})" if name == "extractor" else ""
             raise ConfigError(f"it lacks {name}{what}")
+    if ":" in str(fields["task"]):  # as in lm-eval:gsm8k
+        raise ConfigError(
+            f"task: {fields['task']!r} has a colon, as tasks of other programs have; give it "
+            "another name"
+        )
     if fields.get("output_type", "generate_until") != "generate_until":
         raise ConfigError(
             f"output_type {fields['output_type']} scores likelihoods, and a diffusion model has "
@@ -203,20 +255,58 @@ def _count(fields: Mapping[str, Any], name: str, least: int) -> int | None:
 
 def _data_files(fields: Mapping[str, Any]) -> str | None:
     """The local file that holds the rows, as it is written; None where they are on the hub."""
-    kwargs = fields.get("dataset_kwargs") or {}
-    files = fields.get("data_files") or (
-        kwargs.get("data_files") if isinstance(kwargs, dict) else None
-    )
-    if isinstance(files, dict):
-        files = files.get(_split(fields)) or next(iter(files.values()), None)
+    kwargs, path = _kwargs(fields), fields.get("dataset_path")
+    given = [f for f in (fields.get("data_files"), kwargs.get("data_files")) if f is not None]
+    if isinstance(path, str) and path.endswith(FORMATS):
+        given.append(path)
+    if not given:
+        return None
+    if len(given) > 1:
+        raise ConfigError("data_files and dataset_path name several files; leave all but one out")
+    (files,) = given
+    if path not in (None, *READERS) and path != files:
+        raise ConfigError(
+            f"dataset_path {path} would be ignored, because data_files names a file of this "
+            "machine; leave one of them out"
+        )
+    if "revision" in kwargs:
+        raise ConfigError("dataset_kwargs: a revision is of a data set on the hub, not of a file")
+    files = _of_split(files, _split(fields))
     if isinstance(files, list) and len(files) == 1:
         files = files[0]
-    path = fields.get("dataset_path")
-    if files is None and isinstance(path, str) and path.endswith((".jsonl", ".parquet")):
-        files = path
-    if files is not None and not isinstance(files, str):
+    if not isinstance(files, str):
         raise ConfigError(f"data_files names one file, not {files!r}")
     return files
+
+
+def _kwargs(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What `dataset_kwargs` says, of which nothing is ignored."""
+    given = fields.get("dataset_kwargs") or {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"dataset_kwargs has names with values, and is no {given!r}")
+    kwargs = {name: value for name, value in given.items() if value is not None}
+    if kwargs.pop("trust_remote_code", False):
+        raise ConfigError("dataset_kwargs: trust_remote_code: code of a data set is never run")
+    for name in kwargs:
+        if name not in KWARGS:
+            raise ConfigError(
+                f"dataset_kwargs: {name} would be ignored; there are {' and '.join(KWARGS)}"
+            )
+    return kwargs
+
+
+def _of_split(files: Any, split: str | None) -> Any:
+    """The files of a split, where they are given by split."""
+    if split is not None and not PLAIN_SPLIT.fullmatch(split):
+        raise ConfigError(f"split {split}: a file is read whole; give n and skip instead")
+    if not isinstance(files, dict):
+        return files
+    there = ", ".join(map(str, files)) or "none"
+    if split is None and len(files) > 1:
+        raise ConfigError(f"data_files has several splits; choose with split: one of {there}")
+    if split is not None and split not in files:
+        raise ConfigError(f"data_files has no split {split}; there are {there}")
+    return next(iter(files.values()), None) if split is None else files[split]
 
 
 def _is_local(fields: Mapping[str, Any]) -> bool:
@@ -243,8 +333,13 @@ def _hub(fields: Mapping[str, Any]) -> HubSplit:
             "where are its rows? Give dataset_path and split for the hub, or data_files for a "
             ".jsonl or .parquet file"
         )
-    config = fields.get("dataset_name")
-    return HubSplit(dataset=fields["dataset_path"], split=split, config=config and str(config))
+    config, revision = fields.get("dataset_name"), _kwargs(fields).get("revision")
+    return HubSplit(
+        dataset=fields["dataset_path"],
+        split=split,
+        config=config and str(config),
+        revision=revision and str(revision),
+    )
 
 
 class _YamlRows:
@@ -272,12 +367,25 @@ class _YamlRows:
             choices=choices,
         )
 
-    def _value(self, name: str, row: Row) -> Any:
-        """A template's text, a field's value, or what the file says for every row."""
+    def _value(self, name: str, row: Row, words: Collection[str] = ()) -> Any:
+        """A template's text, a field's value, or what the file says for every row.
+
+        Args:
+            words: which single words are meant as they stand; others are fields.
+        """
         given = self.templates.get(name)
-        if isinstance(given, str):
-            return row[given] if given in row else self.compiled[name].render(row)
-        return given
+        if not isinstance(given, str):
+            return given
+        if given in row:
+            return row[given]
+        word = given.strip()
+        if word.isidentifier() and word not in words:
+            there = did_you_mean(word, map(str, row)) or f"there are {', '.join(map(str, row))}"
+            raise ConfigError(
+                f"{self.compiled[name].where}: the row has no field {word!r}; {there} (the word "
+                f"itself is written {{{{{word!r}}}}})"
+            )
+        return self.compiled[name].render(row)
 
     def _choices(self, row: Row) -> tuple[str, ...]:
         found = self._value("doc_to_choice", row)
@@ -290,7 +398,8 @@ class _YamlRows:
         return tuple(str(choice).strip() for choice in found)
 
     def _target(self, row: Row, choices: tuple[str, ...]) -> str:
-        target = self._value("doc_to_target", row)
+        letters = (*LETTERS, *LETTERS.lower()) if self.extractor == "letter" else ()
+        target = self._value("doc_to_target", row, (*choices, *letters))
         text = str(target).strip()
         if choices and self._is_number(target, text, row):
             index = _choice_number(text, len(choices))

@@ -225,14 +225,15 @@ def _open_hub(hub: HubSplit, dataset: str) -> tuple[Rows, str]:
     datasets.disable_progress_bars()
     datasets.utils.logging.set_verbosity(logging.CRITICAL)  # it logs what it raises, with traces
     try:
-        rows = datasets.load_dataset(dataset, hub.config, split=hub.split)
+        version = {"revision": hub.revision} if hub.revision else {}
+        rows = datasets.load_dataset(dataset, hub.config, split=hub.split, **version)
     except Exception as error:  # whatever the readers of so many formats raise
         raise DataError(
             f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {failure(error)}; "
             "check the network, or use --source embedded, or --source FILE"
         ) from error
     fingerprint = rows._fingerprint  # noqa: SLF001 - the library's only name for a version
-    return rows, f"hub:{hub.dataset}/{hub.config or 'default'}/{hub.split}@{fingerprint}"
+    return rows, f"hub:{hub.public_name}/{hub.config or 'default'}/{hub.split}@{fingerprint}"
 
 
 def _read_jsonl(path: Path) -> Sequence[Row]:

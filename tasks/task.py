@@ -1,5 +1,6 @@
 """What a task is: where rows come from, how one becomes a prompt, and how answers are read."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -202,13 +203,24 @@ class Example:
     """Letter tasks only: the texts of the choices, in the order of their letters."""
 
 
+HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+
+
 @dataclass(frozen=True, kw_only=True)
 class HubSplit:
     """A split of a data set on the hub."""
 
     dataset: str
+    """Its id, or a folder that holds a copy."""
     split: str
     config: str | None = None
+    revision: str | None = None
+    """A branch, tag or commit; the newest version if None."""
+
+    @property
+    def public_name(self) -> str:
+        """The data set as results name it, who leave out in which folders files stand."""
+        return self.dataset if HUB_ID.fullmatch(self.dataset) else f"./{Path(self.dataset).name}"
 
 
 class Judge(Protocol):

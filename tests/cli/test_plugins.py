@@ -15,9 +15,10 @@ from c4.cli._app import app
 from c4.cli._output import OnceFromOthers
 from c4.cli._progress import _Lines
 from c4.store.runs import find_runs, open_run
-from c4.tasks import AnswerReading, registry
+from c4.tasks import AnswerReading
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.extractors import find_style
+from c4.tasks.registry import forget_tasks
 
 GATES = """
 from dataclasses import dataclass
@@ -220,7 +221,7 @@ def test_answers_under_a_user_s_own_extractor_stand_beside_c4_s(folder, monkeypa
 
 def test_nothing_is_said_of_tasks_that_nobody_asked_for(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    registry._NAMED.clear()  # as in a new process
+    forget_tasks()  # as in a new process
     for command in ("replay --gate cvee --task mmlu", "report main --task mmlu"):
         asked = c4(*command.split())
         assert asked.exit_code == 0, asked.output

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.cli._app import app
-from c4.tasks import registry
+from c4.tasks.registry import forget_tasks
 
 GATES = """
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ FILES = {
 
 def c4(*words):
     """A command as if in a process of its own, which knows no task that another one was told."""
-    registry._NAMED.clear()
+    forget_tasks()
     return CliRunner().invoke(app, list(words))
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from c4.cli import _complete
 from c4.cli._app import app
 from c4.plugins import offered
-from c4.tasks import registry
+from c4.tasks.registry import forget_tasks
 
 MODULE = """
 from dataclasses import dataclass
@@ -45,6 +45,12 @@ TASK = Task(name="toy-sums", read=lambda row: Example(row["q"], row["a"]), rows=
 
 def always(example, answer, text):
     return True
+
+def source(name):
+    if name == "text":
+        return "no task"
+    return Task(name=f"toy:{name}", read=lambda row: Example(row["q"], row["a"]),
+                rows=ROWS[: int(name)], **answers("number"))
 """
 SOUND = {
     "gates": "toy-late = toypkg:Late",
@@ -53,6 +59,7 @@ SOUND = {
     "graders": "toy-always = toypkg:always",
     "extractors": "toy-any = toypkg:anything",
     "signals": "toy-elapsed = toypkg:elapsed",
+    "task_sources": "toy = toypkg:source",
 }
 BROKEN = {
     "gates": "bad-gate = no_such_module:Late",
@@ -61,6 +68,7 @@ BROKEN = {
     "graders": "bad-grader = no_such_module:near",
     "extractors": "bad-reader = no_such_module:total",
     "signals": "bad-signal = no_such_module:flux",
+    "task_sources": "bad-source = no_such_module:find",
 }
 SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
 
@@ -75,7 +83,7 @@ def install(site, name, points):
 
 
 def c4(*words):
-    registry._NAMED.clear()
+    forget_tasks()
     return CliRunner().invoke(app, list(words))
 
 
@@ -132,6 +140,9 @@ def test_what_a_package_offers_works_by_its_short_name(installed, command):
     [
         ("replay --task mmlu --gate bad-gate", "the gate 'bad-gate' that the package brokentoy"),
         ("replay --task bad-task", "the task 'bad-task' that the package brokentoy offers"),
+        ("replay --task bad-source:x", "the task source 'bad-source' that the package brokentoy"),
+        ("replay --task toy:few", "the task source toy fails: ValueError: invalid literal"),
+        ("replay --task toy:text", "toy:text is no task: its source must return a c4.tasks.Task"),
         ("replay --task mmlu --grader bad-grader", "the package brokentoy offers as no_such_modul"),
         ("replay --task mmlu --reading bad-reader", "the extractor 'bad-reader' that the package"),
         (
@@ -145,6 +156,13 @@ def test_what_a_package_breaks_names_the_package(installed, command, said):
     done = c4(*command.split())
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_a_recording_of_a_source_s_task_says_that_it_is_not_c4_s(installed, tmp_path):
+    done = c4("record", "--task", "toy:2", *SMALL, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "--task toy:2" in " ".join(c4("replay", "--runs", str(tmp_path)).stderr.split())
+    assert c4("replay", "--runs", str(tmp_path), "--task", "toy:2").exit_code == 0
 
 
 def test_all_names_are_listed_and_completed_without_loading_anything(installed):

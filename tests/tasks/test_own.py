@@ -1,6 +1,7 @@
 """Tasks of users' own: Python files, YAML files, and other wordings of c4's tasks."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,12 +16,11 @@ from c4.tasks import (
     find_task,
     get_task,
     grade,
-    registry,
 )
 from c4.tasks._template import Template
 from c4.tasks.examples import default_source, load_samples
 from c4.tasks.prompts import with_prompt
-from c4.tasks.registry import learn_task
+from c4.tasks.registry import adopt_task, forget_tasks, knows_task, learn_task
 
 ROWS = [
     {"question": f"What is {i}+{i}?", "answer": 2 * i, "options": ["no", "yes"], "right": 1}
@@ -39,7 +39,7 @@ LETTERS = {
 def folder(tmp_path, monkeypatch):
     """A folder of a user's own with some rows; what one test names is forgotten by the next."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("c4.tasks.registry._NAMED", {})
+    forget_tasks()
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     return tmp_path
 
@@ -164,9 +164,57 @@ def test_a_hub_data_set_is_named_as_in_the_harness(folder):
     assert default_source(task, embedded=True) == "hub"
 
 
+def test_a_file_is_the_one_of_the_split(folder):
+    (folder / "rows.jsonl").rename(folder / "test.jsonl")
+    files = {"train": "train.jsonl", "test": "test.jsonl"}
+    for split in ("split", "test_split", "validation_split"):
+        task = find_task(write(folder, {**SUMS, "data_files": files, split: "test"}))
+        assert len(samples(task)) == len(ROWS)
+    only = {"data_files": {"test": "test.jsonl"}, "dataset_kwargs": {"trust_remote_code": False}}
+    assert len(samples(find_task(write(folder, {**SUMS, **only})))) == len(ROWS)
+
+
+def test_a_revision_of_a_hub_data_set_is_the_one_that_is_read(folder, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_list(ROWS)
+    asked = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **kw: asked.append(kw) or rows)
+    hub = {"data_files": None, "dataset_path": "me/sums", "test_split": "test"}
+    for kwargs in ({"revision": "v1"}, {"revision": None}):
+        samples(find_task(write(folder, {**SUMS, **hub, "dataset_kwargs": kwargs})))
+    assert asked == [{"split": "test", "revision": "v1"}, {"split": "test"}]
+
+
+@pytest.mark.parametrize("target", ["anwser", "Answer", "answer\n"])
+def test_a_word_that_is_no_field_is_not_taken_for_the_gold_answer(folder, target):
+    with pytest.raises(C4Error, match=r"doc_to_target: the row has no field .*; did you mean answ"):
+        samples(find_task(write(folder, {**SUMS, "doc_to_target": target})))
+
+
+def test_a_prompt_of_one_word_is_a_field_s_and_other_texts_stand_for_themselves(folder):
+    with pytest.raises(C4Error, match=r"doc_to_text: the row has no field 'prompt'; there are qu"):
+        samples(find_task(write(folder, {**SUMS, "doc_to_text": "prompt"})))
+    for text in ("Say it.", "{{'prompt'}}", "a-b", "12"):
+        task = find_task(write(folder, {**SUMS, "doc_to_text": text}))
+        assert {s.example.prompt for s in samples(task)} == {text.strip("{}'")}
+
+
+FILES = {"train": "a.jsonl", "validation": "b.jsonl"}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"data_files": FILES, "test_split": "test"}, "no split test; there are train, validation"),
+        ({"data_files": FILES}, "choose with split: one of train, validation"),
+        ({"split": "train[:10]"}, "split train[:10]: a file is read whole; give n and skip"),
+        ({"dataset_kwargs": {"data_dir": "x"}}, "data_dir would be ignored; there are data_files"),
+        ({"dataset_kwargs": "x"}, "dataset_kwargs has names with values"),
+        ({"dataset_kwargs": {"trust_remote_code": True}}, "code of a data set is never run"),
+        ({"dataset_kwargs": {"revision": "v1"}}, "a revision is of a data set on the hub"),
+        ({"dataset_kwargs": {"data_files": "b.jsonl"}}, "name several files"),
+        ({"dataset_path": "openai/gsm8k"}, "dataset_path openai/gsm8k would be ignored"),
+        ({"task": "lm-eval:gsm8k"}, "'lm-eval:gsm8k' has a colon, as tasks of other programs"),
         ({"doc_to_txt": "x"}, "no field 'doc_to_txt'; did you mean doc_to_text"),
         ({"extractor": "numbr"}, "no extractor named 'numbr'; did you mean number?"),
         ({"extractor": "my_module:find"}, "no extractor named 'my_module:find'"),
@@ -365,6 +413,108 @@ def test_a_recording_is_not_read_with_a_task_that_was_edited_since(folder):
         learn_task(task.name, task.definition)
 
 
+CONFIG = {"task": "lm-eval:x", "filter": "Regex([A-D])", "config_sha256": "0"}
+
+
+@pytest.mark.parametrize("field", ["filter", "config_sha256"])
+def test_whatever_a_definition_holds_tells_that_a_task_was_edited(field):
+    adopt_task(replace(TASKS["gsm8k"], name="lm-eval:x", definition={**CONFIG, field: "other"}))
+    with pytest.raises(ConfigError, match=rf"was edited \({field}: '.*' there, 'other' here\)"):
+        learn_task("lm-eval:x", CONFIG)
+    asked = {"prompt": "p.txt", "prompt_sha256": "0"}  # another wording is graded alike
+    learn_task("lm-eval:x", {**CONFIG, field: "other", **asked})
+
+
+def test_an_evaluation_s_prompts_are_read_by_the_task_that_they_are_of():
+    adopt_task(replace(TASKS["gsm8k"], name="lm-eval:x+0", definition=CONFIG))
+    made = {"task": "lm-eval:x", "prompts": "0", "filter": CONFIG["filter"]}
+    learn_task("lm-eval:x+0", made)
+    with pytest.raises(ConfigError, match="was edited"):
+        learn_task("lm-eval:x+0", {**made, "filter": "Regex([Q-Z])"})
+
+
+def test_a_python_task_and_a_yaml_task_of_one_name_are_two(folder):
+    (folder / "my_task.py").write_text(PYTHON)
+    code = find_task("my_task.py:TASK").definition
+    forget_tasks()
+    data = find_task(write(folder, {**SUMS, "task": "tiny_sums"})).definition
+    with pytest.raises(ConfigError, match=r"tiny_sums is another one than my_task\.yaml"):
+        learn_task("tiny_sums", code)
+    with pytest.raises(ConfigError, match=r"would both go by tiny_sums; rename one"):
+        find_task("my_task.py:TASK")
+    forget_tasks()
+    find_task("my_task.py:TASK")
+    with pytest.raises(ConfigError, match=r"tiny_sums is another one than my_task\.py:TASK"):
+        learn_task("tiny_sums", data)
+    with pytest.raises(ConfigError, match="its task gsm8k is not c4's own"):
+        learn_task("gsm8k", code)
+
+
+def test_two_files_cannot_define_one_task(folder, caplog):
+    find_task(write(folder, SUMS))
+    find_task(write(folder, {**SUMS, "task": "my_task"}, "copy.yaml"))  # it says the same
+    other = write(folder, {**SUMS, "task": "my_task", "doc_to_text": "Hm: {{question}}"}, "b.yaml")
+    with pytest.raises(ConfigError, match=r"it and of copy\.yaml would both go by my_task"):
+        find_task(other)
+    assert not caplog.messages
+    edited = find_task(write(folder, {**SUMS, "task": "my_task", "n": 1}, "copy.yaml"))
+    assert get_task("my_task") is edited
+    assert "copy.yaml has changed; open again what was recorded of my_task" in caplog.text
+
+
+def test_what_a_recording_says_is_not_what_a_user_names(folder, monkeypatch):
+    fields = find_task(write(folder, SUMS)).definition["fields"]
+    forget_tasks()
+    with pytest.raises(ConfigError, match="has a colon"):
+        learn_task("lm-eval:x", {"fields": {**fields, "task": "lm-eval:x"}})
+    learn_task("b.yaml", {"fields": {**fields, "task": "b.yaml"}})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_task("b.yaml")
+    own = PYTHON.replace("tiny_sums", "lm-eval:x")
+    (folder / "my_task.py").write_text(own)
+    find_task("my_task.py:TASK")
+    sourced = replace(TASKS["gsm8k"], name="lm-eval:x", definition=CONFIG)
+    monkeypatch.setattr("c4.lm_eval.find_lm_eval_task", lambda name: sourced)
+    with pytest.raises(ConfigError, match=r"it and of my_task\.py:TASK would both go by lm-eval:x"):
+        find_task("lm-eval:x")
+
+
+def test_an_identity_holds_no_folders(folder):
+    (folder / "rows.jsonl").rename(folder / "mine.jsonl")
+    place = str(folder / "mine.jsonl")
+    ways = [
+        {"data_files": place},
+        {"data_files": {"test": [place]}},
+        {"data_files": None, "dataset_kwargs": {"data_files": {"test": place}}},
+        {"data_files": None, "dataset_path": place},
+    ]
+    for number, way in enumerate(ways):
+        task = find_task(write(folder, {**SUMS, "split": "test", **way}, f"t{number}.yaml"))
+        assert len(samples(task)) == len(ROWS)
+        assert "mine.jsonl" in json.dumps(task.definition)
+        assert str(folder) not in json.dumps(task.definition)
+        forget_tasks()
+        learn_task(task.name, task.definition, place)
+        assert get_task(task.name).rows == folder / "mine.jsonl"
+        learn_task(task.name, task.definition)
+
+
+def test_a_copy_of_a_hub_s_folder_is_named_without_its_folders(folder):
+    datasets = pytest.importorskip("datasets")
+    copy = folder / "deep" / "copy"
+    copy.mkdir(parents=True)
+    datasets.Dataset.from_list(ROWS).to_parquet(copy / "train-0.parquet")
+    hub = {"data_files": None, "dataset_path": str(copy), "split": "train"}
+    task = find_task(write(folder, {**SUMS, **hub}))
+    found = load_samples(task, "hub")
+    assert len(found.samples) == len(ROWS)
+    assert task.definition["fields"]["dataset_path"] == "./copy"
+    assert found.origin.startswith("hub:./copy/default/train@")
+    forget_tasks()
+    learn_task("my_task", task.definition, str(copy))
+    assert get_task("my_task").hub.dataset == str(copy)
+
+
 def test_a_judge_grades_what_forms_cannot_tell():
     def near(example, answer, text):
         return abs(float(answer) - float(example.target)) < 0.5
@@ -419,7 +569,7 @@ def test_there_are_no_embedded_problems_of_a_user_s_task(folder):
 def test_a_recording_tells_what_its_yaml_file_said(folder):
     definition = dict(find_task(write(folder, SUMS)).definition)
     json.dumps(definition)
-    registry._NAMED.clear()
+    forget_tasks()
     with pytest.raises(ConfigError, match="no task named 'my_task'"):
         get_task("my_task")
     learn_task("my_task", definition)
@@ -432,12 +582,12 @@ def test_a_recording_tells_what_its_yaml_file_said(folder):
 @pytest.mark.parametrize("named", ["popular", "gsm8k", "my_task ", None, ["my_task"]])
 def test_a_recording_names_no_task_but_its_own(folder, named):
     fields = dict(find_task(write(folder, SUMS)).definition["fields"])
-    registry._NAMED.clear()
+    forget_tasks()
     with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
         learn_task("my_task", {"fields": {**fields, "task": named}})
     with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
         learn_task("my_task", {"fields": [["task", "my_task"]]})
-    assert not registry._NAMED
+    assert not knows_task("my_task")
 
 
 def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):
