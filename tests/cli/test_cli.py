@@ -9,16 +9,11 @@ import time
 from importlib.metadata import version
 
 import pytest
-from typer.testing import CliRunner
 
 from c4.cli import main as c4_main
-from c4.cli._app import app
 from c4.store.cells import SIGNALS
 from c4.store.runs import find_runs, open_run
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+from tests.commands import c4
 
 
 @pytest.fixture

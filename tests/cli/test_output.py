@@ -15,13 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
-from typer.testing import CliRunner
 
 from c4.cli import _output
-from c4.cli._app import app
 from c4.cli._output import SafeConsole, VisibleFormatter, complain, say, say_json, show
 from c4.cli._tables import new_table
 from c4.errors.text import SHAPELESS, visible, visible_json, visible_line
+from tests.commands import c4
 
 ROOT = Path(__file__).parents[2]
 EVIL = "e\x1b[2Jv\x07i\x9b31ml\x7f\u202e\u2066\u200b\u2028\ufeff\r[red]:x:\nerror: forged"
@@ -145,10 +144,6 @@ def test_only_one_module_prints(room):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             lines = [node.lineno for node in ast.walk(tree) if prints(node)]
             assert not lines, f"{name} prints by itself in lines {lines}; use c4.cli._output"
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
 from c4.lm_eval._load import _require_single, refusal
@@ -20,13 +18,10 @@ from c4.lm_eval._model import C4LM, _batch, _task_for
 from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task, say_once
 from c4.store import find_runs, open_run
 from c4.store.locations import parse_location
+from tests.commands import c4
 from tests.harness.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module")

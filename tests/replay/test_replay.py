@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from c4.analysis.phases import phase_table
-from c4.cli._app import app
 from c4.cli._replay import never_settle_note
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
@@ -28,6 +26,7 @@ from c4.replay.pools import pool_size
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
+from tests.commands import c4
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +50,6 @@ def runs(random_llada, tmp_path_factory):
 
 def run_of(runs, task):
     return open_run(run_folder(runs, "random-llada", task, "baseline"))
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def test_decisions_are_those_of_the_filled_buffer(runs):
