@@ -263,7 +263,9 @@ def test_a_file_that_is_no_calibration_is_refused(runs, tmp_path, content):
         (["report", "mane"], "no report named 'mane'; did you mean main"),
         (["report", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
         (["figures", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
-        (["report", "--runs", "nowhere"], "nothing below nowhere to report"),
+        (["report", "--runs", "nowhere"], "nowhere: no such folder; start with: c4 record"),
+        (["report", "--runs", "imported.parquet"], "imported.parquet: no such file"),
+        (["figures", "--runs", "imported.parquet"], "imported.parquet: no such file"),
     ],
 )
 def test_what_cannot_be_meant_is_one_clear_error(runs, args, message):
