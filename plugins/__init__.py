@@ -8,6 +8,7 @@ and hashes, which are compared and never loaded.
 
 from c4.plugins._labels import LabelRegistry, plain_label
 from c4.plugins._load import Plugin, aliases, canonical_name, definition, names_file, source_hash
+from c4.plugins._parsed import defined_names, unknown_object
 from c4.plugins._registry import Registry, offered
 
 __all__ = [
@@ -16,9 +17,11 @@ __all__ = [
     "Registry",
     "aliases",
     "canonical_name",
+    "defined_names",
     "definition",
     "names_file",
     "offered",
     "plain_label",
     "source_hash",
+    "unknown_object",
 ]

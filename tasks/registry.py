@@ -1,14 +1,14 @@
 """All tasks by name: c4's own, and those that users bring along."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from c4.errors import ConfigError, unknown_name
-from c4.plugins import Registry
+from c4.errors import ConfigError
+from c4.plugins import Registry, unknown_object
 from c4.tasks import (
     arc_c,
     asdiv,
@@ -73,7 +73,7 @@ def find_task(name: str) -> Task:
 
         return adopt_task(load_yaml_task(name))
     if not REGISTRY.knows(name):
-        raise unknown_name("task", name, REGISTRY.names, also=OWN_TASK)
+        raise unknown_task(name, REGISTRY.names)
     plugin = REGISTRY.find(name)
     if not is_task(plugin.found):
         raise ConfigError(f"{name} is no task: it must be a c4.tasks.Task, as in TASK = Task(…)")
@@ -86,6 +86,11 @@ def find_task(name: str) -> Task:
     }
     task = replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
     return adopt_task(task)
+
+
+def unknown_task(name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a task that there is not, with the nearest names."""
+    return unknown_object("task", name, known, also=OWN_TASK)
 
 
 def names_task(name: str) -> bool:
@@ -152,4 +157,4 @@ def get_task(name: str) -> Task:
         return TASKS[name]
     if name in _NAMED:
         return _NAMED[name]
-    raise unknown_name("task", name, TASKS, also=OWN_TASK)
+    raise unknown_task(name, TASKS)
