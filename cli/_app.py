@@ -43,7 +43,7 @@ from c4.errors import C4Error
 from c4.errors.system import explain
 
 NOBODY_READS, BAD_INPUT = 1, 2
-"""Exit codes besides 0: the reader of the output has gone, an error that was said."""
+"""Exit codes besides 0: the reader of the output closed it, an error that was said."""
 SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command."""
 USAGE_ERROR: Any = typer.BadParameter.__base__

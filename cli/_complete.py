@@ -4,20 +4,19 @@ Nothing here loads torch or reads a file of a run. Users' own files are parsed a
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.models import ALIASES, EMBEDDED
+from c4.plugins import defined_names
 from c4.record.methods import METHODS, RULE_NAMES
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.graders import REGISTRY as GRADER_NAMES
 from c4.tasks.registry import REGISTRY as TASK_NAMES
 
 Completer = Callable[[str], list[str]]
-Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
-"""What gives an object of a file its name."""
 VALUES = (ast.Assign, ast.AnnAssign)
 FUNCTIONS = (ast.FunctionDef, ast.ClassDef, *VALUES)
 FILES_LOOKED_INTO = 20
@@ -58,25 +57,7 @@ def _objects(incomplete: str, kinds: tuple[type, ...]) -> list[str]:
     files = [name for name in files if name.startswith(file if colon else incomplete)]
     if len(files) > FILES_LOOKED_INTO:
         return [f"{name}:" for name in files]
-    return [f"{file}:{name}" for file in files for name in _defined(Path(file), kinds)]
-
-
-def _defined(file: Path, kinds: tuple[type, ...]) -> Iterator[str]:
-    """Public names that a file defines; none of a file that cannot be read."""
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-        return
-    for node in body:
-        if isinstance(node, Definition) and isinstance(node, kinds):
-            yield from (name for name in _names(node) if not name.startswith("_"))
-
-
-def _names(node: Definition) -> list[str]:
-    if isinstance(node, ast.ClassDef | ast.FunctionDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    return [f"{file}:{name}" for file in files for name in defined_names(Path(file), kinds)]
 
 
 def run_folders(incomplete: str) -> list[str]:

@@ -20,10 +20,9 @@ from c4.cli._gates import (
     one_config,
 )
 from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE, LOCAL_PLACE
+from c4.cli._places import ANY_PLACE, LOCAL_PLACE, nothing_found
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
-from c4.errors import RunError
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def figures_command(
     if drawings or not as_json:
         tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
     if not drawings:
-        raise RunError(f"nothing below {runs} to draw from; start with: c4 record --task math")
+        raise nothing_found(runs, f"nothing below {runs} to draw from")
 
 
 def tell(

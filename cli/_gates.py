@@ -24,8 +24,8 @@ TaskOption = Annotated[
     typer.Option(
         "--task",
         autocompletion=complete_task,
-        help="Use only this task; one of your own by the name of its runs, or, if it is code, as "
-        "when it was recorded. May be given several times.",
+        help="Use only this task. A YAML task of your own goes by the name of its runs, and a "
+        "Python task by what you typed to record it. May be given several times.",
     ),
 ]
 ModelOption = Annotated[

@@ -20,3 +20,19 @@ def require_folder(place: Location) -> None:
     refuse_file(place)
     if not folder_exists(place):
         raise RunError(f"{place}: no such folder")
+
+
+def nothing_found(place: Location, wanted: str) -> RunError:
+    """The error where a place holds nothing that is wanted, or is not there at all.
+
+    Args:
+        wanted: what it says of a place that is there, such as `nothing below runs to draw from`.
+    """
+    from c4.store.storage import file_exists, folder_exists
+
+    start = "start with: c4 record --task math"
+    if folder_exists(place) or file_exists(place):
+        return RunError(f"{wanted}; {start}")
+    if place.suffix == ".parquet":  # as `c4 import` writes it
+        return RunError(f"{place}: no such file")
+    return RunError(f"{place}: no such folder; {start}")

@@ -19,10 +19,9 @@ from c4.cli._gates import (
     one_config,
 )
 from c4.cli._output import say
-from c4.cli._places import ANY_PLACE
+from c4.cli._places import ANY_PLACE, nothing_found
 from c4.cli._progress import status
 from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
-from c4.errors import RunError
 from c4.store.locations import Location
 
 HELP = """Print the paper's tables from the runs on disk.
@@ -109,7 +108,7 @@ def report_command(
             note=note,
         )
         if not library.runs and library.settling.is_empty():
-            raise RunError(f"nothing below {runs} to report; start with: c4 record --task math")
+            raise nothing_found(runs, f"nothing below {runs} to report")
         with listed_in(library.tasks, [*(method or ()), *(gate or ())]):
             paper = against == "paper"
             tables = make_report(names or ["all"], library, paper=paper, everything=everything)

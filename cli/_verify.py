@@ -15,6 +15,8 @@ from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table
 from c4.errors import C4Error
+from c4.gates.kinds import GATES
+from c4.store.labels import method_name
 
 if TYPE_CHECKING:
     from c4.gates.kinds import OwnGate
@@ -67,7 +69,7 @@ def live_gates(
     task: str, names: Sequence[str] | None, settings: Sequence[str] | None
 ) -> "dict[str, OwnGate]":
     """The chosen gates, or all that can run live, with their settings for a task."""
-    from c4.gates.kinds import GATES, as_gate, require_live
+    from c4.gates.kinds import as_gate, require_live
     from c4.tasks import find_task
 
     names = names or [name for name, kind in GATES.items() if not kind.needs_future]
@@ -100,9 +102,28 @@ def verify_replay(
     else:
         for task, of_task in checks.items():
             say(describe(plans[task], gates[task], of_task))
-    wrong = [f"differs: {task}, {check}" for task, check in every if not check.agrees]
-    if wrong:
-        raise C4Error("\n".join(wrong))
+    if wrong := [(task, check) for task, check in every if not check.agrees]:
+        raise C4Error("\n".join(differences(wrong)))
+
+
+def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
+    """What differs in each live decode, and what to look for in a gate of the user's own."""
+    peeking = {}
+    for task, check in wrong:
+        live, replayed = check.live_steps, check.replayed_steps
+        if live != replayed:
+            what = f"it stops at step {live} in a decode, and at step {replayed} in the replay"
+            peeking[check.gate] = method_name(check.gate) not in GATES
+        elif not check.tokens_equal:
+            what = f"its tokens are others, though it stops at step {live} in both"
+        else:
+            what = "it is graded otherwise, though its tokens are the same"
+        yield f"{task}, trajectory {check.trajectory}, {check.gate}: {what}"
+    for gate in (gate for gate, own in peeking.items() if own):
+        yield (
+            f"{gate} looks at later steps, or remembers what it was asked before; if it must look "
+            "ahead, set needs_future = True in it"
+        )
 
 
 def describe(plan: "Plan", gates: "Mapping[str, OwnGate]", checks: "Sequence[Check]") -> str:

@@ -48,7 +48,7 @@ Every command ends with one of these exit codes. Errors are one message on stder
 | exit code | meaning |
 |---:|---|
 | 0 | done |
-| 1 | whoever read the output has gone, as in `c4 runs \\| head -1` |
+| 1 | the reader of the output closed it, as in `c4 runs \\| head -1` |
 | 2 | an error: nothing that was finished is lost |
 | 130 | interrupted by Ctrl-C; commands that record go on from there |"""
 

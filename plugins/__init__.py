@@ -8,6 +8,7 @@ and hashes, which are compared and never loaded.
 
 from c4.plugins._labels import LabelRegistry, plain_label
 from c4.plugins._load import Plugin, aliases, canonical_name, load_offered, names_file
+from c4.plugins._parsed import defined_names, unknown_object
 from c4.plugins._registry import Registry, offered
 from c4.plugins._source import definition, source_hash
 
@@ -17,10 +18,12 @@ __all__ = [
     "Registry",
     "aliases",
     "canonical_name",
+    "defined_names",
     "definition",
     "load_offered",
     "names_file",
     "offered",
     "plain_label",
     "source_hash",
+    "unknown_object",
 ]

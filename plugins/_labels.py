@@ -1,4 +1,4 @@
-"""Objects that results are labelled by, such as the grader that a verdict is of."""
+"""Registries whose objects label results, such as the grader that gave a verdict."""
 
 import re
 from dataclasses import dataclass, field

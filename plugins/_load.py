@@ -103,10 +103,9 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
     except ConfigError:
         raise
     except ImportError as error:
-        where = "repair the file" if of_file else "stand in this folder or be installed"
+        advice = _import_advice(error, module, of_file=of_file)
         raise ConfigError(
-            f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; "
-            + (where if of_file else f"the module must {where}")
+            f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; {advice}"
         ) from error
     except RAISED as error:
         raise ConfigError(
@@ -119,6 +118,17 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
     return Plugin(canonical_name(name), found, source_hash(found, loaded.__name__))
 
 
+def _import_advice(error: ImportError, module: str, *, of_file: bool) -> str:
+    """What to do where a module, or something that it imports, cannot be imported."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None and not of_file and f"{module}.".startswith(f"{missing}."):
+        return "the module must stand in this folder or be installed"
+    repair = "repair the file" if of_file else "repair the module"
+    package = "" if missing is None else missing.partition(".")[0]
+    is_other = package not in ("", module.partition(".")[0])
+    return f"install {package}, or {repair}" if is_other else repair
+
+
 def _what_is_there(module: ModuleType, noun: str, attribute: str, fits: Fits) -> str:
     """The objects of a module that could be meant, in words."""
     names = [
@@ -127,7 +137,9 @@ def _what_is_there(module: ModuleType, noun: str, attribute: str, fits: Fits) ->
         if not name.startswith("_") and _is_of(module, value) and fits(value)
     ]
     return did_you_mean(attribute, names) or (
-        f"there is {', '.join(names)}" if names else f"there is no {noun} in it"
+        f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+        if names
+        else f"there is no {noun} in it"
     )
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from c4.errors import ConfigError, unknown_name
+from c4.errors import ConfigError
 from c4.plugins._load import (
     Fits,
     Plugin,
@@ -16,6 +16,7 @@ from c4.plugins._load import (
     load_offered,
     package_of,
 )
+from c4.plugins._parsed import unknown_object
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Registry:
             return load_offered(self.noun, points[name])
         if ":" not in name:
             also = "one of your own: module:object or path/to/file.py:object"
-            raise unknown_name(self.noun, name, self.names, also=also)
+            raise unknown_object(self.noun, name, self.names, also=also)
         return load_named(self.noun, name, self.example, self.fits)
 
     def knows(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from c4.decode.rules.wino import WINO
 from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import is_gate
-from c4.plugins import Registry, names_file
+from c4.plugins import Registry, names_file, unknown_object
 from c4.store.labels import BASELINE, is_baseline
 from c4.store.parameters import plain_settings, typed_parameters
 from c4.store.views import ExitGate
@@ -171,7 +171,7 @@ def find_method(name: str) -> Method:
     if ":" not in name:
         names = dict.fromkeys([*METHODS, *RULE_NAMES.names, *GATE_NAMES.names])
         also = "or one of your own: rule+gate, module:object, path/to/file.py:object"
-        raise unknown_name("method", name, names, also=also)
+        raise unknown_object("method", name, names, also=also)
     found = METHOD_NAMES.find(name).found
     return Method(SCHEDULE, name) if is_gate(found) else Method(name)
 

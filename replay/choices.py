@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from c4.errors import ConfigError, did_you_mean
-from c4.gates.kinds import OwnGate
+from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import REGISTRY, gate_parameters, make_gate
 from c4.plugins import aliases
 from c4.replay.calibration import FrozenSetting
@@ -23,7 +23,8 @@ class GateChoice:
     settings: Sequence[str] = ()
     """As `--set` gives them: `tau=0.8` for every gate that has a tau, `cvee.tau=0.8` for one."""
     frozen: Sequence[FrozenSetting] = ()
-    """Calibrated settings, each of which is another gate beside those named."""
+    """Calibrated settings, each of which is another gate beside those named. A gate of a user's own
+    has to be named for its calibration to be used, so naming it asks for nothing else."""
     beside: bool = False
     """Whether a gate with settings of the user's own stands beside the gate as it is."""
 
@@ -36,9 +37,10 @@ class GateChoice:
         """The gates by what their results go by, with the paper's settings for a family."""
         typed = REGISTRY.by_canonical_name(self.names)
         changes = gate_settings(self.names, self.settings)
+        vouched = {setting.gate for setting in self.frozen} - GATES.keys()
         chosen = {}
         for label, name in typed.items():
-            if self.beside or not changes[name]:
+            if self.beside or not (changes[name] or label in vouched):
                 chosen[label] = make_gate(name, family)
             if changes[name]:
                 changed = str(changed_label(label, changes[name]))

@@ -7,12 +7,12 @@ holds the name, which is told to the user and never loaded.
 import shlex
 from collections.abc import Iterator
 
-from c4.errors import ConfigError, RunError, unknown_name
+from c4.errors import ConfigError, RunError
 from c4.store.locations import Location
 from c4.store.manifest import ROWS_ASKED, Manifest, read_manifest
 from c4.store.runs import find_runs, task_named
 from c4.tasks import Task, find_task, get_task
-from c4.tasks.registry import OWN_TASK, REGISTRY, learn_task, names_task
+from c4.tasks.registry import REGISTRY, learn_task, names_task, unknown_task
 
 
 def find_recorded_task(name: str, root: Location) -> Task:
@@ -35,7 +35,7 @@ def _recorded(name: str, root: Location) -> Manifest:
     found = {manifest.identity["task"]: manifest for manifest in _manifests(root)}
     if name not in found:
         known = dict.fromkeys([*REGISTRY.names, *found])
-        raise unknown_name("task", name, known, also=OWN_TASK)
+        raise unknown_task(name, known)
     return found[name]
 
 

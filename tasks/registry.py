@@ -3,16 +3,16 @@
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from c4.errors import RAISED, C4Error, ConfigError, failure, unknown_name
+from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.errors.system import exists, user_path
 from c4.errors.text import differences
-from c4.plugins import Registry, load_offered
+from c4.plugins import Registry, load_offered, unknown_object
 from c4.tasks import (
     arc_c,
     asdiv,
@@ -107,7 +107,7 @@ def find_task(name: str) -> Task:
     if REGISTRY.knows(name):
         return _name_task(_task_from_code(name), name)
     if known is None:
-        raise unknown_name("task", name, REGISTRY.names, also=OWN_TASK)
+        raise unknown_task(name, REGISTRY.names)
     return known.task
 
 
@@ -155,6 +155,11 @@ def _beside(task: Task) -> Any:
     module = sys.modules.get(getattr(task.read, "__module__", ""))
     beside = Path(getattr(module, "__file__", None) or "").parent / user_path(str(task.rows))
     return beside if exists(beside) else task.rows
+
+
+def unknown_task(name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a task that there is not, with the nearest names."""
+    return unknown_object("task", name, known, also=OWN_TASK)
 
 
 def names_task(name: str) -> bool:
@@ -269,4 +274,4 @@ def get_task(name: str) -> Task:
         return TASKS[name]
     if name in _NAMED:
         return _NAMED[name].task
-    raise unknown_name("task", name, TASKS, also=OWN_TASK)
+    raise unknown_task(name, TASKS)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.origins import Origin
 from c4.store.schema import BENCH, CELLS, GRADES, ROWS
+from tests.commands import c4
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -99,10 +99,6 @@ def documented_files():
 
 
 LINES = sorted(set(documented_lines()))
-
-
-def c4(*args):
-    return CliRunner().invoke(app, list(args))
 
 
 @pytest.fixture(scope="module")

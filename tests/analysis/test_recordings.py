@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from typer.testing import CliRunner
 
 from c4.analysis import (
     Library,
@@ -18,7 +17,6 @@ from c4.analysis import (
     trace_table,
 )
 from c4.analysis.phases import gate_signals
-from c4.cli._app import app
 from c4.errors import RunError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, FixedProgress, Oracle, Prophet
@@ -28,6 +26,7 @@ from c4.record.recorder import start_recording
 from c4.replay.decisions import replay
 from c4.store.runs import find_runs, open_run
 from c4.tasks import TASKS
+from tests.commands import c4
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +70,6 @@ def test_the_sampled_trajectories_are_of_unequal_length(sampled):
     steps = {row.steps for row in open_run(sampled).rows()}
     assert len(steps) > 1
     assert max(steps) < 24
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def candidates_of(run, trajectory):
@@ -268,7 +263,9 @@ def test_a_file_that_is_no_calibration_is_refused(runs, tmp_path, content):
         (["report", "mane"], "no report named 'mane'; did you mean main"),
         (["report", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
         (["figures", "--task", "gsm9k"], "no task named 'gsm9k'; did you mean gsm8k"),
-        (["report", "--runs", "nowhere"], "nothing below nowhere to report"),
+        (["report", "--runs", "nowhere"], "nowhere: no such folder; start with: c4 record"),
+        (["report", "--runs", "imported.parquet"], "imported.parquet: no such file"),
+        (["figures", "--runs", "imported.parquet"], "imported.parquet: no such file"),
     ],
 )
 def test_what_cannot_be_meant_is_one_clear_error(runs, args, message):

@@ -2,23 +2,20 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from c4.cli import main as c4_main
-from c4.cli._app import app
 from c4.store.cells import SIGNALS
 from c4.store.runs import find_runs, open_run
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+from tests.commands import c4
 
 
 @pytest.fixture
@@ -233,6 +230,22 @@ def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch):
     result = c4("runs", "--check", "--runs", "nowhere")
     assert result.exit_code == 2
     assert "nowhere: no such folder" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["export", "grade"])
+def test_a_folder_above_several_runs_names_them(command):
+    runs = Path(__file__).parents[1] / "data" / "runs" / "v3"
+    result = c4(command, runs)
+    assert result.exit_code == 2
+    assert "v3 holds 2 runs (" in result.stderr
+    assert "task=mmlu/method=c4); name one of them" in " ".join(result.stderr.split())
+
+
+def test_a_folder_above_a_single_run_is_that_run(tmp_path):
+    runs = Path(__file__).parents[1] / "data" / "runs" / "v3"
+    shutil.copytree(runs / "model=tiny/task=mmlu/method=c4", tmp_path / "runs/method=c4")
+    assert len(c4("export", tmp_path / "runs", "--out", "-").stdout.splitlines()) == 3
+    assert json.loads(c4("grade", tmp_path / "runs", "--json").stdout)["n"] == 3
 
 
 def test_an_interrupt_while_libraries_load_is_quiet(monkeypatch):

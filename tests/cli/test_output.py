@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
-from typer.testing import CliRunner
 
 from c4.cli import _output
-from c4.cli._app import app
 from c4.cli._output import SafeConsole, VisibleFormatter, complain, say, say_json, show
 from c4.cli._tables import new_table
+from c4.cli._verify import differences
 from c4.errors.text import SHAPELESS, visible, visible_json, visible_line
+from c4.record.verify import Check
+from tests.commands import c4
 
 ROOT = Path(__file__).parents[2]
 EVIL = "e\x1b[2Jv\x07i\x9b31ml\x7f\u202e\u2066\u200b\u2028\ufeff\r[red]:x:\nerror: forged"
@@ -145,10 +146,6 @@ def test_only_one_module_prints(room):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             lines = [node.lineno for node in ast.walk(tree) if prints(node)]
             assert not lines, f"{name} prints by itself in lines {lines}; use c4.cli._output"
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +297,22 @@ def test_what_the_hubs_client_warns_of_is_printed_once():
     command = [sys.executable, "-c", WARNED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout + done.stderr).count("the hub is far away") == 1
+
+
+def test_what_verify_finds_is_said_in_words():
+    found = [
+        ("math", Check(40, "bad.py:Peek", 4, 1, tokens_equal=False, grades_equal=True)),
+        ("math", Check(41, "bad.py:Peek,tau=0.8", 4, 4, tokens_equal=False, grades_equal=True)),
+        ("math", Check(42, "cvee", 4, 5, tokens_equal=True, grades_equal=False)),
+        ("math", Check(43, "cvee", 4, 4, tokens_equal=True, grades_equal=False)),
+    ]
+    assert list(differences(found)) == [
+        "math, trajectory 40, bad.py:Peek: it stops at step 1 in a decode, and at step 4 in the "
+        "replay",
+        "math, trajectory 41, bad.py:Peek,tau=0.8: its tokens are others, though it stops at step "
+        "4 in both",
+        "math, trajectory 42, cvee: it stops at step 5 in a decode, and at step 4 in the replay",
+        "math, trajectory 43, cvee: it is graded otherwise, though its tokens are the same",
+        "bad.py:Peek looks at later steps, or remembers what it was asked before; if it must look "
+        "ahead, set needs_future = True in it",
+    ]

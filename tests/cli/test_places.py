@@ -6,17 +6,13 @@ import typing
 from pathlib import PurePath
 
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.s3_server import SECRET
 from c4.cli._app import app
 from c4.cli._places import ANY_PLACE, LOCAL_PLACE
 from c4.store.runs import find_runs, open_run
 from c4.store.storage import file_exists, list_files
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+from tests.commands import c4
 
 
 def ok(*args):

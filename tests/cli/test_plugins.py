@@ -8,10 +8,8 @@ import sys
 from contextlib import chdir
 
 import pytest
-from typer.testing import CliRunner
 
 from c4.cli import _complete
-from c4.cli._app import app
 from c4.cli._output import OnceFromOthers
 from c4.cli._progress import _Lines
 from c4.store.runs import find_runs, open_run
@@ -19,6 +17,7 @@ from c4.tasks import AnswerReading
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.extractors import find_style
 from c4.tasks.registry import forget_tasks
+from tests.commands import c4
 
 GATES = """
 from dataclasses import dataclass
@@ -157,10 +156,6 @@ MADE_FIRST = [
 
 def unwrapped(text):
     return " ".join(text.split())
-
-
-def c4(*args):
-    return CliRunner().invoke(app, list(args))
 
 
 @pytest.fixture(scope="module")

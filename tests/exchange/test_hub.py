@@ -10,9 +10,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from c4.cli._app import app
 from c4.exchange.card import make_card
 from c4.exchange.columns import MEANINGS
 from c4.exchange.hub import KEPT
@@ -23,16 +21,13 @@ from c4.store.parts import Stamp
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
+from tests.commands import c4
 from tests.exchange.standin import standing_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
 DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
 FULL = "model=tiny/task=mmlu/method=baseline"
 REPO = "somebody/letters"
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture

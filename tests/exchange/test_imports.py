@@ -17,13 +17,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from c4.cli._app import app
 from c4.errors import DataError
 from c4.exchange import IMPORTED, read_tensors
 from c4.exchange.courses import Course
 from c4.figures import stabilization_figure
+from tests.commands import c4
 from tests.exchange.foreign import (
     GIVEN,
     SETTLES_LATE,
@@ -33,10 +32,6 @@ from tests.exchange.foreign import (
     save_klass,
     save_prophet,
 )
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def naive_settled(predictions, commit_step, final, answer, at):

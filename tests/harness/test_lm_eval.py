@@ -10,9 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.lm_eval._filters import FilterExtractor, Regex, cut_at
 from c4.lm_eval._load import _require_single, refusal
@@ -25,14 +23,11 @@ from c4.lm_eval._tasks import (
     warn_of_sampling,
 )
 from c4.store import find_runs, open_run
-from c4.tasks.registry import _NAMED
+from c4.tasks.registry import forget_tasks
+from tests.commands import c4
 from tests.harness.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -219,7 +214,7 @@ def test_what_the_harness_asked_otherwise_is_judged_as_it_judges(templated):
 
 def test_what_the_harness_asked_otherwise_can_be_read_and_not_gone_on_with(templated, tasks):
     out, run, _ = templated
-    _NAMED.pop(run.task)  # as in another process
+    forget_tasks()  # as in another process
     name = f"lm-eval:{tasks['own_letter']}{run.task.removeprefix('lm-eval:own_letter')}"
     unnamed = c4("replay", "--runs", out)
     assert f"--task {name}" in " ".join(unnamed.stderr.split())

@@ -6,6 +6,8 @@ import pytest
 
 from c4.errors import ConfigError, near_names
 from c4.plugins import Registry, canonical_name
+from c4.record.methods import find_method
+from c4.tasks import find_task
 
 OWN = {"calm": 1, "wild": 2}
 REGISTRY = Registry("toy", "--toy", OWN, example="my_toys:Ball")
@@ -99,7 +101,11 @@ def test_what_cannot_be_found_is_said(name, message):
         ("1 / 0", "ZeroDivisionError: division by zero (my_toys.py, line 1)"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("class X(:", "SyntaxError"),
-        ("import no_such_library", "No module named 'no_such_library'; repair the file"),
+        ("import no_such", "No module named 'no_such'; install no_such, or repair the file"),
+        ("from json import nothing", "cannot import name 'nothing'"),
+        ("def X2(): ...\ndef X3(): ...", "did you mean X3 or X2?"),
+        ("def ball(): ...\ndef cube(): ...", "no toy named 'X'; there are ball, cube"),
+        ("def ball(): ...", "no toy named 'X'; there is ball"),
         ("Y = 1", "my_toys.py has no toy named 'X'; there is no toy in it"),
     ],
 )
@@ -107,6 +113,18 @@ def test_a_broken_file_says_what_is_broken(file, source, message):
     with pytest.raises(ConfigError) as refused:
         REGISTRY.find(f"{file(source)}:X")
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["my_toys", "my_toys.py"])
+def test_a_file_without_its_object_is_answered_with_what_it_defines(file, monkeypatch, name):
+    source = "import json\n_kept = 1\nclass Ball: ...\ndef roll(): ...\n1 / 0"
+    monkeypatch.chdir(file(source).parent)
+    lists = r"as in my_toys\.py:Ball \(my_toys\.py defines Ball, roll\)$"
+    with pytest.raises(ConfigError, match=rf"no toy named '{name}'; .*{lists}"):
+        REGISTRY.find(name)
+    for find, noun in ((find_task, "task"), (find_method, "method")):
+        with pytest.raises(ConfigError, match=rf"no {noun} named '{name}'; .*{lists}"):
+            find(name)
 
 
 def test_names_are_short_and_mistypes_are_found():

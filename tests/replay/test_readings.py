@@ -5,10 +5,8 @@ from dataclasses import asdict, replace
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from c4.analysis import Library, make_report
-from c4.cli._app import app
 from c4.errors import ConfigError
 from c4.gates import run_signals as cache_module
 from c4.gates.kinds import CVEE, FixedProgress
@@ -25,16 +23,13 @@ from c4.store.parts import list_parts
 from c4.store.runs import open_run
 from c4.store.summary import summarise
 from c4.tasks import TASKS, AnswerReading, Candidate, Ending, ReadingStyle, grade
+from tests.commands import c4
 
 USUAL = AnswerReading()
 OTHER_ENDING = next(ending for ending in Ending if ending is not USUAL.ending)
 OTHER = AnswerReading(ReadingStyle.PLAIN, OTHER_ENDING)
 OPTIONS = ["--reading", "plain", "--ending", OTHER_ENDING]
 CUT, SKIP = (AnswerReading(ending=ending) for ending in Ending)
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def said(result):

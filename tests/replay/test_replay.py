@@ -7,14 +7,13 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from c4.analysis.phases import phase_table
-from c4.cli._app import app
 from c4.cli._replay import never_settle_note
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
@@ -23,11 +22,13 @@ from c4.gates.signals import Signals
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
+from c4.replay.choices import GateChoice
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
 from c4.replay.pools import pool_size
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
+from tests.commands import c4
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +52,6 @@ def runs(random_llada, tmp_path_factory):
 
 def run_of(runs, task):
     return open_run(run_folder(runs, "random-llada", task, "baseline"))
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def test_decisions_are_those_of_the_filled_buffer(runs):
@@ -339,6 +336,21 @@ def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, t
     )
     replayed = c4("replay", "--runs", runs, "--config", out, "--task", "mmlu", "--json")
     assert json.loads(replayed.stdout)[0]["gate"] == "cvee (cvee.json)"
+
+
+def test_naming_an_own_gate_beside_its_calibration_asks_for_nothing_else():
+    own = "c4.gates.kinds:CVEE"  # as a user's own would be named
+    frozen = SimpleNamespace(gate=own, label="frozen", make=lambda family, names: CVEE(tau=0.9))
+    shown = {
+        "as it is": GateChoice([own, "cvee"], (), [frozen]),
+        "with a setting": GateChoice([own], ["tau=0.8"], [frozen]),
+        "in tables": GateChoice([own], (), [frozen], beside=True),
+    }
+    assert {what: choice.labels for what, choice in shown.items()} == {
+        "as it is": ["cvee", "frozen"],
+        "with a setting": [f"{own},tau=0.8", "frozen"],
+        "in tables": [own, "frozen"],
+    }
 
 
 def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path):

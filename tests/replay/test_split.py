@@ -7,9 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from c4.cli._app import app
 from c4.errors import RunError
 from c4.replay.calibration import load_calibration
 from c4.replay.pools import SET_ASIDE, Pools, PoolShare
@@ -17,6 +15,7 @@ from c4.replay.splits import SplitRule, _choose_pool, split_runs
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import Shape
+from tests.commands import c4
 
 IDENTITY = {
     "task": "math",
@@ -83,10 +82,6 @@ def test_an_example_is_the_same_problem_whatever_decodes_it():
     for change in ({"seed": 1}, {"origin": "embedded:def"}, {"order": None}, {"task": "gsm8k"}):
         assert pools.of(IDENTITY | change) == set(range(40))
     assert SET_ASIDE.of(IDENTITY | {"source": "file"}) == set()
-
-
-def c4(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module")

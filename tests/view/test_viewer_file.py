@@ -8,11 +8,9 @@ import shlex
 
 import pytest
 from decodes import SHAPES, TARGETS, TEXTS, write_run
-from typer.testing import CliRunner
 from viewing import recordings, shelf  # noqa: F401 - fixtures
 
 from c4.cli import _view
-from c4.cli._app import app
 from c4.store.runs import open_run
 from c4.tasks import Shape, find_task
 from c4.view import Shelf, show
@@ -21,12 +19,9 @@ from c4.view._static import read_static, static_names
 from c4.view._trajectory import replay_command
 from c4.view.export import choose_trajectories, make_page
 from c4.view.offers import Offers
+from tests.commands import c4
 
 FOREIGN = re.compile(r"https?://(?!www\.w3\.org/2000/svg)")
-
-
-def c4(*words):
-    return CliRunner().invoke(app, list(map(str, words)))
 
 
 def test_the_script_is_whole_and_its_hash_is_allowed(shelf):

@@ -1,0 +1,10 @@
+"""Commands as a user types them, called within this process."""
+
+from typer.testing import CliRunner, Result
+
+from c4.cli._app import app
+
+
+def c4(*words: object) -> Result:
+    """What a command returns and prints."""
+    return CliRunner().invoke(app, [str(word) for word in words])
