@@ -141,7 +141,8 @@ def task_from_fields(fields: Mapping[str, Any], where: str, folder: Path) -> Tas
             **shared,
         )
     except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from error
+        told = str(error)
+        raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -155,6 +156,8 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         if fields.get(name) is None:
             what = f" (one of {', '.join(EXTRACTORS)})" if name == "extractor" else ""
             raise ConfigError(f"it lacks {name}{what}")
+    if not isinstance(fields["doc_to_text"], str):
+        raise ConfigError("doc_to_text is the name of a field, or a Jinja template")
     if fields.get("output_type", "generate_until") != "generate_until":
         raise ConfigError(
             f"output_type {fields['output_type']} scores likelihoods, and a diffusion model has "
@@ -252,6 +255,9 @@ class _YamlRows:
 
     def __init__(self, fields: Mapping[str, Any], where: str, family: Family) -> None:
         self.extractor = str(fields["extractor"])
+        letters = self.extractor == "letter"  # whose target may be a letter
+        self.fields_only = ("doc_to_text", *(() if letters else ("doc_to_target",)))
+        """Those where a single word is the name of a field, and nothing else."""
         self.description = str(fields.get("description") or "")
         self.templates = {name: fields[name] for name in TEMPLATES if fields.get(name) is not None}
         self.compiled = {
@@ -276,6 +282,8 @@ class _YamlRows:
         """A template's text, a field's value, or what the file says for every row."""
         given = self.templates.get(name)
         if isinstance(given, str):
+            if name in self.fields_only and given.isidentifier() and given not in row:
+                raise KeyError(given)  # the word itself would be every row's answer
             return row[given] if given in row else self.compiled[name].render(row)
         return given
 
