@@ -475,3 +475,10 @@ def test_a_row_without_fields_is_refused(folder):
     (folder / "rows.jsonl").write_text("5")
     with pytest.raises(DataError, match="row 0: it is 5, and no fields with names"):
         samples(find_task(write(folder, SUMS)))
+
+
+@pytest.mark.parametrize("found", [None, "no", 0.5])
+def test_a_judge_that_says_neither_true_nor_false_is_refused(found):
+    task = Task(name="odd", read=lambda row: None, judge=lambda *seen: found, **answers("number"))
+    with pytest.raises(ConfigError, match=f"the judge of odd returns {found!r}; return True or"):
+        grade(task, Example("?", "3"), "it is 3")
