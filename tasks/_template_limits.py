@@ -205,6 +205,8 @@ def _meter(node: nodes.Node) -> None:
     """Wrap what a node takes in filters that charge for it."""
     if isinstance(node, nodes.Name) and node.name == "self":
         node.name = SELF
+    elif isinstance(node, nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends):
+        raise TemplateSyntaxError("a template stands alone, without other files", node.lineno)
     elif isinstance(node, nodes.For):
         if node.recursive:
             raise TemplateSyntaxError("recursive loops are not rendered", node.lineno)

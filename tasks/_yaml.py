@@ -152,7 +152,8 @@ def task_from_fields(
             **shared,
         )
     except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from error
+        told = str(error)
+        raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
 
 
 def kept_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,6 +208,8 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
             f"task: {fields['task']!r} has a colon, as tasks of other programs have; give it "
             "another name"
         )
+    if not isinstance(fields["doc_to_text"], str):
+        raise ConfigError("doc_to_text is the name of a field, or a Jinja template")
     if fields.get("output_type", "generate_until") != "generate_until":
         raise ConfigError(
             f"output_type {fields['output_type']} scores likelihoods, and a diffusion model has "

@@ -202,10 +202,8 @@ def _own_rows(task: Task) -> tuple[Rows, str]:
     try:
         made: Any = task.rows() if callable(task.rows) else task.rows
         rows = list(made)
-        strange = [row for row in rows if not isinstance(row, Mapping)]
-        if strange:
-            raise DataError(f"a row of {task.name} is {strange[0]!r}, and no fields with names")
-        text = json.dumps([dict(row) for row in rows], default=str, sort_keys=True)
+        plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
+        text = json.dumps(plain, default=str, sort_keys=True)
     except (C4Error, MemoryError):
         raise
     except RAISED as error:
@@ -229,8 +227,9 @@ def _open_hub(hub: HubSplit, dataset: str) -> tuple[Rows, str]:
         rows = datasets.load_dataset(dataset, hub.config, split=hub.split, **version)
     except Exception as error:  # whatever the readers of so many formats raise
         raise DataError(
-            f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): {failure(error)}; "
-            "check the network, or use --source embedded, or --source FILE"
+            f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): "
+            f"{type(error).__name__}: {error}; check the network, or use --source embedded, or "
+            "--source FILE"
         ) from error
     fingerprint = rows._fingerprint  # noqa: SLF001 - the library's only name for a version
     return rows, f"hub:{hub.public_name}/{hub.config or 'default'}/{hub.split}@{fingerprint}"
@@ -265,16 +264,20 @@ def _read_all(task: Task, rows: Rows, origin: str) -> dict[int, Example]:
 
 
 def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
+    row: Any = rows[index]
+    if not isinstance(row, Mapping):
+        found = shortened(repr(row))
+        raise DataError(f"{origin}, row {index}: it is {found}, and no fields with names")
     try:
-        example = task.read(rows[index])
+        example = task.read(row)
         example = None if example is None else _checked(example)
     except (C4Error, MemoryError):
         raise
     except RAISED as error:
         known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
         what = str(error) if known else failure(error)
-        what = _no_field(error, rows[index]) if isinstance(error, KeyError) else what
         fields = f"the fields of {task.hub.dataset}" if task.hub else ""
+        what = _no_field(error, {} if fields else row) if isinstance(error, KeyError) else what
         raise DataError(
             f"{origin}, row {index}: {what}" + (f"; {task.name} expects {fields}" if fields else "")
         ) from error
@@ -288,7 +291,7 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
 
 
 def _no_field(error: KeyError, row: Row) -> str:
-    known = list(map(str, row)) if isinstance(row, Mapping) else []
+    known = list(map(str, row))
     there = did_you_mean(str(error.args[0]), known) or f"there are {', '.join(known)}"
     return f"no field {error}" + (f"; {there}" if known else "")
 

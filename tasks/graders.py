@@ -1,5 +1,7 @@
 """Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
 
+import numpy as np
+
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import LabelRegistry, plain_label
 from c4.tasks.task import Example, Grader, Judge
@@ -40,8 +42,8 @@ def guard_judge(name: str, judge: Judge) -> Judge:
             raise
         except RAISED as error:
             raise ConfigError(f"{name} fails: {failure(error)}") from error
-        if found is None:  # a forgotten return would make every answer wrong
-            raise ConfigError(f"{name} returns None; return True or False")
+        if not isinstance(found, bool | int | np.bool_):  # None would be wrong, and any text right
+            raise ConfigError(f"{name} returns {found!r}; return True or False")
         return bool(found)
 
     return asked

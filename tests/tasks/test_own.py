@@ -604,3 +604,31 @@ def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):
     monkeypatch.chdir(folder / "elsewhere")
     assert len(samples(find_task(f"{folder}/beside.py:FILED"))) == len(ROWS)
     assert samples(find_task("../beside.py:MADE"))[0].example.target == "2"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"doc_to_target": "anser"}, "row 0: no field 'anser'; did you mean answer?"),
+        ({"doc_to_text": "prompt"}, "no field 'prompt'; there are question, answer, options"),
+        ({"doc_to_text": 5}, "doc_to_text is the name of a field, or a Jinja template"),
+        ({"doc_to_text": "{% include 'rows.jsonl' %}"}, "a template stands alone"),
+        ({"doc_to_text": "{{question"}, r"^my_task\.yaml, doc_to_text: not a Jinja template"),
+    ],
+)
+def test_a_field_that_rows_lack_is_no_answer(folder, fields, message):
+    with pytest.raises(C4Error, match=message):
+        samples(find_task(write(folder, SUMS | fields)))
+
+
+def test_a_row_without_fields_is_refused(folder):
+    (folder / "rows.jsonl").write_text("5")
+    with pytest.raises(DataError, match="row 0: it is 5, and no fields with names"):
+        samples(find_task(write(folder, SUMS)))
+
+
+@pytest.mark.parametrize("found", [None, "no", 0.5])
+def test_a_judge_that_says_neither_true_nor_false_is_refused(found):
+    task = Task(name="odd", read=lambda row: None, judge=lambda *seen: found, **answers("number"))
+    with pytest.raises(ConfigError, match=f"the judge of odd returns {found!r}; return True or"):
+        grade(task, Example("?", "3"), "it is 3")

@@ -223,7 +223,7 @@ def test_a_sound_task_passes():
         ({"read": lambda row: Example(row["q"], None)}, "its target None is not a text"),
         ({"read": lambda row: Example(row["q"], "1", choices=(1,))}, "its choice 1 is not a text"),
         ({"read": lambda row: Example(row["Q"], "1")}, "no field 'Q'; did you mean q?"),
-        ({"rows": [3]}, "a row of mine is 3, and no fields with names"),
+        ({"rows": [3]}, "row 0: it is 3, and no fields with names"),
         ({"rows": None}, "mine has no rows and is not on the hub"),
     ],
 )
