@@ -154,7 +154,7 @@ def _draw_moments(
         span = trace.height + 1 - stays[0]
         places = [stays[0] - 0.5 + share * span for share in (0.5, 0.25, 0.75)]
         axes[0].text(
-            max(places, key=lambda x: min((abs(x - exit) for exit in exits), default=0)),
+            max(places, key=lambda x: min((abs(x - step) for step in exits), default=0)),
             0.04,
             "settled",
             transform=axes[0].get_xaxis_transform(),
