@@ -150,8 +150,11 @@ def _draw_moments(
         if stays:
             ax.axvspan(stays[0] - 0.5, trace.height + 0.5, color="#eef5ea", linewidth=0, zorder=0)
     if stays:
+        exits = [step for step, gates in moments if gates]
+        span = trace.height + 1 - stays[0]
+        places = [stays[0] - 0.5 + share * span for share in (0.5, 0.25, 0.75)]
         axes[0].text(
-            (stays[0] - 0.5 + trace.height + 0.5) / 2,
+            max(places, key=lambda x: min((abs(x - step) for step in exits), default=0)),
             0.04,
             "settled",
             transform=axes[0].get_xaxis_transform(),

@@ -75,6 +75,15 @@ def test_a_trace_has_four_panels_and_a_line_where_each_gate_stops(trace, width):
     assert sum(bar.get_width() for bar in bars) == pytest.approx(read)
 
 
+def test_no_exit_crosses_the_word_that_names_the_settled_steps():
+    figure = check_figure(trace_figure(make_trace(["7"] * 4 + ["12"] * 20, {14: "cvee"})))
+    answers = figure.axes[0]
+    (word,) = [text for text in answers.texts if text.get_text() == "settled"]
+    box = word.get_window_extent()
+    x, _ = answers.transData.transform((14, 0))
+    assert not box.x0 <= x <= box.x1
+
+
 def test_settings_of_one_gate_stop_a_trace_as_themselves(width):
     labels = ["prophet", "cvee", "cvee,tau=0.9,p_min=5", "cvee (calibration.json)", "a.py:B,x=1"]
     exits = {4: ",".join(labels[:3]), 9: labels[3], 12: labels[4]}
