@@ -15,6 +15,7 @@ from c4.cli._output import say, say_json, show
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table
 from c4.errors import C4Error
+from c4.errors.text import counted
 from c4.gates.kinds import GATES
 from c4.store.labels import method_name
 
@@ -129,9 +130,10 @@ def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
 def describe(plan: "Plan", gates: "Mapping[str, OwnGate]", checks: "Sequence[Check]") -> str:
     """How many live decodes equal their replay, and how many the machine failed to grade."""
     agree = sum(check.agrees for check in checks)
+    examples = counted(len({check.trajectory for check in checks}), "example")
     told = (
         f"{plan.task.name} on {plan.checkpoint.name}: {agree} of {len(checks)} live decodes "
-        f"({plan.config.n} examples x {', '.join(gates)}) equal their replay in exit step, tokens "
+        f"({examples} x {', '.join(gates)}) equal their replay in exit step, tokens "
         "and grade"
     )
     if failed := sum(check.grades_equal is None for check in checks):

@@ -16,7 +16,7 @@ from c4.decode.rules.schedule import Schedule
 from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
-from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened, unknown_name
+from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import is_gate
 from c4.plugins import Registry, names_file, unknown_object
@@ -191,9 +191,9 @@ def _unknown_half(name: str) -> ConfigError:
         )
     also = f"in {shortened(name)!r}; or one of your own: module:object, path/to/file.py:object"
     if _knows_rule(rule):
-        return unknown_name("gate", gate, GATE_NAMES.names, also=also)
+        return unknown_object("gate", gate, GATE_NAMES.names, also=also)
     rules = [known for known in dict.fromkeys([*RULE_NAMES.names, *METHODS]) if _knows_rule(known)]
-    return unknown_name("rule", rule, rules, also=also)
+    return unknown_object("rule", rule, rules, also=also)
 
 
 def _knows_rule(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from c4.errors import RunError
+from c4.errors.text import counted
 from c4.gates.own_signals import NO_SIGNALS
 from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
@@ -80,7 +81,7 @@ class RunSplit:
         if self.rule is SplitRule.SET_ASIDE:
             return f"chosen on {n} of the {aside} examples set aside for calibration"
         if self.rule is SplitRule.BELOW:
-            return f"chosen on the {n} trajectories that --pool names"
+            return f"chosen on the {counted(n, 'trajectory')} that --pool names"
         none = "no example set aside for calibration is recorded"
         none = none if aside else "its examples are all for evaluation"
         return f"{none}; chosen on the first {n} of {len(self.pool.run)}"

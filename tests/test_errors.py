@@ -1,6 +1,7 @@
 import pytest
 
 from c4.errors import ConfigError, unknown_name
+from c4.errors.text import counted, spell_ranges
 
 
 @pytest.mark.parametrize(
@@ -16,3 +17,9 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all(known, also, m
     error = unknown_name("task", "gsm9k", known, also)
     assert isinstance(error, ConfigError)
     assert str(error) == message
+
+
+def test_numbers_are_told_in_words_that_fit():
+    assert [counted(n, "trajectory") for n in (1, 2)] == ["1 trajectory", "2 trajectories"]
+    assert [counted(n, "run") for n in (0, 1)] == ["0 runs", "1 run"]
+    assert spell_ranges([59, 0, 1, 3, 58]) == "0 to 1, 3, 58 to 59"

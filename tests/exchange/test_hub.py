@@ -479,7 +479,8 @@ def test_the_card_says_which_tasks_need_code_of_their_own():
     assert "These tasks are not part of c4: `my_task.py:TASK`. To replay them" in card
 
 
-def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
+def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("c4.tasks.registry._NAMED", {})  # what other tests have named
     from c4.errors import C4Error
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import of_known_tasks

@@ -125,6 +125,9 @@ def test_a_file_without_its_object_is_answered_with_what_it_defines(file, monkey
     for find, noun in ((find_task, "task"), (find_method, "method")):
         with pytest.raises(ConfigError, match=rf"no {noun} named '{name}'; .*{lists}"):
             find(name)
+    for pair, noun in ((f"wino+{name}", "gate"), (f"{name}+cvee", "rule")):
+        with pytest.raises(ConfigError, match=rf"no {noun} named '{name}'; .*{lists}"):
+            find_method(pair)
 
 
 def test_names_are_short_and_mistypes_are_found():
