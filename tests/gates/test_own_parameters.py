@@ -26,7 +26,7 @@ class Typed:
     which: Literal["first", "last"] = "first"
     after: Optional[float] = None
     until: float | None = 1.0
-    name: str = "run"
+    word: str = "run"
     made: int = field(default=1, init=False)
 
     def fires(self, s):
@@ -68,10 +68,10 @@ def file(request, tmp_path):
 
 
 def test_a_text_becomes_what_the_annotation_names(file):
-    texts = {"window": "3", "strict": "off", "mode": "hard", "which": "last", "name": "7"}
+    texts = {"window": "3", "strict": "off", "mode": "hard", "which": "last", "word": "7"}
     gate = make_gate(f"{file}:Typed", **texts, after="0.5", until="none")
     assert set_parameters(gate) == {
-        **{"window": 3, "strict": False, "mode": "hard", "which": "last", "name": "7"},
+        **{"window": 3, "strict": False, "mode": "hard", "which": "last", "word": "7"},
         **{"after": 0.5, "until": None},
     }
     assert (type(gate.window), type(gate.mode).__name__) == (int, "Mode")
