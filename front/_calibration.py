@@ -12,7 +12,7 @@ from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
 from c4.gates import OwnGate, make_gate
-from c4.gates.registry import GateKind
+from c4.gates.registry import GateKind, is_gate
 from c4.replay import (
     Calibration,
     Requirement,
@@ -116,12 +116,12 @@ def _kind(gate: Any) -> GateKind:
         return gate
     if gate in NAMES:
         return NAMES[gate]
-    if type(gate) in NAMES:
+    if not isinstance(gate, type) and is_gate(gate):
         raise ConfigError(
             f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
-    if isinstance(gate, type) and callable(getattr(gate, "fires", None)):
+    if is_gate(gate):
         return _own_name(gate) or gate
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
