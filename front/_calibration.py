@@ -114,15 +114,13 @@ def _kind(gate: Any) -> GateKind:
     """A gate by its name, which its calibration keeps; by its class where it has no name."""
     if isinstance(gate, str):
         return gate
-    if gate in NAMES:
-        return NAMES[gate]
     if not isinstance(gate, type) and is_gate(gate):
         raise ConfigError(
             f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
-    if is_gate(gate):
-        return _own_name(gate) or gate
+    if isinstance(gate, type) and is_gate(gate):
+        return NAMES.get(gate) or _own_name(gate) or gate
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
 
