@@ -12,7 +12,7 @@ from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
 from c4.gates import OwnGate, make_gate
-from c4.gates.registry import GateKind
+from c4.gates.registry import GateKind, is_gate
 from c4.replay import (
     Calibration,
     Requirement,
@@ -103,11 +103,6 @@ def calibrate(
         pool: choose on trajectories with numbers below this, instead of those set aside.
         ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
     """
-    if promise is not None and not isinstance(promise, Requirement):
-        raise ConfigError(
-            f"{promise!r} is no promise; write c4.Requirement(tolerance=2.0) for points of "
-            "accuracy, or c4.Requirement(risk=0.05, delta=0.1) for a certificate"
-        )
     grid = make_grid(_kind(gate), {name: _spell_range(values) for name, values in ranges.items()})
     splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
@@ -119,15 +114,13 @@ def _kind(gate: Any) -> GateKind:
     """A gate by its name, which its calibration keeps; by its class where it has no name."""
     if isinstance(gate, str):
         return gate
-    if gate in NAMES:
-        return NAMES[gate]
-    if not isinstance(gate, type) and callable(getattr(gate, "fires", None)):
+    if not isinstance(gate, type) and is_gate(gate):
         raise ConfigError(
             f"{gate!r} is one setting already; give its class, {type(gate).__name__}, and the "
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
-    if isinstance(gate, type) and callable(getattr(gate, "fires", None)):
-        return _own_name(gate) or gate
+    if isinstance(gate, type) and is_gate(gate):
+        return NAMES.get(gate) or _own_name(gate) or gate
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
 

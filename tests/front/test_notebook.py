@@ -358,6 +358,10 @@ def test_a_value_that_is_none_is_refused_in_words(run):
 def test_a_setting_is_no_grid(run):
     with pytest.raises(ConfigError, match="is one setting already; give its class, CVEE"):
         c4.calibrate(run, c4.CVEE(tau=0.7))
+    with pytest.raises(ConfigError, match="is one setting already; give its class, Calm"):
+        c4.calibrate(run, Calm(nats=0.2))
+    with pytest.raises(ConfigError, match="is neither the name nor the class of a gate"):
+        c4.calibrate(run, ["cvee"])
     with pytest.raises(ConfigError, match="no runs are given"):
         c4.calibrate([], c4.CVEE)
     with pytest.raises(ConfigError, match="neither the name nor the class"):
