@@ -103,6 +103,11 @@ def calibrate(
         pool: choose on trajectories with numbers below this, instead of those set aside.
         ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
     """
+    if promise is not None and not isinstance(promise, Requirement):
+        raise ConfigError(
+            f"{promise!r} is no promise; write c4.Requirement(tolerance=2.0) for points of "
+            "accuracy, or c4.Requirement(risk=0.05, delta=0.1) for a certificate"
+        )
     grid = make_grid(_kind(gate), {name: _spell_range(values) for name, values in ranges.items()})
     splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())

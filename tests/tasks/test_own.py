@@ -610,7 +610,7 @@ def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):
     ("fields", "message"),
     [
         ({"doc_to_target": "anser"}, "the row has no field 'anser'; did you mean answer?"),
-        ({"doc_to_text": "prompt"}, "the row has no field 'prompt'; there are question, answer, options"),
+        ({"doc_to_text": "prompt"}, "the row has no field 'prompt'; there are question, answer"),
         ({"doc_to_text": 5}, "doc_to_text is the name of a field, or a Jinja template"),
         ({"doc_to_text": "{% include 'rows.jsonl' %}"}, "a template stands alone"),
         ({"doc_to_text": "{{question"}, r"^my_task\.yaml, doc_to_text: not a Jinja template"),
