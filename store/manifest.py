@@ -238,7 +238,9 @@ def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
     """One line for each key under which two identities differ, and where in its value."""
-    return [f"  {line}" for key in keys for line in differences(there.get(key), here.get(key), key)]
+    return [
+        f"  {key}: {line}" for key in keys for line in differences(there.get(key), here.get(key))
+    ]
 
 
 def check_version(path: Location, version: object) -> None:

@@ -19,6 +19,7 @@ from c4.lm_eval._load import _require_single, refusal
 from c4.lm_eval._model import C4LM, _batch, _task_for
 from c4.lm_eval._tasks import find_harness_task, find_lm_eval_task, say_once
 from c4.store import find_runs, open_run
+from c4.tasks.registry import forget_tasks
 from tests.harness.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
@@ -102,6 +103,18 @@ def test_gates_watch_the_filter_and_calibrate_on_it(tasks, recorded):
     result = c4("replay", "--runs", recorded, "--task", f"lm-eval:{path}", "--json")
     assert result.exit_code == 0, result.output
     assert {row["n"] for row in json.loads(result.stdout)} == {3}
+
+
+def test_a_recording_is_not_read_by_another_filter_than_its_own(tasks, recorded, tmp_path):
+    edited = tmp_path / "own_letter.yaml"
+    edited.write_text(tasks["own_letter"].read_text().replace("[A-D]", "[Q-Z]"))
+    letters = recorded / "model=tiny" / "task=lm-eval%3Aown_letter"
+    forget_tasks()  # as in a new process
+    refused = c4("replay", "--runs", letters, "--task", f"lm-eval:{edited}")
+    forget_tasks()
+    assert refused.exit_code == 2
+    assert "task lm-eval:own_letter was edited (filter: " in refused.stderr
+    assert "[Q-Z]" in refused.stderr
 
 
 def test_a_method_decodes_and_stops_inside_the_harness(tasks):
