@@ -179,16 +179,22 @@ def _name_task(task: Task, typed: str) -> Task:
     """
     _check_name(task)
     known = _NAMED.get(task.name)
-    if known is not None and known.task.definition != task.definition:
+    if known is not None and _made_of(known.task) != _made_of(task):
         if known.is_beside(typed):
             raise ConfigError(
                 f"--task {typed}: results of it and of {known.typed} would both go by {task.name}; "
                 "rename one of the tasks"
             )
-        if known.typed == typed or known.is_learned:
+        was_told = known.is_learned and known.task.definition != task.definition
+        if known.typed == typed or was_told:
             log.warning("%s has changed; open again what was recorded of %s", typed, task.name)
     _NAMED[task.name] = Known(task, typed)
     return task
+
+
+def _made_of(task: Task) -> tuple[Any, ...]:
+    """What tells two tasks of one name apart: what they say, and the file of their rows."""
+    return task.definition, task.rows.resolve() if isinstance(task.rows, Path) else None
 
 
 def _check_name(task: Task) -> None:

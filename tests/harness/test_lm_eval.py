@@ -113,7 +113,7 @@ def test_a_recording_is_not_read_by_another_filter_than_its_own(tasks, recorded,
     refused = c4("replay", "--runs", letters, "--task", f"lm-eval:{edited}")
     forget_tasks()
     assert refused.exit_code == 2
-    assert "task lm-eval:own_letter was edited (filter: " in refused.stderr
+    assert "task lm-eval:own_letter was edited (config_sha256: " in refused.stderr
     assert "[Q-Z]" in refused.stderr
 
 
