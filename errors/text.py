@@ -101,7 +101,8 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
     was, now = repr(there), repr(here)
     same = zip(was, now, strict=False)
     first = next((i for i, (a, b) in enumerate(same) if a != b), min(len(was), len(now)))
-    return [f"{name}: {_around(was, first)} there, {_around(now, first)} here"]
+    where = f"{name}: " if name else ""
+    return [f"{where}{_around(was, first)} there, {_around(now, first)} here"]
 
 
 def _around(text: str, place: int) -> str:

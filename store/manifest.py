@@ -238,8 +238,10 @@ def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
     """One line for each key under which two identities differ, and where in its value."""
-    lines = (line for key in keys for line in differences(there.get(key), here.get(key), key))
-    return [f"  {line}{EDITED if 'source_sha256: ' in line else ''}" for line in lines]
+    lines = [
+        f"  {key}: {line}" for key in keys for line in differences(there.get(key), here.get(key))
+    ]
+    return [f"{line}{EDITED if 'source_sha256' in line else ''}" for line in lines]
 
 
 EDITED = " (its source was edited)"

@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,17 @@ class Known:
     """How a user named it; None if nobody has."""
     is_learned: bool = False
     """Whether a recording told it, which may be anybody's."""
+    folder: Path = field(default_factory=Path.cwd)
+    """Where this process was then: workers serve commands of other folders one after the other."""
 
     def is_from(self, source: EntryPoint) -> bool:
         """Whether a task source has made it, or who has the task at hand."""
         named_otherwise = self.typed is not None and self.typed.partition(":")[0] != source.name
         return not self.is_learned and not named_otherwise
+
+    def is_beside(self, typed: str) -> bool:
+        """Whether the user has named it so that another name stands for another task."""
+        return self.typed not in (None, typed) and self.folder == Path.cwd()
 
 
 _NAMED: dict[str, Known] = {}
@@ -85,6 +91,11 @@ _NAMED: dict[str, Known] = {}
 def forget_tasks() -> None:
     """Forget every task that was named or that a recording told, as in a new process."""
     _NAMED.clear()
+
+
+def begin_command() -> None:
+    """Let names stand for other tasks from now on: no other command is named beside this one."""
+    _NAMED.update({name: replace(known, typed=None) for name, known in _NAMED.items()})
 
 
 def find_task(name: str) -> Task:
@@ -185,15 +196,22 @@ def _name_task(task: Task, typed: str) -> Task:
     """
     _check_name(task)
     known = _NAMED.get(task.name)
-    if known is not None and known.task.definition != task.definition:
-        if known.typed not in (None, typed):
+    if known is not None and _made_of(known.task) != _made_of(task):
+        if known.is_beside(typed):
             raise ConfigError(
                 f"--task {typed}: results of it and of {known.typed} would both go by {task.name}; "
                 "rename one of the tasks"
             )
-        log.warning("%s has changed; open again what was recorded of %s", typed, task.name)
+        was_told = known.is_learned and known.task.definition != task.definition
+        if known.typed == typed or was_told:
+            log.warning("%s has changed; open again what was recorded of %s", typed, task.name)
     _NAMED[task.name] = Known(task, typed)
     return task
+
+
+def _made_of(task: Task) -> tuple[Any, ...]:
+    """What tells two tasks of one name apart: what they say, and the file of their rows."""
+    return task.definition, task.rows.resolve() if isinstance(task.rows, Path) else None
 
 
 def _check_name(task: Task) -> None:

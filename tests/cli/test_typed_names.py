@@ -2,11 +2,14 @@
 
 import json
 from contextlib import chdir
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from c4.cli._app import app
+from c4.store.manifest import read_manifest
 from c4.tasks.registry import forget_tasks
 
 GATES = """
@@ -123,6 +126,35 @@ def test_a_recorded_task_that_is_code_says_how_it_was_named(folder, command):
 
 def test_a_mistyped_task_is_told_the_names_of_recordings_too(folder):
     assert "did you mean sums_yaml" in c4("replay", "--task", "sums_yam").stderr
+
+
+def test_two_tasks_of_one_name_are_refused_and_none_is_dropped(folder):
+    (folder / "copy.yaml").write_text(YAML.replace("'{{q}}'", "'Q: {{q}}'"))
+    both = ["--task", "my_task.yaml", "--task", "copy.yaml"]
+    for words in (["run", "--method", "c4", "--n", "1"], ["replay"]):
+        refused = c4(*words, *both)
+        assert refused.exit_code == 2
+        assert "copy.yaml: results of it and of my_task.yaml would both go by" in refused.stderr
+    assert "one task is recorded at a time" in c4("record", *both).stderr
+    said = c4("record", "--task", "copy.yaml", "--n", "3").stderr
+    assert "task_definition: fields.doc_to_text: '{{q}}' there, 'Q: {{q}}' here" in said
+    assert "extractor" not in said
+
+
+def test_a_run_names_no_folder_of_the_rows_and_still_finds_them(tmp_path, monkeypatch):
+    (tmp_path / "rows.jsonl").write_text(FILES["rows.jsonl"])
+    (tmp_path / "own.yaml").write_text(YAML.replace("rows.jsonl", f"{tmp_path}/rows.jsonl"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert c4("record", "--task", "../own.yaml", "--n", "1").exit_code == 0
+    manifest = read_manifest(Path(YAML_RUN))
+    assert str(tmp_path) not in json.dumps(manifest.identity)
+    assert manifest.asked["data_files"] == f"{tmp_path}/rows.jsonl"
+    assert str(tmp_path) not in json.dumps(asdict(manifest.without_asked()))
+    (tmp_path / "own.yaml").unlink()
+    assert c4("record", "--task", "sums_yaml", "--n", "2").exit_code == 0
+    (tmp_path / "rows.jsonl").unlink()
+    assert c4("replay", "--task", "sums_yaml", "--gate", "cvee").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,18 @@ def test_gates_watch_the_filter_and_calibrate_on_it(tasks, recorded):
     assert {row["n"] for row in json.loads(result.stdout)} == {3}
 
 
+def test_a_recording_is_not_read_by_another_filter_than_its_own(tasks, recorded, tmp_path):
+    edited = tmp_path / "own_letter.yaml"
+    edited.write_text(tasks["own_letter"].read_text().replace("[A-D]", "[Q-Z]"))
+    letters = recorded / "model=tiny" / "task=lm-eval%3Aown_letter"
+    forget_tasks()  # as in a new process
+    refused = c4("replay", "--runs", letters, "--task", f"lm-eval:{edited}")
+    forget_tasks()
+    assert refused.exit_code == 2
+    assert "task lm-eval:own_letter was edited (config_sha256: " in refused.stderr
+    assert "[Q-Z]" in refused.stderr
+
+
 def test_a_method_decodes_and_stops_inside_the_harness(tasks):
     only = {"own_number": tasks["own_number"]}
     model = C4LM(model="tiny", method="cvee", batch_size=2, **SHORT)

@@ -21,6 +21,7 @@ from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.store.manifest import (
     SCHEMA_VERSION,
     identity_digest,
+    name_differences,
     read_manifest,
     run_folder,
     write_manifest,
@@ -292,6 +293,16 @@ def test_a_run_made_differently_is_refused_and_what_differs_is_named(whole):
     assert "task: 'gsm8k' there, 'math' here" in str(caught.value)
     assert "model: 'm' there, 'm2' here" in str(caught.value)
     assert "--fresh" in str(caught.value)
+
+
+def test_of_a_long_value_only_what_differs_is_shown():
+    fields = {"doc_to_text": "word " * 99, "n": 2}
+    edited = {**fields, "doc_to_text": "word " * 90 + "end"}
+    there, here = ({"task_definition": {"fields": f}} for f in (fields, edited))
+    (line,) = name_differences(there, here, ["task_definition"])
+    assert line.startswith("  task_definition: fields.doc_to_text: …")
+    assert line.endswith("end' here")
+    assert len(line) < 250
 
 
 def test_a_run_that_says_more_of_itself_is_another_run(tmp_path):

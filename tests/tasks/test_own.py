@@ -456,6 +456,10 @@ def test_two_files_cannot_define_one_task(folder, caplog):
     other = write(folder, {**SUMS, "task": "my_task", "doc_to_text": "Hm: {{question}}"}, "b.yaml")
     with pytest.raises(ConfigError, match=r"it and of copy\.yaml would both go by my_task"):
         find_task(other)
+    (folder / "deep").mkdir()  # with other rows beside it
+    (folder / "deep" / "rows.jsonl").write_text(json.dumps(ROWS[0]))
+    with pytest.raises(ConfigError, match=r"it and of copy\.yaml would both go by my_task"):
+        find_task(write(folder, {**SUMS, "task": "my_task"}, "deep/copy.yaml"))
     assert not caplog.messages
     edited = find_task(write(folder, {**SUMS, "task": "my_task", "n": 1}, "copy.yaml"))
     assert get_task("my_task") is edited
