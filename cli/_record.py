@@ -60,7 +60,7 @@ def record_command(
     from c4.record.engines.jobs import DecodeJob, Request
     from c4.store.summary import summarise
 
-    name = only_task(task)
+    name = only_task(task, decode.given["out"])
     choice = choose_engine(engines, decode.given["device"])
     job = DecodeJob([Request(for_engine(choice, decode.config(name)))])
     (plan,) = job.plans
