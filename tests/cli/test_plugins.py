@@ -3,10 +3,13 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import chdir
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from c4.cli import _complete
@@ -176,14 +179,49 @@ def folder(tmp_path_factory):
     return made
 
 
+NAMES_OF_TASKS = {PYTHON: "sums", YAML_TASK: "my_task"}
+SHOWN = {"figures": "figures-out/*.csv", "view": "page.html", "calibrate": "*.json"}
+"""Where commands write what they show, beside what they print."""
+
+
+def said(words, result):
+    """What a command has printed, and what it has written for people."""
+    written = sorted(Path().glob(SHOWN[words[0]])) if words[0] in SHOWN else []
+    return result.output + "".join(path.read_text(encoding="utf-8") for path in written)
+
+
+def accuracies(value):
+    """Every accuracy in what a command prints for machines, or in the data of a figure."""
+    if isinstance(value, dict):
+        own = [value["accuracy"]] if "accuracy" in value else []
+        return own + [found for inside in value.values() for found in accuracies(inside)]
+    return (
+        [found for inside in value for found in accuracies(inside)]
+        if isinstance(value, list)
+        else []
+    )
+
+
 @pytest.mark.parametrize(("command", "plugin"), CASES)
 def test_a_plug_in_passes_wherever_its_sibling_does(folder, monkeypatch, command, plugin):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
+    shutil.rmtree("figures-out", ignore_errors=True)
     words = command.format(plugin).split()
     decodes = words[0] in ("record", "run", "bench", "verify")
-    result = c4(*words, *(SMALL if decodes else ()))
+    graded = ["--json"] if plugin.startswith("my_graders") else []
+    result = c4(*words, *(SMALL if decodes else ()), *graded)
     assert result.exit_code == 0, result.output
+    if graded:  # by who calls nothing right
+        found = accuracies(json.loads(result.stdout))
+        for path in Path("figures-out").glob("*.csv"):
+            found += pl.read_csv(path)["accuracy"].to_list()
+        assert found or words[0] in ("calibrate", "runs", "verify", "view")
+        assert set(found) <= {0, None}
+    elif not plugin.startswith(("my_extractors", "my_prompt", "number")):
+        name = NAMES_OF_TASKS.get(plugin, plugin.rpartition(":")[2])
+        shown = said(words, result)
+        assert name in shown, f"{name} is not in: {shown[:2000]}"
 
 
 def test_grades_of_a_user_s_own_grader_stand_beside_c4_s(folder, monkeypatch):
