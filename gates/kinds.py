@@ -106,7 +106,7 @@ def _truths(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
         )
     try:
         np.broadcast_shapes(found.shape, shape)  # a grid's parameters come before the steps
-        answers_steps = not found.shape or found.shape[-1] == shape[-1]
+        answers_steps = found.shape[-1:] == shape[-1:]
     except ValueError:
         answers_steps = False
     if not answers_steps:

@@ -1,6 +1,7 @@
 """Calibration: the cheapest setting of a gate that keeps its requirement on the pool."""
 
 import json
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ from c4.gates.registry import find_gate, make_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
 from c4.replay.decisions import exit_with_cells, split_decisions
-from c4.replay.grids import Grid, grid_exits
+from c4.replay.grids import Grid, grid_exits, undirected
 from c4.replay.pools import Pools, PoolShare, RunSubset
 from c4.replay.splits import RunSplit
 from c4.store.arrays import BoolArray
@@ -32,6 +33,8 @@ from c4.store.parts import UNREADABLE
 from c4.store.runs import Run
 from c4.store.storage import list_files, put_file, read_file, read_limited, remove_leftovers
 from c4.tasks import AnswerReading, Family
+
+log = logging.getLogger(__name__)
 
 TOLERANCE = 2.0
 """Points of accuracy that may be lost, as in the paper."""
@@ -254,14 +257,26 @@ def _check_gradable(name: str, trial: _Trial) -> None:
 def _keeps(grid: Grid, requirement: Requirement, worst: Floats, losses: Longs, n: int) -> BoolArray:
     if requirement.risk is None:
         return worst <= requirement.tolerance + 1e-9  # 1 in 50 is 2.0 points, whatever floats say
+    in_turn = requirement.control is Control.FIXED_SEQUENCE
     return certify(
         losses,
         n,
         risk=requirement.risk,
         delta=requirement.delta,
         control=requirement.control,
-        order=grid.from_strict_to_loose(),
+        order=_order_of_caution(grid) if in_turn else None,
     )
+
+
+def _order_of_caution(grid: Grid) -> list[int]:
+    """The settings from the most cautious on; where no direction is declared, one is told."""
+    for name in undirected(grid):
+        log.warning(
+            "a higher %s is taken to stop later, so the highest is tried first; if a lower one "
+            "stops later, the gate must declare it: c4.gates.parameter(…, stricter=-1)",
+            name,
+        )
+    return grid.from_strict_to_loose()
 
 
 def pareto_front(steps: Floats, drop: Floats) -> BoolArray:

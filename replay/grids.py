@@ -104,6 +104,12 @@ def strictness(gate: GateKind) -> dict[str, int]:
     }
 
 
+def undirected(grid: Grid) -> list[str]:
+    """Parameters that take several values and declare no direction."""
+    specs = gate_fields(grid.gate)
+    return [n for n, values in grid.values.items() if len(values) > 1 and not bounds_of(specs[n])]
+
+
 def make_grid(gate: GateKind, asked: Mapping[str, str]) -> Grid:
     """The default ranges of a gate, with the user's ranges in their place."""
     make_gate(gate)  # an unknown gate or a sampler is refused here

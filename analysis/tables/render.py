@@ -36,6 +36,8 @@ class Column:
     """Whether the values are points of accuracy."""
     never_zero: bool = False
     """Whether a value too small for its decimals is shown as less than the last of them."""
+    subject: bool = False
+    """Whether the table is about it, so that it stays even where nothing stands in it."""
 
     @property
     def is_percent(self) -> bool:
@@ -96,7 +98,11 @@ def without_dashes(table: ReportTable) -> ReportTable:
         if column.decimals is not None and column.key in table.rows.columns
     ]
     rows = table.rows.filter(pl.any_horizontal(numbers)) if numbers else table.rows
-    columns = [c for c in table.columns if rows.is_empty() or rows[c.key].is_not_null().any()]
+    columns = [
+        column
+        for column in table.columns
+        if column.subject or rows.is_empty() or rows[column.key].is_not_null().any()
+    ]
     return replace(table, rows=rows, columns=columns)
 
 

@@ -16,7 +16,7 @@ def make_table(library: Library, paper: bool) -> ReportTable:
         *NAMES[:2],
         Column("n", "n"),
         Column("share", "p", 1),
-        Column("s_p", "s_p", 2),
+        Column("s_p", "s_p", 2, subject=True),
         Column("low", "95% low", 2),
         Column("high", "95% high", 2),
         Column("appeared", "first shown", 2),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from c4.analysis import Library, TableFormat, make_report, render_tables
 from c4.analysis._published import beside, published, unlike_paper
 from c4.analysis.calibrations import calibration_table, readable_calibrations
-from c4.analysis.tables.render import Column, ReportTable, show_cell
+from c4.analysis.tables.render import Column, ReportTable, show_cell, without_dashes
 from c4.cli._app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
@@ -222,3 +222,12 @@ def recorded(identity, *, steps, seconds, indices):
     """As much of a recording as a calibration's cost is counted from."""
     rows = [SimpleNamespace(trajectory=i, steps=steps, wall_seconds=seconds) for i in indices]
     return SimpleNamespace(manifest=SimpleNamespace(identity=identity), rows=lambda: iter(rows))
+
+
+def test_what_a_table_is_about_stays_where_nothing_stands_in_it():
+    columns = [Column("s_p", "s_p", 2, subject=True), Column("low", "low", 2), Column("n", "n")]
+    rows = pl.DataFrame(
+        {"s_p": [None], "low": [0.9], "n": [8]}, schema_overrides={"s_p": pl.Float64}
+    )
+    table = ReportTable("stabilization", "when answers settle", columns, rows)
+    assert "| – | 0.90 | 8 |" in render_tables([without_dashes(table)], TableFormat.MARKDOWN)

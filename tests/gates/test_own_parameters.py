@@ -4,7 +4,7 @@ import pytest
 
 from c4.errors import ConfigError
 from c4.gates.registry import make_gate, set_parameters
-from c4.replay.grids import make_grid
+from c4.replay.grids import make_grid, undirected
 
 TYPED = """
 from dataclasses import dataclass, field
@@ -106,6 +106,8 @@ def test_a_grid_tries_what_is_declared_and_nothing_beyond_it(file):
 def test_numbers_that_declare_nothing_are_stricter_the_higher_they_are(file):
     grid = make_grid(f"{file}:Plain", {"steps": "1:3:1", "told": "0.5"})
     assert grid.from_strict_to_loose() == [2, 1, 0]
+    assert undirected(grid) == ["steps"]
+    assert not undirected(make_grid(f"{file}:Typed", {}))
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_a_full_disk_says_what_to_do_and_loses_nothing(config, monkeypatch):
     ("change", "named"),
     [
         ({"seed": 1}, "seed: 0 there, 1 here"),
-        ({"budget": 8}, "shape: {'budget': 24} there, {'budget': 8} here\n"),
+        ({"budget": 8}, "shape: budget: 24 there, 8 here\n"),
         ({"source": "rows.jsonl"}, "there, 'file:rows.jsonl@"),
     ],
 )
