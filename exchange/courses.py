@@ -2,11 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from c4.errors import DataError
+import numpy as np
+
+from c4.errors import DataError, shortened
 
 MOST = 2**31 - 1
 """The largest number of a question, and the largest budget."""
+
+
+def read_verdict(given: Any) -> bool | None:
+    """Whether a decode was right, as a file says it: true, false, 1, 0, or None for nothing."""
+    if isinstance(given, np.ndarray | np.generic) and given.size == 1:
+        given = given.item()
+    if given is None or isinstance(given, bool):
+        return given
+    if isinstance(given, int | float) and given in (0, 1):
+        return bool(given)
+    raise ValueError(f"neither right nor wrong, but {shortened(repr(given))}")
 
 
 @dataclass(frozen=True, kw_only=True)

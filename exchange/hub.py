@@ -342,7 +342,7 @@ def plan_pull(repo: str, revision: str | None = None) -> PullPlan:
     with hub_errors(f"pulling {repo}"):
         info = client.repo_info(repo, repo_type=DATASET, revision=revision)
     names = _names(info)
-    files = sorted(name for name in names if KEPT.fullmatch(name) and ".." not in name)
+    files = sorted(name for name in names if KEPT.fullmatch(name) and ".." not in name.split("/"))
     if not any(name.endswith(f"/{MANIFEST}") for name in files):
         raise DataError(f"{repo}: this data set holds no runs of c4")
     return PullPlan(client, repo, str(info.sha), files, len(names) - len(files))

@@ -14,7 +14,7 @@ from typing import Any
 
 from c4.errors import DataError
 from c4.errors.system import reason, require_plain_file
-from c4.exchange.courses import Course
+from c4.exchange.courses import Course, read_verdict
 from c4.tasks import get_task
 
 FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"
@@ -121,7 +121,7 @@ def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
         )
         (found,) = [one for one in question["samples"] if one["sample_idx"] == sample]
         correct = found["is_correct"] if "is_correct" in found else found["passed"]
-        return {"correct": bool(correct), "target": question.get("ground_truth_answer")}
+        return {"correct": read_verdict(correct), "target": question.get("ground_truth_answer")}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from c4.errors import DataError
-from c4.exchange.courses import Course
+from c4.exchange.courses import Course, read_verdict
 from c4.exchange.tensors import MOST_TENSOR_BYTES, Array, read_tensors
 
 FILES = "question_0000_steps_256.pt"
@@ -60,7 +60,6 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
     masked = commit_step[None, here] >= steps[:, None]  # at the start of each step
     filled = np.where(masked, token[:, here], final[here])
     is_final = (filled == answer).all(axis=1) & (len(answer) > 0)
-    correct = saved.get("correct")
     return Course(
         number=number,
         is_final=is_final.tolist(),
@@ -68,7 +67,7 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
         commit_step=commit_step.tolist(),
         answer=_text(saved.get("pred_ans")) or None,
         target=_text(saved.get("gt_text")),
-        correct=None if correct is None else bool(correct),
+        correct=read_verdict(saved.get("correct")),
     )
 
 

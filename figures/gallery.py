@@ -21,7 +21,7 @@ from c4.figures._gates import gates_figure
 from c4.figures._phase import phase_diagram
 from c4.figures._stabilization import stabilization_figure
 from c4.figures._trace import trace_figure
-from c4.figures.style import DPI, LOOK, STYLE, Width, spell_drawable
+from c4.figures.style import DPI, LOOK, Width, settings, spell_drawable
 from c4.figures.text import text_figure
 
 TITLE, TITLE_LINE = 9, 0.17
@@ -229,5 +229,5 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure with its fonts and no time stamp, so that equal figures are equal files."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
     spell_drawable(figure)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(settings()):
         figure.savefig(path, dpi=DPI, metadata=metadata)

@@ -84,7 +84,7 @@ def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
         width = named.get("width", args[1] if len(args) > 1 else None)
         if width is not None and width not in list(Width):
             raise ConfigError(f"a figure is as wide as a column or a page, not {width!r}")
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(settings()):
             return draw(*args, **named)
 
     return drawn
@@ -112,13 +112,16 @@ LOOK: ContextVar[Look] = ContextVar("LOOK", default=USUAL)
 @contextmanager
 def looking(look: Look) -> Iterator[None]:
     """Within this context, figures are drawn as a user wants them."""
-    before, now = dict(STYLE), LOOK.set(look)
-    STYLE.update(look.style)
+    now = LOOK.set(look)
     try:
         yield
     finally:
         LOOK.reset(now)
-        STYLE.update(before)
+
+
+def settings() -> Any:
+    """Matplotlib's settings for a figure: c4's own, with those of the user's style over them."""
+    return {**STYLE, **LOOK.get().style}
 
 
 def read_style(path: Path) -> dict[str, Any]:
@@ -179,7 +182,7 @@ class ShownFigure(Figure):
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
         spell_drawable(self)
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(settings()):
             self.savefig(picture, format="png", dpi=DPI)
         return picture.getvalue()
 

@@ -299,7 +299,7 @@ FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule"
 def _is_sampler(name: str) -> bool:
     if name in METHODS:
         return METHODS[name].rule != SCHEDULE
-    return ":" in name and is_rule(METHOD_NAMES.find(name).found)
+    return ":" in name and is_rule(GATE_NAMES.find(name).found)
 
 
 def refuse_sampler(name: str, task: str = "TASK") -> None:

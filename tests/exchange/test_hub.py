@@ -560,3 +560,11 @@ def test_tasks_in_the_card_are_quoted_for_the_shell():
 def test_an_odd_environment_makes_a_card_all_the_same(libraries):
     manifest = replace(read_manifest(DATA / FULL), environment={"libraries": libraries})
     assert "## With what" in make_card(REPO, {"runs/x": manifest})
+
+
+def test_a_label_with_dots_is_pushed_and_pulled(hub, runs):
+    write_anew(runs / FULL, runs / "dotted", label="a..b")
+    assert c4("push", runs / "dotted", REPO).exit_code == 0
+    assert c4("pull", REPO, "--out", "elsewhere").exit_code == 0
+    (pulled,) = find_runs("elsewhere")
+    assert pulled.name == "method=a..b"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from c4.errors import DataError
 from c4.exchange import IMPORTED, read_tensors
-from c4.exchange.courses import Course
+from c4.exchange.courses import Course, read_verdict
 from c4.figures import stabilization_figure
 from tests.commands import c4
 from tests.exchange.foreign import (
@@ -701,3 +701,14 @@ def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypat
     result = c4("replay", "--runs", "imported.parquet")
     assert result.exit_code == 2
     assert "no gate can be asked about them" in result.stderr
+
+
+@pytest.mark.parametrize("said", [True, False, 1, 0.0, None, np.True_, np.array([0])])
+def test_a_verdict_is_what_a_file_says(said):
+    assert read_verdict(said) is (None if said is None else bool(said))
+
+
+@pytest.mark.parametrize("said", ["False", 0.5, [True], np.array([1, 1]), float("nan")])
+def test_what_is_no_verdict_is_none(said):
+    with pytest.raises(ValueError, match="neither right nor wrong"):
+        read_verdict(said)

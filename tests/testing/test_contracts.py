@@ -57,7 +57,7 @@ def with_parameter(name, default):
 BROKEN_GATES = {
     "has no function fires": type("Mine", (), {}),
     "it cannot be made without arguments": type("Mine", (), {"__init__": lambda self, tau: None}),
-    "must answer each of 16 steps": gate(lambda self, s: True),
+    "fires must answer each step, an array of (16,)": gate(lambda self, s: True),
     "must return booleans, not int": gate(lambda self, s: s.run),
     "it looks at later steps": gate(lambda self, s: s.candidate == s.candidate[..., -1:]),
     "decides a stack of trajectories otherwise": gate(lambda self, s: np.cumsum(s.run, 0) > 12),
