@@ -35,9 +35,10 @@ lint: $(VENV)/.tools
 types: $(VENV)/.tools $(VENV)/.installed
 	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml -p c4 -p training
 
-# A process for every core, with one thread each.
+# A process for every core and one more, because some tests wait; one thread each.
+unit: PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unit: $(VENV)/.tools $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile
 
 # Lines and branches that the tests reach. Not part of `make test`, because it slows the tests down.
 coverage: $(VENV)/.tools $(VENV)/.installed

@@ -91,7 +91,7 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
     for arguments in others:
         _run(arguments)
     if not _is_timed(out, tasks):
-        _run(bench_command(out, tasks))
+        _run(bench_command(out, tasks, n))
     _draw_everything(out, page)
     return page
 
@@ -125,11 +125,11 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
     ]
 
 
-def bench_command(out: Path, tasks: Sequence[str]) -> list[str]:
-    """The command that fills the columns of speed."""
+def bench_command(out: Path, tasks: Sequence[str], n: int) -> list[str]:
+    """The command that fills the columns of speed; it times some of the examples, or all n."""
     chosen = [word for task in tasks for word in ("--task", task)]
     methods = [word for name in TIMED for word in ("--method", name)]
-    few = ["--n", "3", "--warmups", "1", "--passes", "2"]
+    few = ["--n", str(min(n, 3)), "--warmups", "1", "--passes", "2"]
     return ["bench", *methods, *chosen, *few, "--out", str(out / "runs")]
 
 

@@ -19,10 +19,10 @@ from dataclasses import replace
 from c4.cli import main
 from c4.tasks import TASKS
 
-TASKS["math"] = replace(TASKS["math"], n=12)
+TASKS["math"] = replace(TASKS["math"], n=6)
 main()
 """
-"""The command with 12 examples of math by default, because 100 take most of a minute."""
+"""The command with 6 examples of math by default, because 100 take most of a minute."""
 
 
 def typed(line, folder):
@@ -44,20 +44,20 @@ def typed(line, folder):
 
 def test_the_first_three_commands_work_as_they_stand(tmp_path):
     recorded, calibrated, drawn = (typed(line, tmp_path) for line in COMMANDS)
-    assert recorded.startswith("math on tiny (source=embedded): 12 trajectories, accuracy ")
+    assert recorded.startswith("math on tiny (source=embedded): 6 trajectories, accuracy ")
     assert calibrated.startswith(
-        "math: no example set aside for calibration is recorded; chosen on the first 4 of 12 "
-        "(40 to 43), 8 held out\npool: math 4; 160 settings of cvee\nchosen: {'tau': "
+        "math: no example set aside for calibration is recorded; chosen on the first 2 of 6 "
+        "(40 to 41), 4 held out\npool: math 2; 160 settings of cvee\nchosen: {'tau': "
     )
     assert calibrated.endswith(
         "frozen in calibration.json; tables and figures count what it was chosen on as pool for "
-        "every method: 4 of math\n"
+        "every method: 2 of math\n"
     )
-    assert drawn.endswith("left out because calibration may have seen them: 4 of math\n")
+    assert drawn.endswith("left out because calibration may have seen them: 2 of math\n")
     for name in ("stabilization", "phase-diagram"):
         assert (tmp_path / "figures-out" / f"{name}.png").stat().st_size > 10_000
         data = pl.read_csv(tmp_path / "figures-out" / f"{name}.csv")
-        assert sorted(data["trajectory"].unique()) == list(range(44, 52))
+        assert sorted(data["trajectory"].unique()) == list(range(42, 46))
 
 
 def test_the_readme_begins_with_them():

@@ -82,7 +82,7 @@ def settings_of(method):
 
 def check_figure(figure):
     """Neither tick labels nor titles overlap, nothing that is written leaves the page."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()  # everything gets its place, and no pixel its colour
     width, height = figure.canvas.get_width_height()
     titles = [title for ax in figure.axes for title in (ax.title, ax._left_title)]
     check_apart([title.get_window_extent() for title in titles if title.get_text()])
