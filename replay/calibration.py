@@ -124,7 +124,17 @@ class Calibration:
 
     def _setting(self, index: int) -> dict[str, Value]:
         row = self.table.row(index, named=True)
-        return {name: row[name] for name in self.grid.values}
+        return {name: row[_column_of(name)] for name in self.grid.values}
+
+
+RESULTS = {"steps", "fired", "worst_drop", "losses", "p_value", "keeps", "pareto"}
+"""Columns of the table that say how a setting did, beside one of accuracies for each task."""
+
+
+def _column_of(parameter: str) -> str:
+    """The column of a parameter, which a gate may call as the table calls a result."""
+    is_taken = parameter in RESULTS or parameter.startswith("accuracy_")
+    return f"set {parameter}" if is_taken else parameter
 
 
 def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -> Calibration:
@@ -136,7 +146,7 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     sizes = {name: trial.n for name, trial in trials}
     n = sum(sizes.values())
     columns: dict[str, Any] = {
-        name: [setting[name] for setting in grid.settings()] for name in grid.values
+        _column_of(name): [setting[name] for setting in grid.settings()] for name in grid.values
     }
     steps = sum(trial.steps.sum(axis=1) for _, trial in trials) / n
     drops = []
@@ -567,6 +577,6 @@ def _worst_drop(
     if parameters is None:
         return None
     for row in table:
-        if all(row[name] == value for name, value in parameters.items()):
+        if all(row[_column_of(name)] == value for name, value in parameters.items()):
             return float(row["worst_drop"])
     raise ValueError(f"its table has no row for {dict(parameters)}")

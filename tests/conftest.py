@@ -33,6 +33,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(NO_BROWSER)
 
 
+LONG = {
+    *("test_viewer_page.py", "test_demo.py", "test_docs.py", "test_figures.py", "test_engines.py"),
+    *("test_reliability.py", "test_own_workers.py", "test_authors.py", "test_first_commands.py"),
+    *("test_cli.py", "test_run.py", "test_hostile.py", "test_batch_runs.py", "test_suggestions.py"),
+}
+"""Files whose tests take longest."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of several processes, let none be left alone with a long file at the end."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path.name not in LONG)
+
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 

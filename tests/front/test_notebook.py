@@ -18,6 +18,7 @@ from c4 import figures
 from c4.errors import ConfigError, RunError
 from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
+from c4.replay.calibration import load_calibration
 from c4.store.locations import parse_location
 
 ROOT = Path(__file__).parents[2]
@@ -326,6 +327,29 @@ def test_a_gate_of_a_users_own_is_replayed_and_calibrated(run):
     found = c4.calibrate(run, Calm, c4.Requirement(tolerance=100))
     assert found.table.height == 11
     assert isinstance(found.gate, Calm)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A gate whose parameters are called as columns of the table of a calibration are."""
+
+    steps: int = parameter(3, low=1, high=9)
+    losses: float = 0.5
+
+    def fires(self, s):
+        return s.step >= self.steps
+
+
+def test_parameters_may_be_called_as_results_are(run, tmp_path):
+    found = c4.calibrate(run, Counting, c4.Requirement(tolerance=100), steps=[4, 9], losses=0.25)
+    assert found.parameters == {"steps": 4, "losses": 0.25}
+    assert found.table.select("set steps", "steps").rows() == [(4, 4.0), (9, 9.0)]
+    found.save(tmp_path / "frozen.json")
+    frozen = load_calibration(tmp_path / "frozen.json")
+    assert (frozen.parameters, frozen.worst_drop) == (
+        found.parameters,
+        found.table["worst_drop"][0],
+    )
 
 
 def test_a_gate_that_no_module_offers_is_calibrated_and_not_saved(run, tmp_path):
