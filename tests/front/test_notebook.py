@@ -18,7 +18,6 @@ from c4 import figures
 from c4.errors import ConfigError, RunError
 from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
-from c4.replay.calibration import load_calibration
 from c4.store.locations import parse_location
 
 ROOT = Path(__file__).parents[2]
