@@ -275,7 +275,7 @@ print(sum("image/png" in data for data in shown))
         from tests.exchange.standin import served
 
         with served() as (_, address):
-            env = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_nobody"}
+            env = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_nobody", "HF_HUB_DISABLE_XET": "1"}
             pushed = self.c4(f"push runs/{LETTERS} somebody/letters", **env)
             pulled = self.c4("pull somebody/letters --out pulled", **env)
         self.c4("runs --check --runs pulled")

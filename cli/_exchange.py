@@ -14,6 +14,7 @@ from c4.cli._output import say, say_json, show
 from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
 from c4.cli._progress import progress, status
 from c4.cli._tables import new_table, percent
+from c4.errors.text import counted
 from c4.store.locations import Location
 from c4.store.storage import put_file, require_can_put, require_writable
 
@@ -198,7 +199,7 @@ def push_command(
     if as_json:
         say_json(asdict(pushed))
     else:
-        what = f"{len(pushed.runs)} runs, {pushed.files} files"
+        what = f"{counted(len(pushed.runs), 'run')}, {counted(pushed.files, 'file')}"
         say(f"{what} -> {repo} (commit {pushed.commit[:12]})")
 
 

@@ -12,9 +12,9 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.mark.parametrize(
     ("script", "args"),
     [
-        ("kill_matrix.py", ["--every", "61", "--random", "5", "--job", "record"]),
+        ("kill_matrix.py", ["--every", "97", "--random", "3", "--job", "record"]),
         ("flip_bytes.py", ["--every", "499"]),
-        ("store_faults.py", ["--every", "151", "--job", "record"]),
+        ("store_faults.py", ["--every", "307", "--job", "record"]),
     ],
 )
 def test_nothing_is_lost_silent_or_falsely_sound(script, args):
