@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import polars as pl
@@ -140,4 +141,4 @@ def _own_name(gate: type) -> str | None:
 def _spell_range(values: Any) -> str:
     if isinstance(values, str) or not isinstance(values, Iterable):
         return str(values)
-    return ",".join(map(str, values))
+    return ",".join(str(one.value if isinstance(one, Enum) else one) for one in values)

@@ -10,7 +10,7 @@ from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.own_signals import OwnSignals, own_signals
 from c4.plugins import Plugin, Registry
-from c4.store.parameters import settable, typed_parameters
+from c4.store.parameters import require_meant, settable, typed_parameters
 from c4.tasks import Family
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
@@ -118,5 +118,7 @@ def checked_gate(name: str, gate: Any) -> OwnGate:
     if not is_gate(gate):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
     own_signals([gate])  # what is wrong with them is said now
+    if is_dataclass(gate) and not isinstance(gate, type):
+        require_meant(gate)
     found: OwnGate = gate
     return found

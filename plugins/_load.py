@@ -16,7 +16,7 @@ from typing import Any
 from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
-from c4.plugins._source import source_hash
+from c4.plugins._source import know_source, source_hash
 
 Fits = Callable[[Any], bool]
 """Whether an object looks like one of a kind."""
@@ -158,7 +158,11 @@ def _is_file_like(text: str) -> bool:
 
 def _import(module: str) -> ModuleType:
     _look_in(Path.cwd())  # a console script does not look where it is called
-    return import_module(module)
+    was_there = module in sys.modules
+    found = import_module(module)
+    if not was_there and getattr(found, "__file__", None) is not None:
+        know_source(found)
+    return found
 
 
 def _look_in(folder: Path) -> None:
@@ -197,4 +201,5 @@ def _load_file(text: str) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    know_source(module)
     return module

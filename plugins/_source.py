@@ -5,9 +5,12 @@ Results go by hashes of it, so that none is taken for that of an earlier or a la
 
 import ast
 import hashlib
+import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -43,12 +46,13 @@ def definition(function: Callable[..., Any]) -> str:
     """Text that changes whenever a callable does, and that no other callable has.
 
     One that cannot be told so (of a notebook, which has no file; an object that is not a
-    dataclass) gets a new text every time, so nothing that was kept is taken for its own.
+    dataclass; of a file that was edited while this process ran) gets a new text every time, so
+    nothing that was kept is taken for its own.
     """
-    told, source = _told_apart(function), _source(function.__module__)
-    if told is None or source is None:
+    told, source = _told_apart(function), _known(function.__module__)
+    if told is None or source is None or not source.is_unchanged:
         return uuid4().hex
-    return f"{told} {hashlib.sha256(source).hexdigest()}"
+    return f"{told} {hashlib.sha256(source.content).hexdigest()}"
 
 
 def _told_apart(function: Any) -> str | None:
@@ -73,38 +77,95 @@ def _is_plain(value: Any) -> bool:
     return type(value) in PLAIN
 
 
-_SOURCES: dict[int, tuple[ModuleSpec, bytes]] = {}
+@dataclass(frozen=True)
+class _Source:
+    """What a module was made from, as far as this process can know."""
+
+    spec: ModuleSpec | None
+    content: bytes
+    stamps: Mapping[Path, int]
+    """When its file, and the files that it imports, were last changed, in nanoseconds."""
+    is_sure: bool
+    """Whether the module surely is what these files say."""
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether it surely is what the files say, and they say it still."""
+        return self.is_sure and all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+
+
+_SOURCES: dict[int, _Source] = {}
 """Sources of modules, as they were when a module was first looked at, by the identity of its spec:
 every loading and reloading of a module makes a new one."""
 
 
+def know_source(module: ModuleType) -> None:
+    """Look at a module that c4 has loaded just now, so that it surely is what its file says."""
+    _look_at(module, is_fresh=True)
+
+
 def _source(name: str) -> bytes | None:
     """The source of a loaded module, also if its file was edited since; None if it has no file."""
+    found = _known(name)
+    return None if found is None else found.content
+
+
+def _known(name: str) -> _Source | None:
     module = sys.modules.get(name)
     if module is None or getattr(module, "__file__", None) is None:
         return None
+    return _look_at(module)
+
+
+def _look_at(module: ModuleType, *, is_fresh: bool = False) -> _Source:
     spec = module.__spec__
-    if spec is None:  # a script that is run
-        return _read_all(module)
-    if id(spec) not in _SOURCES:
-        _SOURCES[id(spec)] = spec, _read_all(module)
-    return _SOURCES[id(spec)][1]
+    if id(spec) in _SOURCES:
+        return _SOURCES[id(spec)]
+    content, files = _read_all(module)
+    stamps = {path: _stamp(path) for path in files}
+    # A user's own import may have been of what a file said before it was edited.
+    is_sure = is_fresh or max(stamps.values()) < _process_began() * 1e9
+    found = _Source(spec, content, stamps, is_sure)
+    if spec is not None:  # else it is a script that is run
+        _SOURCES[id(spec)] = found
+    return found
 
 
-def _read_all(module: ModuleType) -> bytes:
-    """A module's source, and that of the files beside it which it imports."""
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+IMPORTED = time.time()
+
+
+@cache
+def _process_began() -> float:
+    """When this process was started; where the system does not tell, when c4 was imported."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        up = float(Path("/proc/uptime").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return IMPORTED
+    return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _read_all(module: ModuleType) -> tuple[bytes, list[Path]]:
+    """A module's source with that of the files beside it which it imports, and all these files."""
     file = Path(str(module.__file__))
     source = file.read_bytes()
     package = (module.__package__ or "").partition(".")[0]
     if file.suffix != ".py" or package == OWN_PACKAGE:
-        return source
+        return source, [file]
     if not _is_what_was_loaded(module, source):
         raise ConfigError(
             f"{file.name} was edited after it was imported, so results would be taken for those of "
             "what it says now; import it again, in a new process or with importlib.reload"
         )
     beside = _imported(file, source, _root_of(file, module.__package__ or ""), package)
-    return b"".join([source, *(beside[path] for path in sorted(beside))])
+    return b"".join([source, *(beside[path] for path in sorted(beside))]), [file, *beside]
 
 
 def _is_what_was_loaded(module: ModuleType, source: bytes) -> bool:

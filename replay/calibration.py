@@ -131,6 +131,11 @@ RESULTS = {"steps", "fired", "worst_drop", "losses", "p_value", "keeps", "pareto
 """Columns of the table that say how a setting did, beside one of accuracies for each task."""
 
 
+def _alike(values: Sequence[Value]) -> Sequence[Value]:
+    """Values that a column can hold: numbers, or words if there are words among them."""
+    return [str(v) for v in values] if any(isinstance(v, str) for v in values) else values
+
+
 def _column_of(parameter: str) -> str:
     """The column of a parameter, which a gate may call as the table calls a result."""
     is_taken = parameter in RESULTS or parameter.startswith("accuracy_")
@@ -146,7 +151,8 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     sizes = {name: trial.n for name, trial in trials}
     n = sum(sizes.values())
     columns: dict[str, Any] = {
-        _column_of(name): [setting[name] for setting in grid.settings()] for name in grid.values
+        _column_of(name): _alike([setting[name] for setting in grid.settings()])
+        for name in grid.values
     }
     steps = sum(trial.steps.sum(axis=1) for _, trial in trials) / n
     drops = []

@@ -52,14 +52,19 @@ class Checked:
     """Refuses parameters that cannot be meant, on construction."""
 
     def __post_init__(self) -> None:
-        for spec in fields(self):
-            _require_meant(type(self).__name__, spec, getattr(self, spec.name))
+        require_meant(self)
+
+
+def require_meant(made: Any) -> None:
+    """Refuse a gate or a rule with a value outside the bounds that it declares."""
+    for spec in fields(made):
+        _require_meant(type(made).__name__, spec, getattr(made, spec.name))
 
 
 def _require_meant(owner: str, spec: Field[Any], value: Any) -> None:
     """Refuse a value outside the bounds that a parameter declares."""
     facts = bounds_of(spec)
-    if facts is None:
+    if facts is None or (value is None and spec.default is None):
         return
     low, high, whole = (facts[name] for name in ("low", "high", "whole"))
     try:
@@ -160,7 +165,8 @@ def _one_of(owner: str, param: str, wanted: Any, value: Any) -> Any:
         members = {str(member): member for member in get_args(wanted)}
     else:
         members = {str(member.value): member for member in wanted}
-    text = str(value.value if isinstance(value, Enum) else value)
+    value = value.value if isinstance(value, Enum) else value
+    text = f"{value:g}" if isinstance(value, float) else str(value)
     if text not in members:
         raise ConfigError(f"{owner} takes {param} of {', '.join(members)}, not {text!r}")
     return members[text]

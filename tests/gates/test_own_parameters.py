@@ -3,7 +3,7 @@
 import pytest
 
 from c4.errors import ConfigError
-from c4.gates.registry import make_gate, set_parameters
+from c4.gates.registry import checked_gate, make_gate, set_parameters
 from c4.replay.grids import make_grid, undirected
 
 TYPED = """
@@ -120,3 +120,43 @@ def test_numbers_that_declare_nothing_are_stricter_the_higher_they_are(file):
 def test_a_gate_without_values_to_try_is_told_what_to_write(file, gate, message):
     with pytest.raises(ConfigError, match=message):
         make_grid(f"{file}:{gate}", {})
+
+
+MORE = """
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+from c4.gates import parameter
+
+class Size(IntEnum):
+    SMALL = 1
+    LARGE = 3
+
+@dataclass(frozen=True)
+class More:
+    k: Literal[1, 3] = 1
+    size: Size = Size.SMALL
+    top: float | None = parameter(None, low=0.0, high=1.0)
+
+    def fires(self, s):
+        return s.run >= self.k
+"""
+
+
+def test_numbers_of_enumerations_and_none_can_be_tried(tmp_path):
+    (tmp_path / "more.py").write_text(MORE)
+    name = f"{tmp_path}/more.py:More"
+    assert set_parameters(make_gate(name, k="3", size="3", top="none")) == {
+        "k": 3, "size": 3, "top": None,
+    }  # fmt: skip
+    grid = make_grid(name, {"k": "1,3", "size": "1,3", "top": "none,0.5"})
+    made = [set_parameters(grid.make(setting)) for setting in grid.settings()]
+    assert {one["top"] for one in made} == {None, 0.5}
+    with pytest.raises(ConfigError, match="takes top from 0 to 1"):
+        make_gate(name, top="2")
+
+
+def test_a_gate_at_hand_is_held_to_its_bounds(file):
+    kind = type(make_gate(f"{file}:Typed"))
+    with pytest.raises(ConfigError, match="takes window a whole number from 1 to 6, not 99"):
+        checked_gate("it", kind(window=99))

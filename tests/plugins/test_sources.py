@@ -11,6 +11,7 @@ from c4.gates.own_signals import find_signal, own_signals
 from c4.gates.registry import find_gate
 from c4.lm_eval._filters import FilterExtractor, Regex
 from c4.plugins import definition
+from c4.plugins._source import know_source
 from c4.tasks import TASKS
 
 GATE = "{before}class Calm:\n    def fires(self, s):\n        return s.run >= LEVEL\n"
@@ -44,7 +45,9 @@ def made(tmp_path, monkeypatch):
     """A module whose callables share their names."""
     (tmp_path / "factories.py").write_text(FACTORY)
     monkeypatch.syspath_prepend(tmp_path)
-    return importlib.import_module("factories")
+    module = importlib.import_module("factories")
+    know_source(module)
+    return module
 
 
 @pytest.fixture
@@ -187,3 +190,28 @@ def test_a_filter_of_the_harness_is_known_by_what_it_says():
         for step in ("a+", "a+", "b+")
     )
     assert definition(first) == definition(same) != definition(other)
+
+
+@pytest.mark.parametrize("edited", ["own_level.py", "own_help.py"])
+def test_a_constant_that_was_edited_while_a_notebook_ran_spoils_no_cache(
+    folder, monkeypatch, edited
+):
+    monkeypatch.syspath_prepend(folder)
+    (folder / "own_help.py").write_text("N = 2\n")
+    signal = "import own_help\nK = 2\ndef level(s, cells):\n    return s.run * own_help.N * K\n"
+    (folder / "own_level.py").write_text(signal)
+    by_user = importlib.import_module("own_level").level
+    (folder / edited).write_text((folder / edited).read_text().replace("= 2", "= 5"))
+    assert definition(by_user) != definition(by_user)  # it may be of what the files said before
+
+
+def test_a_helper_that_is_reloaded_alone_spoils_no_cache(folder):
+    (folder / "own_help.py").write_text("N = 2\n")
+    (folder / "own_level.py").write_text(
+        "import own_help\ndef level(s, cells):\n    return s.run * own_help.N\n"
+    )
+    level = find_signal("own_level.py:level").compute
+    assert definition(level) == definition(level)
+    (folder / "own_help.py").write_text("N = 57\n")
+    importlib.reload(sys.modules["own_help"])
+    assert definition(level) != definition(level)
