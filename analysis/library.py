@@ -1,9 +1,11 @@
 """All runs below a folder, as data frames that are computed once, when asked for."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -25,6 +27,8 @@ from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError, unknown_name
 from c4.gates.kinds import OwnGate
+from c4.gates.registry import REGISTRY as GATE_NAMES
+from c4.gates.registry import find_gate
 from c4.plugins import canonical_name
 from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.choices import GateChoice
@@ -35,6 +39,8 @@ from c4.store.recorded_tasks import find_recorded_task
 from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
 from c4.store.timings import read_timings
 from c4.tasks import AnswerReading, get_task
+
+log = logging.getLogger(__name__)
 
 COMPARED_GATES = ("prophet", "sched", "cvee")
 """The gates that figures compare by default."""
@@ -92,8 +98,26 @@ class Library:
     @cached_property
     def all_runs(self) -> list[Run]:
         """Every run that is not empty, whatever models and tasks were asked for."""
-        runs = of_known_tasks(readable_runs(find_runs(self.root), self.reading), self.tasks)
-        return [run for run in runs if len(run)]
+        found = of_known_tasks(readable_runs(find_runs(self.root), self.reading), self.tasks)
+        runs = [run for run in found if len(run)]
+        outdated = {run.folder for run in runs if not self.is_current(run.manifest.identity)}
+        for folder in sorted(outdated):
+            log.warning(
+                "passed over: %s is of an earlier version of its gate; decode again with --fresh",
+                folder,
+            )
+        return [run for run in runs if run.folder not in outdated]
+
+    def is_current(self, identity: Mapping[str, Any]) -> bool:
+        """Whether results are of their gate as it is now, as far as gates were named."""
+        gate = identity["gate"] or {"name": None}
+        return self._gate_hashes.get(gate["name"]) in (None, gate.get("source_sha256"))
+
+    @cached_property
+    def _gate_hashes(self) -> dict[str, str | None]:
+        """Hashes of the gates that were named, by what their results go by; c4's own have none."""
+        names = self.choice.names
+        return {GATE_NAMES.canonical(name): find_gate(name).source_sha256 for name in names}
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -120,6 +144,9 @@ class Library:
         """
         frame = pl.DataFrame(read_timings(self.root))
         identities = [json.loads(identity) for identity in frame["identity"]]
+        current = [self.is_current(identity) for identity in identities]
+        frame = frame.filter(pl.Series(current, dtype=pl.Boolean()))
+        identities = [one for one in identities if self.is_current(one)]
         methods = [label_under(identity, self.reading) for identity in identities]
         frame = frame.with_columns(
             cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),

@@ -224,6 +224,20 @@ def test_a_plug_in_passes_wherever_its_sibling_does(folder, monkeypatch, command
         assert name in shown, f"{name} is not in: {shown[:2000]}"
 
 
+def test_tables_leave_out_what_a_gate_did_before_it_was_edited(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    gate = Path("late.py")
+    gate.write_text("class Late:\n    def fires(self, s):\n        return s.step >= 5\n")
+    runs = ["run", "--task", "mmlu", "--n", "1", "--out", "edited", "--method", "late.py:Late"]
+    assert c4(*runs, "--method", "baseline", *SMALL).exit_code == 0
+    report = ["report", "main", "--runs", "edited", "--gate", "late.py:Late"]
+    assert "late.py:Late" in c4(*report).stdout
+    gate.write_text(gate.read_text().replace("5", "9"))
+    after = c4(*report)
+    assert "| late.py:Late |" not in after.stdout
+    assert "method=late.py%3ALate is of an earlier version of its gate" in unwrapped(after.stderr)
+
+
 def test_grades_of_a_user_s_own_grader_stand_beside_c4_s(folder, monkeypatch):
     monkeypatch.chdir(folder)
     run = "runs/model=tiny/task=mmlu/method=baseline"
