@@ -63,16 +63,15 @@ matrix:
 benchmarks: $(VENV)/.installed
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-# What is imported is compiled then; the rest of these packages need not be.
 $(VENV)/.ready: requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing what c4 needs into $(VENV): about 1 GB, a minute or two with a fast network"
-	$(BIN)/pip install --disable-pip-version-check --no-compile --requirement requirements.lock
+	$(BIN)/pip install --disable-pip-version-check --requirement requirements.lock
 	touch $@
 
 # What tests and extras need; `make demo` does not.
 $(VENV)/.tools: requirements-dev.lock $(VENV)/.ready
-	$(BIN)/pip install --quiet --no-compile --requirement requirements-dev.lock
+	$(BIN)/pip install --quiet --requirement requirements-dev.lock
 	touch $@
 
 # Not editable, so that the tests run what a user installs.
