@@ -3,8 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode errors exchange figures front gates harness models plugins record replay store tasks \
-	testing view
+ROOMS := analysis cli decode figures front gates models record replay store tasks testing view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean

@@ -24,7 +24,7 @@ from c4.cli._app import app
 from c4.lm_eval import C4LM
 from c4.lm_eval._tasks import find_harness_task
 from c4.store import Row, find_runs, open_run
-from tests.harness.task_styles import STYLES, save_styles
+from tests.record.lm_eval.task_styles import STYLES, save_styles
 
 SHAPE = {"gen_length": 32, "steps": 16, "block_length": 16}
 

@@ -218,7 +218,7 @@ class Doors:
 
     def lm_eval_tasks(self) -> str:
         """(6) Four tasks of lm-evaluation-harness, recorded."""
-        from tests.harness.own_tasks import save_tasks
+        from tests.record.lm_eval.own_tasks import save_tasks
 
         said = []
         for path in save_tasks(self.folder / "harness").values():
@@ -272,7 +272,7 @@ print(sum("image/png" in data for data in shown))
 
     def hub(self) -> str:
         """(9) A run is pushed to a stand-in for the hub, and pulled again."""
-        from tests.exchange.standin import served
+        from tests.analysis.exchange.standin import served
 
         with served() as (_, address):
             env = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_nobody", "HF_HUB_DISABLE_XET": "1"}
@@ -284,7 +284,12 @@ print(sum("image/png" in data for data in shown))
 
     def imports(self) -> str:
         """(10) Prophet's and KLASS's files are read, and a malicious one is refused."""
-        from tests.exchange.foreign import SETTLES_LATE, save_evil, save_klass, save_prophet
+        from tests.analysis.exchange.foreign import (
+            SETTLES_LATE,
+            save_evil,
+            save_klass,
+            save_prophet,
+        )
 
         save_prophet(self.folder / "prophet" / "question_0000_steps_004.pt", SETTLES_LATE)
         texts = ["The answer", "The answer 12", "The answer 12."]

@@ -74,7 +74,7 @@ def import_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.exchange.imported import (
+    from c4.analysis.exchange.imported import (
         NO_GATES,
         Source,
         import_trajectories,
@@ -134,7 +134,7 @@ def export_command(
     ] = Path("steps.jsonl"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.exchange.steps import export_steps, step_map
+    from c4.analysis.exchange.steps import export_steps, step_map
     from c4.store.runs import find_run, open_run
 
     opened = open_run(find_run(run))
@@ -192,7 +192,7 @@ def push_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.exchange.hub import push_runs
+    from c4.analysis.exchange.hub import push_runs
 
     with status(f"pushing {run} to {repo}"):
         pushed = push_runs(run, repo, private=private)
@@ -214,7 +214,7 @@ def pull_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.exchange.hub import plan_pull, pull_runs
+    from c4.analysis.exchange.hub import plan_pull, pull_runs
 
     require_writable(out)
     with status(f"asking for {repo}"):

@@ -135,9 +135,9 @@ def figures_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.cohorts import pool_note
+    from c4.analysis.exchange.imported import library_kind
     from c4.analysis.library import COMPARED_GATES
     from c4.analysis.names import listed_in
-    from c4.exchange.imported import library_kind
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
     from c4.figures.style import Look, looking, read_style

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from c4.cli._app import app
 from c4.errors.text import visible_json
-from tests.exchange.foreign import SETTLES_LATE, save_prophet
-from tests.exchange.standin import standing_in
+from tests.analysis.exchange.foreign import SETTLES_LATE, save_prophet
+from tests.analysis.exchange.standin import standing_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of the hub
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from c4.analysis.exchange.courses import Course, read_verdict
 from c4.errors import DataError
 from c4.errors.system import reason, require_plain_file
-from c4.exchange.courses import Course, read_verdict
 from c4.tasks import get_task
 
 FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"

@@ -25,7 +25,7 @@ from c4.lm_eval._tasks import (
 from c4.store import find_runs, open_run
 from c4.tasks.registry import forget_tasks
 from tests.commands import c4
-from tests.harness.own_tasks import KINDS, save_tasks
+from tests.record.lm_eval.own_tasks import KINDS, save_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
 

@@ -9,12 +9,12 @@ from pathlib import Path, PurePath
 
 import polars as pl
 
+from c4.analysis.exchange import klass, prophet
+from c4.analysis.exchange.courses import Course
 from c4.analysis.library import Library
 from c4.analysis.names import family_of
 from c4.analysis.stabilization import SETTLING, stabilization_summary
 from c4.errors import DataError, NotReplayable
-from c4.exchange import klass, prophet
-from c4.exchange.courses import Course
 from c4.store import Run
 from c4.store.locations import Location
 from c4.tasks import TASKS, find_task

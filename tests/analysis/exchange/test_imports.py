@@ -18,12 +18,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from c4.analysis.exchange import IMPORTED, read_tensors
+from c4.analysis.exchange.courses import Course, read_verdict
 from c4.errors import DataError
-from c4.exchange import IMPORTED, read_tensors
-from c4.exchange.courses import Course, read_verdict
 from c4.figures import stabilization_figure
-from tests.commands import c4
-from tests.exchange.foreign import (
+from tests.analysis.exchange.foreign import (
     GIVEN,
     SETTLES_LATE,
     Decode,
@@ -32,6 +31,7 @@ from tests.exchange.foreign import (
     save_klass,
     save_prophet,
 )
+from tests.commands import c4
 
 
 def naive_settled(predictions, commit_step, final, answer, at):
@@ -79,7 +79,7 @@ decodes = st.integers(2, 4).flatmap(
 
 @given(decode=decodes)
 def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     decode.answer = decode.final[decode.at : decode.at + 2]
     folder = tmp_path_factory.mktemp("prophet")
@@ -92,7 +92,7 @@ def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory)
 
 
 def test_blocks_may_come_step_by_step(tmp_path):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     stacked, apart = (tmp_path / name / "question_0000_steps_004.pt" for name in "ab")
     save_prophet(stacked, SETTLES_LATE)
@@ -106,14 +106,14 @@ def test_blocks_may_come_step_by_step(tmp_path):
 
 @pytest.mark.parametrize("place", [2, None])  # Prophet says the last position of the prompt
 def test_an_answer_that_is_not_in_the_text_never_settles(place, tmp_path):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, ans_posidx=place)
     assert read_course(path, "gsm8k", None).settled is None
 
 
 def test_the_published_files_are_read_which_lack_the_finished_ids(tmp_path):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE)
     told = read_course(path, "gsm8k", None)
@@ -126,7 +126,7 @@ def test_the_published_files_are_read_which_lack_the_finished_ids(tmp_path):
 @pytest.mark.parametrize(("answer", "course"), [("B", (3, 1)), ("7", (None, None))])
 def test_a_letter_may_stand_as_another_token_than_the_one_named(answer, course, tmp_path):
     """Prophet's MMLU files name the token of "B", and the text holds that of " B"."""
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     path = tmp_path / "question_0000_steps_004.pt"
     save_prophet(path, SETTLES_LATE, pred_token_id=[33], pred_ans=answer)
@@ -226,7 +226,7 @@ HOSTILE = {
     "torch inside torch": calling(torch.storage._load_from_bytes, b"x"),
     "another tensor": calling(torch._utils._rebuild_parameter, 1, 2, 3),
     "any class": calling(copyreg._reconstructor, object, object, None),
-    "an object": (pickled(Course), "asks for c4.exchange.courses.Course"),
+    "an object": (pickled(Course), "asks for c4.analysis.exchange.courses.Course"),
     "a partial function": (pickled(functools.partial(print)), "asks for functools.partial"),
     "a number of NumPy": (pickled(np.float64(1.0)), "asks for numpy.*scalar"),
     "an array of NumPy": (pickled(np.arange(3)), "asks for numpy.*_reconstruct"),
@@ -366,7 +366,7 @@ REPEATED = {
 
 @pytest.mark.parametrize("kind", REPEATED)
 def test_what_a_file_repeats_is_refused_before_it_is_copied(kind, tmp_path):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     changes, words = REPEATED[kind]
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, **changes)
@@ -380,7 +380,7 @@ NUMBERS = ("prompt_token_len", "ans_posidx", "gen_ids", "pred_token_id")
 @pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], [-(2**70)], [7, 2**80], 1e400])
 @pytest.mark.parametrize("key", NUMBERS)
 def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value, tmp_path):
-    from c4.exchange.prophet import read_course
+    from c4.analysis.exchange.prophet import read_course
 
     name = "question_0000_steps_004.pt"
     path = save_prophet(tmp_path / name, SETTLES_LATE, **{key: value})
@@ -566,7 +566,7 @@ def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monke
 
 
 def test_a_prompt_that_klass_writes_over_is_no_position_of_the_text(tmp_path):
-    from c4.exchange.klass import read_course
+    from c4.analysis.exchange.klass import read_course
 
     path = save_klass(tmp_path, ["1", "12"], [[10], [11, 3]])  # 3 is in the prompt
     steps = json.loads(path.read_text())

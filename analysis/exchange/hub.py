@@ -12,8 +12,8 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from c4.analysis.exchange.card import make_card
 from c4.errors import C4Error, DataError, RunError
-from c4.exchange.card import make_card
 from c4.store import find_runs, open_run
 from c4.store.check import Finding, State, check_run
 from c4.store.contents import Contents

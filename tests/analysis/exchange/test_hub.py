@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import yaml
 
-from c4.exchange.card import make_card
-from c4.exchange.columns import MEANINGS
-from c4.exchange.hub import KEPT
+from c4.analysis.exchange.card import make_card
+from c4.analysis.exchange.columns import MEANINGS
+from c4.analysis.exchange.hub import KEPT
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
 from c4.store.manifest import read_manifest, read_tokenizer, run_folder, write_manifest
@@ -21,11 +21,11 @@ from c4.store.parts import Stamp
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
+from tests.analysis.exchange.standin import standing_in
 from tests.commands import c4
-from tests.exchange.standin import standing_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
-DATA = Path(__file__).parents[1] / "data" / "runs" / "v3"
+DATA = Path(__file__).parents[2] / "data" / "runs" / "v3"
 FULL = "model=tiny/task=mmlu/method=baseline"
 REPO = "somebody/letters"
 

@@ -6,7 +6,7 @@ from lm_eval.api.model import LM
 
 from c4.lm_eval._filters import cut_at, stops_of
 from c4.lm_eval._tasks import find_harness_task
-from tests.harness.task_styles import STYLES, save_styles
+from tests.record.lm_eval.task_styles import STYLES, save_styles
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
 

@@ -5,10 +5,10 @@
 `push_runs` and `pull_runs` bring runs to and from the hub. Loads no torch.
 """
 
-from c4.exchange.hub import plan_pull, pull_runs, push_runs
-from c4.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
-from c4.exchange.steps import export_steps, step_map
-from c4.exchange.tensors import read_tensors
+from c4.analysis.exchange.hub import plan_pull, pull_runs, push_runs
+from c4.analysis.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
+from c4.analysis.exchange.steps import export_steps, step_map
+from c4.analysis.exchange.tensors import read_tensors
 
 __all__ = [
     "IMPORTED",

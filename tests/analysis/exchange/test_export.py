@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from c4.cli._app import app
 from c4.store import open_run
 
-TASK = Path(__file__).parents[1] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu"
+TASK = Path(__file__).parents[2] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu"
 RUN = TASK / "method=c4"
 
 
@@ -41,7 +41,7 @@ def test_the_step_map_tells_what_was_masked_when():
 
 
 def test_a_run_of_an_own_task_is_exported_without_its_code(tmp_path):
-    from tests.exchange.test_hub import write_anew
+    from tests.analysis.exchange.test_hub import write_anew
 
     folder = write_anew(TASK / "method=baseline", tmp_path, task="my_task.py:TASK")
     result = CliRunner().invoke(app, ["export", str(folder), "--out", "-"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from c4.exchange.columns import MEANINGS
+from c4.analysis.exchange.columns import MEANINGS
 from c4.store.manifest import Manifest
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.tasks import TASKS
