@@ -30,14 +30,12 @@ from c4.cli import (
     verify,
     view,
 )
-from c4.cli.bash import bash_asks, complete_bash
 from c4.cli.output import (
     close_streams,
     complain,
     log_handler,
     open_streams,
     say,
-    say_raw,
 )
 from c4.errors import C4Error
 from c4.errors.system import explain
@@ -165,9 +163,6 @@ app.add_typer(models.app, name="models")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
-    if bash_asks():
-        say_raw(complete_bash(lambda: app(prog_name="c4")))
-        return
     signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])

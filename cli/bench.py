@@ -8,20 +8,19 @@ import typer
 from rich.table import Table
 
 from c4.cli.options import (
-    CalibrationOption,
     DecodeOptions,
     JsonOption,
     LabelOption,
+    MethodConfigOption,
     MethodOption,
-    SettingsOption,
+    MethodSettingsOption,
     TasksOption,
     method_choice,
-    takes_decode_options,
+    takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
 from c4.cli.tables import new_table
-from c4.store.storage import require_writable
 
 if TYPE_CHECKING:
     from c4.record.bench import TimingProtocol
@@ -45,11 +44,11 @@ Examples:
 """
 
 
-@takes_decode_options("n", "skip", "batch", "resume", "grade", "unsafe_code")
+@takes_options("n", "skip", "batch", "resume", "grade", "unsafe_code")
 def bench_command(
+    *,
     method: MethodOption,
     task: TasksOption,
-    decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Number of examples to time.")] = 20,
     warmups: Annotated[int, typer.Option(min=0, help="Number of warm-up examples.")] = 2,
     passes: Annotated[
@@ -61,13 +60,15 @@ def bench_command(
             min=0, help="Number of examples to skip first. [default: 40; 0 of a file of your own]"
         ),
     ] = None,
-    settings: SettingsOption = None,
-    config: CalibrationOption = None,
+    settings: MethodSettingsOption = None,
+    config: MethodConfigOption = None,
     label: LabelOption = None,
+    decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.choices import choose_methods
     from c4.record.plan import timing_config
+    from c4.store.storage import require_writable
     from c4.store.timings import timings_folder
 
     choice = method_choice(method, settings, config, label)

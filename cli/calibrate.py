@@ -1,23 +1,24 @@
 """`c4 calibrate`."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from c4.cli.complete import complete_gate
-from c4.cli.gates import ModelOption, RunsOption, TaskOption, choose_runs
-from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.options import (
+    ANY_PLACE,
+    JsonOption,
+    ReadingOptions,
+    RecordingOptions,
+    UnsafeOption,
+    takes_options,
+)
 from c4.cli.output import say, say_json, show
-from c4.cli.places import ANY_PLACE
 from c4.cli.progress import progress, status
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli.tables import new_table
-from c4.replay.calibration import TOLERANCE
-from c4.store.locations import Location, resolve_location
-from c4.store.storage import require_can_put
+from c4.cli.tables import new_table, reading_note
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,59 +50,49 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 """The paper's pool, which is taken as far as it was recorded."""
 
 
-GateOption = Annotated[
-    str,
-    typer.Option(
-        help="Gate to calibrate; one of your own as in `c4 replay`.", autocompletion=complete_gate
-    ),
-]
-PoolOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Choose on trajectories with numbers below this. [default: those set aside]"
-    ),
-]
-ToleranceOption = Annotated[
-    float, typer.Option(help="Accuracy points that may be lost on any task.")
-]
-RiskOption = Annotated[
-    float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
-]
-LossOption = Annotated[
-    Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
-]
-ControlOption = Annotated[
-    Literal["fixed-sequence", "bonferroni"],
-    typer.Option(help="How errors over the whole grid are controlled, for --risk."),
-]
-OutOption = Annotated[
-    Location,
-    typer.Option(**ANY_PLACE, help="File for the frozen setting; see `c4 replay --config`."),
-]
-
-
+@takes_options()
 def calibrate_command(
-    runs: RunsOption = Path("runs"),
-    task: TaskOption = None,
-    model: ModelOption = None,
-    gate: GateOption = "cvee",
+    *,
+    recordings: RecordingOptions,
+    gate: Annotated[
+        str,
+        typer.Option(
+            help="Gate to calibrate; one of your own as in `c4 replay`.",
+            autocompletion=complete_gate,
+        ),
+    ] = "cvee",
     gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=….")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A parameter and the values to try, such as tau=0.5:0.9:0.1."),
     ] = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    grader: GraderOption = None,
-    pool: PoolOption = None,
-    tolerance: ToleranceOption = TOLERANCE,
-    risk: RiskOption = None,
+    answers: ReadingOptions,
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Choose on trajectories with numbers below this. [default: those set aside]"
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Accuracy points that may be lost on any task.")
+    ] = 2.0,
+    risk: Annotated[
+        float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
+    ] = None,
     delta: Annotated[
         float, typer.Option(help="Probability with which the certificate may fail.")
     ] = 0.1,
-    loss: LossOption = "differs",
-    control: ControlOption = "fixed-sequence",
-    out: OutOption = Path("calibration.json"),
+    loss: Annotated[
+        Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
+    ] = "differs",
+    control: Annotated[
+        Literal["fixed-sequence", "bonferroni"],
+        typer.Option(help="How errors over the whole grid are controlled, for --risk."),
+    ] = "fixed-sequence",
+    out: Annotated[
+        PurePath,
+        typer.Option(**ANY_PLACE, help="File for the frozen setting; see `c4 replay --config`."),
+    ] = Path("calibration.json"),
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -117,6 +108,7 @@ def calibrate_command(
     from c4.replay.choices import gate_settings
     from c4.replay.grids import make_grid
     from c4.replay.splits import split_runs
+    from c4.store.storage import require_can_put
 
     require_can_put(out)
     refuse_sampler(gate)
@@ -125,8 +117,8 @@ def calibrate_command(
     requirement = Requirement(
         tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
     )
-    read_as = choose_reading(reading, ending, grader)
-    chosen = pool_runs(choose_runs(runs, task, model, read_as), task)
+    reading = answers.choose()
+    chosen = pool_runs(recordings.open(reading), recordings.task)
     with progress("reading signals", total=len(chosen)) as advance:
         splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
     with status(f"trying {len(grid)} settings"):
@@ -137,8 +129,8 @@ def calibrate_command(
         say_json(summary(result, splits, held_out) | {"out": out})
     else:
         show_calibration(result, splits, held_out)
-        frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
-        say("\n".join(filter(None, [reading_note(read_as), frozen])))
+        frozen = f"frozen in {out}{_taken_for_pool(splits, out, recordings.runs)}"
+        say("\n".join(filter(None, [reading_note(reading), frozen])))
 
 
 def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
@@ -146,8 +138,10 @@ def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
     return found if tasks else [run for run in found if run.task in POOL_TASKS] or found
 
 
-def _taken_for_pool(splits: "Sequence[RunSplit]", out: Location, runs: Location) -> str:
-    """Says which evaluation examples become pool wherever tables and figures find the file."""
+def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath) -> str:
+    """A note on the evaluation examples that tables and figures will count as pool."""
+    from c4.store.locations import resolve_location
+
     counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
     if not counts:
         return ""

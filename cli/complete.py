@@ -1,35 +1,29 @@
 """Values that a shell offers when Tab is pressed: names, files, and the runs in this folder.
 
-Nothing here loads torch or reads a file of a run. Users' own files are parsed and never run.
+A registry is imported when its names are asked for. Nothing here loads torch or reads a file of a
+run. Users' own files are parsed and never run. Bash splits words at `:` and `=`, so it completes
+neither objects inside files nor the rest of a run's folder behind an `=`; zsh and fish do.
 """
 
 import ast
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
-
-from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
-from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.models import ALIASES, EMBEDDED
-from c4.plugins import defined_names
-from c4.record.methods import METHODS, RULE_NAMES
-from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
-from c4.tasks.graders import REGISTRY as GRADER_NAMES
-from c4.tasks.registry import REGISTRY as TASK_NAMES
 
 Completer = Callable[[str], list[str]]
 VALUES = (ast.Assign, ast.AnnAssign)
 FUNCTIONS = (ast.FunctionDef, ast.ClassDef, *VALUES)
-FILES_LOOKED_INTO = 20
-"""So many files are parsed for the objects in them; of more, only the names are offered."""
+MOST_FILES_PARSED = 20
+"""If more files match what was typed, only their names are offered, not the objects in them."""
 
 
 def offer(
     known: Callable[[], Iterable[str]], *suffixes: str, kinds: tuple[type, ...] = ()
 ) -> Completer:
-    """A function that completes names, files of some kinds, and objects of Python files.
+    """A function that completes names, files with some suffixes, and objects of Python files.
 
     Args:
-        kinds: what defines an object that may be meant, such as `ast.ClassDef`.
+        kinds: the statements that define the objects to offer, such as `ast.ClassDef`.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -49,13 +43,15 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
 
 
 def _objects(incomplete: str, kinds: tuple[type, ...]) -> list[str]:
-    """Objects of the Python files that may be meant, as in `my_gates.py:Calm`."""
+    """Objects of the Python files that match what was typed, as in `my_gates.py:Calm`."""
     if not kinds:
         return []
+    from c4.plugins import defined_names
+
     file, colon, _ = incomplete.rpartition(":")
     files = [file] if colon else _files(incomplete, (".py",))
     files = [name for name in files if name.startswith(file if colon else incomplete)]
-    if len(files) > FILES_LOOKED_INTO:
+    if len(files) > MOST_FILES_PARSED:
         return [f"{name}:" for name in files]
     return [f"{file}:{name}" for file in files for name in defined_names(Path(file), kinds)]
 
@@ -71,23 +67,30 @@ def run_folders(incomplete: str) -> list[str]:
     return [str(path) for path in found if str(path).startswith(incomplete)]
 
 
-def listed_names(text: str) -> list[str]:
-    """The names that a command's help lists, which a test holds to those there are."""
-    listed = text.partition("Names: ")[2].partition(";")[0]
-    return [name.strip() for name in listed.split(",")]
+def registered(module: str) -> Callable[[], list[str]]:
+    """A function that lists the names in a module's registry."""
+    return lambda: list(import_module(module).REGISTRY.names)
 
 
 def method_names() -> list[str]:
-    """Methods, and a beginning of a pair for every rule."""
+    """Methods, and the beginning of a pair for every rule."""
+    from c4.record.methods import METHODS, RULE_NAMES
+
     return [*METHODS, *(f"{rule}+" for rule in RULE_NAMES.names)]
 
 
-complete_task = offer(lambda: TASK_NAMES.names, ".yaml", ".yml", kinds=VALUES)
-complete_gate = offer(lambda: GATE_NAMES.names, kinds=(ast.ClassDef, *VALUES))
-complete_grader = offer(lambda: GRADER_NAMES.names, kinds=FUNCTIONS)
-complete_reading = offer(lambda: EXTRACTOR_NAMES.names, kinds=FUNCTIONS)
-complete_signal = offer(lambda: SIGNAL_NAMES.names, kinds=FUNCTIONS)
-complete_model = offer(lambda: [EMBEDDED, *ALIASES])
+def model_names() -> list[str]:
+    from c4.models import ALIASES, EMBEDDED
+
+    return [EMBEDDED, *ALIASES]
+
+
+complete_task = offer(registered("c4.tasks.registry"), ".yaml", ".yml", kinds=VALUES)
+complete_gate = offer(registered("c4.gates.registry"), kinds=(ast.ClassDef, *VALUES))
+complete_grader = offer(registered("c4.tasks.graders"), kinds=FUNCTIONS)
+complete_reading = offer(registered("c4.tasks.extractors"), kinds=FUNCTIONS)
+complete_signal = offer(registered("c4.gates.own_signals"), kinds=FUNCTIONS)
+complete_model = offer(model_names)
 complete_source = offer(lambda: ["embedded", "hub"], ".jsonl", ".parquet")
 complete_engine = offer(lambda: ["local", "ray", "slurm"])
 complete_rule = offer(method_names, kinds=(ast.ClassDef, *VALUES))

@@ -11,12 +11,10 @@ from urllib.parse import urlencode
 import typer
 
 from c4.cli.calibrate import POOL_TASKS
-from c4.cli.options import JsonOption
+from c4.cli.options import LOCAL_PLACE, JsonOption
 from c4.cli.output import results_aside, say, say_json
-from c4.cli.places import LOCAL_PLACE
 from c4.cli.progress import status
 from c4.errors.system import require_writable_folder
-from c4.gates.kinds import GATES
 
 if TYPE_CHECKING:
     from c4.analysis import Library
@@ -98,6 +96,8 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
     """The commands that a user would type, in order."""
+    from c4.gates.kinds import GATES
+
     runs = ["--runs", str(out / "runs")]
     chosen = [word for task in tasks for word in ("--task", task)]
     gates = [name for name in GATES if name != "progress"]  # it has no setting of the paper's

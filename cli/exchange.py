@@ -2,21 +2,24 @@
 
 import io
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 
 from c4.cli.complete import complete_task, run_folders
-from c4.cli.options import JsonOption
+from c4.cli.options import (
+    ANY_PLACE,
+    LOCAL_PLACE,
+    JsonOption,
+    OutRunsOption,
+    RunArgument,
+)
 from c4.cli.output import say, say_json, show
-from c4.cli.places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
 from c4.cli.progress import progress, status
 from c4.cli.tables import new_table, percent
 from c4.errors.text import counted
-from c4.store.locations import Location
-from c4.store.storage import put_file, require_can_put, require_writable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,7 +68,7 @@ def import_command(
         typer.Option(min=1, help="Steps of the full decode. [default: as file or folder say]"),
     ] = None,
     out: Annotated[
-        Location,
+        PurePath,
         typer.Option(**ANY_PLACE, help="Parquet file to write, one row per trajectory."),
     ] = Path("imported.parquet"),
     figure: Annotated[
@@ -81,6 +84,7 @@ def import_command(
         plan_import,
         summarise_imported,
     )
+    from c4.store.storage import put_file, require_can_put
 
     for file in filter(None, (out, figure)):
         require_can_put(file)
@@ -122,20 +126,19 @@ def render(summary: "pl.DataFrame") -> Table:
 
 
 def export_command(
-    run: Annotated[
-        Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
-    ],
+    run: RunArgument,
     kind: Annotated[
         Literal["steps"], typer.Option("--format", help="What to write: steps, the step maps.")
     ] = "steps",
     out: Annotated[
-        Location,
+        PurePath,
         typer.Option(**ANY_PLACE, help="File of JSON lines to write; - prints them."),
     ] = Path("steps.jsonl"),
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.exchange.steps import export_steps, step_map
     from c4.store.runs import find_run, open_run
+    from c4.store.storage import require_can_put
 
     opened = open_run(find_run(run))
     if out == STDOUT:
@@ -180,7 +183,7 @@ Examples:
 
 def push_command(
     run: Annotated[
-        Location,
+        PurePath,
         typer.Argument(
             **ANY_PLACE, help="Folder of a run, or of several.", autocompletion=run_folders
         ),
@@ -205,7 +208,7 @@ def push_command(
 
 def pull_command(
     repo: Annotated[str, typer.Argument(help="Data set on the hub: OWNER/NAME.")],
-    out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
+    out: OutRunsOption = Path("runs"),
     revision: Annotated[
         str | None, typer.Option(help="Branch, tag or commit of the data set.")
     ] = None,
@@ -215,6 +218,7 @@ def pull_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.exchange.hub import plan_pull, pull_runs
+    from c4.store.storage import require_writable
 
     require_writable(out)
     with status(f"asking for {repo}"):

@@ -6,34 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from c4.cli.complete import complete_signal, listed_names, offer
-from c4.cli.gates import (
-    BesideOption,
-    ComparedOption,
-    ConfigsOption,
-    ModelOption,
-    RunsOption,
-    ShownMethodsOption,
-    TaskOption,
-    compared_gates,
-    one_config,
-)
-from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.complete import complete_signal, offer
+from c4.cli.options import LOCAL_PLACE, ComparisonOptions, JsonOption, RunsOption, takes_options
 from c4.cli.output import say, say_json, show
-from c4.cli.places import ANY_PLACE, LOCAL_PLACE, nothing_found
 from c4.cli.progress import status
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
-from c4.store.locations import Location
+from c4.cli.selection import nothing_found
 
 if TYPE_CHECKING:
     from c4.figures.gallery import Drawing, FigureKind
 
-HELP = """Draw figures from the runs on disk, and write the data of each beside it as CSV.
+NAMES = (
+    *("stabilization", "phase-diagram", "gates", "trace", "text", "blocks", "totals"),
+    *("time-share", "h-sweep", "frontier"),
+)
+HELP = f"""Draw figures from the runs on disk, and write the data of each beside it as CSV.
 
-Names: stabilization, phase-diagram, gates, trace, text, blocks, totals, time-share, h-sweep,
-frontier; all of them are drawn if none is given. A figure whose data is missing is skipped, and a
-message names the command that would produce the data. Panels and methods come in the order in which
-you name tasks, gates and methods.
+Names: {", ".join(NAMES)};
+all of them are drawn if none is given. A figure whose data is missing is skipped, and a message
+names the command that would produce the data. Panels and methods come in the order in which you
+name tasks, gates and methods.
 
 Examples:
 
@@ -47,91 +38,64 @@ Examples:
 
     c4 figures trace --task math --signal entropy --signal my_signals.py:flux
 
-    c4 figures phase-diagram --gate cvee --set tau=0.8 --config calibration.json --title "Exits"
+    c4 figures phase-diagram --gate cvee --set tau=0.8 --config calibration.json
 """
 
 
-FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        autocompletion=offer(lambda: ["pdf", "png", "svg"]),
-        help="pdf, png or svg; may be given several times. [default: pdf and png]",
-    ),
-]
-WidthOption = Annotated[
-    Literal["column", "page"] | None,
-    typer.Option(
-        help="Width in a paper with two columns. [default: as wide as the panels need, at most a "
-        "page]"
-    ),
-]
-TrajectoryOption = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of the trajectory in trace and text. [default: one that CVEE stops early and "
-        "rightly]"
-    ),
-]
-SignalOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--signal",
-        autocompletion=complete_signal,
-        help="A signal to show in trace in a panel of its own: one that gates see, such as "
-        "entropy, or one of your own, whose code is run: my_signals.py:flux. May be given several "
-        "times.",
-    ),
-]
-StyleOption = Annotated[
-    Path | None,
-    typer.Option(**LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."),
-]
-TitleOption = Annotated[str | None, typer.Option(help="A title above every figure but text.")]
-ColumnsOption = Annotated[
-    int | None, typer.Option(min=1, max=8, help="Number of panels side by side.")
-]
-CalibrationsOption = Annotated[
-    list[Location] | None,
-    typer.Option(
-        **ANY_PLACE,
-        help="A file of `c4 calibrate`, besides those in the current folder and in --runs.",
-    ),
-]
-FigureNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...",
-        help="Figures to draw. [default: all]",
-        autocompletion=offer(lambda: listed_names(HELP)),
-    ),
-]
-
-
+@takes_options()
 def figures_command(
-    names: FigureNames = None,
+    *,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Figures to draw. [default: all]",
+            autocompletion=offer(lambda: NAMES),
+        ),
+    ] = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(
         "figures-out"
     ),
-    formats: FormatOption = None,
-    width: WidthOption = None,
-    task: TaskOption = None,
-    model: ModelOption = None,
-    trajectory: TrajectoryOption = None,
-    signal: SignalOption = None,
-    gate: ComparedOption = None,
-    settings: BesideOption = None,
-    config: ConfigsOption = None,
-    method: ShownMethodsOption = None,
-    style: StyleOption = None,
-    title: TitleOption = None,
-    columns: ColumnsOption = None,
-    calibration: CalibrationsOption = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    grader: GraderOption = None,
-    unsafe_code: UnsafeOption = False,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            autocompletion=offer(lambda: ["pdf", "png", "svg"]),
+            help="pdf, png or svg; may be given several times. [default: pdf and png]",
+        ),
+    ] = None,
+    width: Annotated[
+        Literal["column", "page"] | None,
+        typer.Option(
+            help="Width in a paper with two columns. [default: as wide as the panels need, at "
+            "most a page]"
+        ),
+    ] = None,
+    trajectory: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of the trajectory in trace and text. [default: one that CVEE stops "
+            "early and rightly]"
+        ),
+    ] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--signal",
+            autocompletion=complete_signal,
+            help="A signal to show in trace in a panel of its own: one that gates see, such as "
+            "entropy, or one of your own, whose code is run: my_signals.py:flux. May be given "
+            "several times.",
+        ),
+    ] = None,
+    style: Annotated[
+        Path | None,
+        typer.Option(
+            **LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."
+        ),
+    ] = None,
+    compared: ComparisonOptions,
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.cohorts import pool_note
@@ -140,27 +104,16 @@ def figures_command(
     from c4.analysis.names import listed_in
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
-    from c4.figures.style import Look, looking, read_style
+    from c4.figures.style import read_style, use_style
 
-    look = Look(read_style(style) if style else {}, title, columns)
+    settings = read_style(style) if style else {}
     figure_kinds = choose_figures(names or ["all"])
     kinds = choose_formats(formats or ["pdf", "png"])
-    read_as = choose_reading(reading, ending, grader, one_config(config))
     with status("looking for recordings") as note:
-        library = library_kind(runs, names)(
-            runs,
-            tasks=task,
-            model=model,
-            reading=read_as,
-            unsafe_code=unsafe_code,
-            note=note,
-            trajectory=trajectory,
-            signals=signal or (),
-            gates=compared_gates(gate or COMPARED_GATES, settings, config),
-            methods=method,
-            calibrations=calibration,
-        )
-        with listed_in(library.tasks, [*(method or ()), *(gate or ())]), looking(look):
+        arguments = compared.library_arguments(COMPARED_GATES)
+        arguments |= {"trajectory": trajectory, "signals": signal or ()}
+        library = library_kind(runs, names)(runs, note=note, **arguments)
+        with listed_in(library.tasks, compared.listed_first), use_style(settings):
             size = Width(width) if width else None
             drawings = draw_figures(figure_kinds, library, out, kinds, note, size)
     if drawings or not as_json:

@@ -5,20 +5,17 @@ from typing import Annotated
 
 import typer
 
-from c4.cli.complete import complete_task, run_folders
+from c4.cli.complete import complete_task
 from c4.cli.engines import (
     EngineAnswers,
     choose_engine,
     grade_with_engine,
     takes_engine_options,
 )
-from c4.cli.options import UnsafeOption
+from c4.cli.options import JsonOption, ReadingOptions, RunArgument, UnsafeOption, takes_options
 from c4.cli.output import say, say_json
-from c4.cli.places import ANY_PLACE
 from c4.cli.progress import progress
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli.record import render
-from c4.store.locations import Location
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
 
@@ -41,11 +38,11 @@ Examples:
 
 
 @takes_engine_options
+@takes_options()
 def grade_command(
+    *,
     engines: EngineAnswers,
-    run: Annotated[
-        Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
-    ],
+    run: RunArgument,
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
     ] = False,
@@ -56,11 +53,9 @@ def grade_command(
             help="The run's task, if it is code of your own: my_task.py:TASK.",
         ),
     ] = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    grader: GraderOption = None,
+    answers: ReadingOptions,
     unsafe_code: UnsafeOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import regrade
@@ -73,12 +68,12 @@ def grade_command(
     run = find_run(run)
     if task is not None:
         find_recorded_task(task, run)
-    read_as = choose_reading(reading, ending, grader)
+    read_as = answers.choose()
     choice = choose_engine(engines)
     (recorded,) = of_known_tasks([open_run(run, read_as)])
     if choice.name is not None:
         since = newest_grade(recorded.folder, recorded.manifest.digest)
-        names = ReadingNames(reading, grader)
+        names = ReadingNames(answers.reading, answers.grader)
         job = GradeJob(recorded.folder, read_as, everything, unsafe_code, since, task, names)
         grade_with_engine(choice, recorded, job, as_json=as_json)
     else:

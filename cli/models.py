@@ -15,10 +15,9 @@ from c4.cli.engines import (
     require_none_aside,
     takes_engine_options,
 )
+from c4.cli.options import JsonOption, OutRunsOption
 from c4.cli.output import say, say_json, show
-from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.cli.tables import new_table, not_gradable_note
-from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.analysis.evaluation import TaskEvaluation
@@ -28,7 +27,7 @@ app = typer.Typer(no_args_is_help=True, help="List models, or evaluate one on ev
 
 @app.command("list")
 def list_command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the model names that --model accepts, besides hub ids and folders."""
     from c4.models import ALIASES, EMBEDDED
@@ -63,8 +62,8 @@ def eval_command(
             help="Where problems come from: embedded or hub.", autocompletion=complete_source
         ),
     ] = "embedded",
-    out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    out: OutRunsOption = Path("runs"),
+    as_json: JsonOption = False,
 ) -> None:
     """Decode evaluation problems of every task at full budget; report accuracy and stabilization.
 

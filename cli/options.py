@@ -1,26 +1,74 @@
-"""The options of every command that decodes, declared once, and the one config they build."""
+"""Options of the commands. An option that several commands take is declared here, once.
+
+To add an option to one command, give the command's function a parameter annotated with
+`Annotated[TYPE, typer.Option(help=...)]`. To add it to several commands, declare the annotation
+here and use it in each. To add it to every command that takes a group of options, such as all
+commands that decode, add a field to the group's dataclass below; `takes_options` shows typer one
+option for each field. Then write docs/cli.md anew with `python docs/reference.py`.
+
+This module imports no room of c4 until a command runs, so that `c4 --help` and completion answer
+at once. That is why help texts spell names out; a test compares them with the registries.
+"""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from c4.cli.complete import complete_method, complete_model, complete_source, complete_task
-from c4.cli.places import ANY_PLACE, RUNS_HELP
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.complete import (
+    complete_gate,
+    complete_grader,
+    complete_method,
+    complete_model,
+    complete_reading,
+    complete_source,
+    complete_task,
+    run_folders,
+)
 from c4.errors import ConfigError
-from c4.models import ALIASES, EMBEDDED
-from c4.record.methods import METHODS
-from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
     from c4.record.plan import RunConfig
+    from c4.store.runs import Run
+    from c4.tasks import AnswerReading
+
+
+def parse_any_place(text: str) -> PurePath:
+    """The folder or address that a user typed."""
+    from c4.store.locations import parse_location
+
+    return parse_location(text)
+
+
+def parse_local_place(text: str) -> Path:
+    """The file or folder of this machine that a user typed."""
+    from c4.store.locations import parse_local_path
+
+    return parse_local_path(text)
+
+
+ANY_PLACE: dict[str, Any] = {"parser": parse_any_place, "metavar": "PATH"}
+"""For an option that takes a folder, or an address such as s3://bucket/runs."""
+LOCAL_PLACE: dict[str, Any] = {"parser": parse_local_place, "metavar": "PATH"}
+"""For an option that takes a file or folder of this machine."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+]
+RUNS_HELP = "Folder that holds all runs, or its address, such as s3://bucket/runs."
+RunsOption = Annotated[PurePath, typer.Option("--runs", **ANY_PLACE, help=RUNS_HELP)]
+OutRunsOption = Annotated[PurePath, typer.Option("--out", **ANY_PLACE, help=RUNS_HELP)]
+RunArgument = Annotated[
+    PurePath,
+    typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders),
+]
 
 TASK_HELP = (
     "A task that `c4 tasks` lists, or one of your own: a YAML file, or code that is run, as in "
@@ -29,24 +77,38 @@ TASK_HELP = (
 TaskOption = Annotated[
     list[str], typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
 ]
-"""A list, so that a second one is seen: see `only_task`."""
+"""The task of a command that decodes one task. A list, so that `only_task` sees a second one."""
 TasksOption = Annotated[
     list[str],
     typer.Option(
         "--task", help=f"{TASK_HELP}; may be given several times.", autocompletion=complete_task
     ),
 ]
+RecordedTasksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task",
+        autocompletion=complete_task,
+        help="Use only this task. A YAML task of your own goes by the name of its runs, and a "
+        "Python task by what you typed to record it. May be given several times.",
+    ),
+]
+RecordedModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="Use only runs of this model.", autocompletion=complete_model),
+]
 MethodOption = Annotated[
     list[str],
     typer.Option(
         "--method",
         autocompletion=complete_method,
-        help=f"{', '.join(METHODS)}; a pair rule+gate such as klass+cvee; or rules and gates of "
-        "your own, whose code is run, as in wino+my_gates:Calm or my_rules.py:Greedy. May be "
-        "given several times.",
+        help="baseline, prophet, sched, confidence, stability, fixed-patience, cvee, cctc-core, "
+        "cctc, c4, fast-dllm, klass, slowfast, wino, wino+cvee; a pair rule+gate such as "
+        "klass+cvee; or rules and gates of your own, whose code is run, as in wino+my_gates:Calm "
+        "or my_rules.py:Greedy. May be given several times.",
     ),
 ]
-SettingsOption = Annotated[
+MethodSettingsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -54,8 +116,8 @@ SettingsOption = Annotated[
         "c4.cvee.tau=0.8 in one method. May be given several times.",
     ),
 ]
-CalibrationOption = Annotated[
-    Location | None,
+MethodConfigOption = Annotated[
+    PurePath | None,
     typer.Option(
         "--config", **ANY_PLACE, help="Use the setting of a gate that `c4 calibrate` froze."
     ),
@@ -64,124 +126,252 @@ LabelOption = Annotated[
     str | None,
     typer.Option(help="Name of the results. [default: the method and its changed parameters]"),
 ]
-UnsafeOption = Annotated[
-    bool, typer.Option("--unsafe-code", help="Run model-written code without isolation.")
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        autocompletion=complete_gate,
+        help="cvee, confidence, stability, fixed-patience, prophet, sched, progress, oracle, or "
+        "one of your own, whose code is run: module:object or path/to/file.py:object. May be "
+        "given several times.",
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-
-DECODE_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "model": (
-        Annotated[
-            str,
-            typer.Option(
-                help=f"{', '.join([EMBEDDED, *ALIASES])}, a hub id or a local folder.",
-                autocompletion=complete_model,
-            ),
-        ],
-        EMBEDDED,
+GateSettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Set a parameter: tau=0.8 in every gate that has it, sched.patience=2 in one gate. "
+        "May be given several times.",
     ),
-    "n": (
-        Annotated[
-            int | None,
-            typer.Option(min=1, help="Number of examples per task. [default: the paper's]"),
-        ],
-        None,
+]
+ReadingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reading",
+        metavar="NAME",
+        autocompletion=complete_reading,
+        help="How answers are found: careful knows the example's choices and how models write "
+        "answers; plain is the paper's way; number, boxed, letter or function look for that kind "
+        "of answer; or an extractor of your own, which is run: my_extractors.py:total. "
+        "[default: careful, or as in --config]",
     ),
-    "skip": (
-        Annotated[
-            int | None,
-            typer.Option(min=0, help="Number of examples to skip first. [default: the task's]"),
-        ],
-        None,
+]
+EndingOption = Annotated[
+    Literal["cut", "skip"] | None,
+    typer.Option(
+        "--ending",
+        help="What counts after the first end token: nothing (cut), or everything except special "
+        "tokens (skip), as in the authors' release. [default: cut, or as in --config]",
     ),
-    "seed": (Annotated[int, typer.Option(help="Seed that shuffles the examples.")], 0),
-    "source": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Where examples come from: embedded, hub, or a .jsonl/.parquet file with the "
-                f"hub's fields. [default: embedded for {EMBEDDED}, otherwise hub]",
-                autocompletion=complete_source,
-            ),
-        ],
-        None,
+]
+GraderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--grader",
+        autocompletion=complete_grader,
+        help="How to grade an answer whose form differs from the gold answer's: as wrong (exact), "
+        "or by asking a computer algebra system (math-verify; needs "
+        "pip install 'c4-dlm[math]'); or a function of your own, which is run: my_graders.py:near. "
+        "[default: exact, or as in --config]",
     ),
-    "prompt": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="A template that replaces the task's wording; {{question}} stands for a field "
-                "of the row, {{prompt}} for the task's own wording.",
-            ),
-        ],
-        None,
-    ),
-    "gen_length": (
-        Annotated[int | None, typer.Option(min=1, help="Number of positions to generate, L.")],
-        None,
-    ),
-    "steps": (Annotated[int | None, typer.Option(min=1, help="Step budget, T.")], None),
-    "block_length": (
-        Annotated[int | None, typer.Option(min=1, help="Number of positions per block, B.")],
-        None,
-    ),
-    "reading": (ReadingOption, None),
-    "ending": (EndingOption, None),
-    "grader": (GraderOption, None),
-    "device": (Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")], "auto"),
-    "dtype": (
-        Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")],
-        "auto",
-    ),
-    "batch": (
-        Annotated[
-            str,
-            typer.Option(
-                metavar="B",
-                help="Number of examples decoded together, or auto for as many as fit the device.",
-            ),
-        ],
-        "1",
-    ),
-    "revision": (
-        Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")],
-        None,
-    ),
-    "out": (Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)], Path("runs")),
-    "resume": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--resume/--fresh",
-                help="Continue a run of the same identity, or delete it and start over.",
-            ),
-        ],
-        True,
-    ),
-    "mixed": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--mixed",
-                help="Continue a run that was begun on another GPU model or with other libraries.",
-            ),
-        ],
-        False,
-    ),
-    "grade": (Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")], True),
-    "unsafe_code": (UnsafeOption, False),
-}
-"""Annotation and default of every option that says what to decode."""
+]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How answers are read and graded."""
+
+    reading: ReadingOption = None
+    ending: EndingOption = None
+    grader: GraderOption = None
+
+    def choose(self, config: PurePath | None = None) -> "AnswerReading":
+        """The reading that the user asks for, else that of a calibration file, else the default."""
+        from c4.tasks import AnswerReading, Ending
+        from c4.tasks.extractors import find_style
+        from c4.tasks.graders import find_grader
+
+        usual, frozen = AnswerReading(), None
+        if config is not None:
+            from c4.gates.calibrations import load_calibration
+
+            frozen = load_calibration(config)
+            usual = frozen.reading
+        chosen = AnswerReading(
+            find_style(self.reading) if self.reading else usual.style,
+            Ending(self.ending or usual.ending),
+            find_grader(self.grader) if self.grader else usual.grader,
+        )
+        if frozen is not None:
+            frozen.check_reading(chosen)
+        return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """Which recordings to read."""
+
+    runs: RunsOption = Path("runs")
+    task: RecordedTasksOption = None
+    model: RecordedModelOption = None
+
+    def open(self, reading: "AnswerReading") -> "list[Run]":
+        """Open the recordings under a reading."""
+        from c4.cli.selection import find_chosen_recordings
+
+        return find_chosen_recordings(self.runs, self.task, self.model, reading)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """Which runs, methods, gates and calibrations to compare in tables and figures."""
+
+    task: RecordedTasksOption = None
+    model: RecordedModelOption = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            autocompletion=complete_method,
+            help="Show only these methods and their variants, in this order, beside the baseline; "
+            "by name or label.",
+        ),
+    ] = None
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate",
+            autocompletion=complete_gate,
+            help="A gate to compare, as in `c4 replay`; may be given several times, and is listed "
+            "in that order.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Show a gate with another setting beside the gate as it is: tau=0.8 or "
+            "cvee.tau=0.8. May be given several times.",
+        ),
+    ] = None
+    config: Annotated[
+        list[PurePath] | None,
+        typer.Option(
+            "--config",
+            **ANY_PLACE,
+            help="Show the setting that `c4 calibrate` froze beside the gate as it is; may be "
+            "given several times.",
+        ),
+    ] = None
+    calibration: Annotated[
+        list[PurePath] | None,
+        typer.Option(
+            "--calibration",
+            **ANY_PLACE,
+            help="A file of `c4 calibrate`. [default: those in the current folder and in --runs]",
+        ),
+    ] = None
+    reading: ReadingOption = None
+    ending: EndingOption = None
+    grader: GraderOption = None
+    unsafe_code: UnsafeOption = False
+
+    def library_arguments(self, usual_gates: Sequence[str]) -> dict[str, Any]:
+        """What `Library` is opened with; `usual_gates` are compared if the user names none."""
+        from c4.cli.selection import compared_gates, require_one_reading
+
+        reading = ReadingOptions(reading=self.reading, ending=self.ending, grader=self.grader)
+        return {
+            "tasks": self.task,
+            "model": self.model,
+            "methods": self.method,
+            "gates": compared_gates(self.gate or usual_gates, self.settings, self.config),
+            "calibrations": self.calibration,
+            "reading": reading.choose(require_one_reading(self.config)),
+            "unsafe_code": self.unsafe_code,
+        }
+
+    @property
+    def listed_first(self) -> list[str]:
+        """The methods and gates that the user named, in the order in which they are to appear."""
+        return [*(self.method or ()), *(self.gate or ())]
+
+
+@dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
-    """The decode options that a user gave, for any task."""
+    """What to decode, with which model, and where results go."""
 
-    given: dict[str, Any]
+    model: Annotated[
+        str,
+        typer.Option(
+            help="tiny, llada, llada-1.5, dream, a hub id or a local folder.",
+            autocompletion=complete_model,
+        ),
+    ] = "tiny"
+    n: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of examples per task. [default: the paper's]"),
+    ] = None
+    skip: Annotated[
+        int | None,
+        typer.Option(min=0, help="Number of examples to skip first. [default: the task's]"),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed that shuffles the examples.")] = 0
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Where examples come from: embedded, hub, or a .jsonl/.parquet file with the "
+            "hub's fields. [default: embedded for tiny, otherwise hub]",
+            autocompletion=complete_source,
+        ),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A template that replaces the task's wording; {{question}} stands for a field "
+            "of the row, {{prompt}} for the task's own wording.",
+        ),
+    ] = None
+    gen_length: Annotated[
+        int | None, typer.Option(min=1, help="Number of positions to generate, L.")
+    ] = None
+    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None
+    block_length: Annotated[
+        int | None, typer.Option(min=1, help="Number of positions per block, B.")
+    ] = None
+    reading: ReadingOption = None
+    ending: EndingOption = None
+    grader: GraderOption = None
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto"
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto"
+    batch: Annotated[
+        str,
+        typer.Option(
+            metavar="B",
+            help="Number of examples decoded together, or auto for as many as fit the device.",
+        ),
+    ] = "1"
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the hub.")] = None
+    out: OutRunsOption = Path("runs")
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--fresh",
+            help="Continue a run of the same identity, or delete it and start over.",
+        ),
+    ] = True
+    mixed: Annotated[
+        bool,
+        typer.Option(
+            "--mixed",
+            help="Continue a run that was begun on another GPU model or with other libraries.",
+        ),
+    ] = False
+    grade: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True
+    unsafe_code: UnsafeOption = False
 
-    def config(self, task: str, calibration: Location | None = None, **changes: Any) -> "RunConfig":
+    def config(self, task: str, calibration: PurePath | None = None, **changes: Any) -> "RunConfig":
         """The configuration of a task.
 
         Args:
@@ -190,32 +380,69 @@ class DecodeOptions:
         from c4.record.plan import RunConfig
         from c4.tasks.readings import ReadingNames
 
-        given = self.given
+        reading = ReadingOptions(reading=self.reading, ending=self.ending, grader=self.grader)
         asked = {
-            "model": given["model"],
-            "revision": given["revision"],
-            "source": given["source"],
-            "prompt": given["prompt"],
-            "n": given["n"],
-            "skip": given["skip"],
-            "seed": given["seed"],
-            "length": given["gen_length"],
-            "budget": given["steps"],
-            "block_length": given["block_length"],
-            "device": given["device"],
-            "dtype": given["dtype"],
-            "batch": parse_batch(given["batch"]),
-            "out": given["out"],
-            "fresh": not given["resume"],
-            "mixed": given["mixed"],
-            "graded": given["grade"],
-            "unsafe_code": given["unsafe_code"],
-            "names": ReadingNames(given["reading"], given["grader"]),
-            "reading": choose_reading(
-                given["reading"], given["ending"], given["grader"], calibration
-            ),
+            "model": self.model,
+            "revision": self.revision,
+            "source": self.source,
+            "prompt": self.prompt,
+            "n": self.n,
+            "skip": self.skip,
+            "seed": self.seed,
+            "length": self.gen_length,
+            "budget": self.steps,
+            "block_length": self.block_length,
+            "device": self.device,
+            "dtype": self.dtype,
+            "batch": parse_batch(self.batch),
+            "out": self.out,
+            "fresh": not self.resume,
+            "mixed": self.mixed,
+            "graded": self.grade,
+            "unsafe_code": self.unsafe_code,
+            "names": ReadingNames(self.reading, self.grader),
+            "reading": reading.choose(calibration),
         }
         return RunConfig(task=task, **asked | changes)
+
+
+def takes_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take groups of options: its parameters whose type is a dataclass above.
+
+    Typer sees one option for each field of the dataclass; the command gets the dataclass.
+
+    Args:
+        without: fields that the command does not offer, which keep their defaults.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        groups: dict[str, Any] = {}
+        shown: list[Parameter] = []
+        for own in signature(command).parameters.values():
+            if not is_dataclass(own.annotation):
+                shown.append(own.replace(kind=Parameter.KEYWORD_ONLY))
+                continue
+            groups[own.name] = own.annotation
+            shown += [
+                Parameter(
+                    field.name, Parameter.KEYWORD_ONLY, annotation=field.type, default=field.default
+                )
+                for field in fields(own.annotation)
+                if field.name not in without
+            ]
+
+        @wraps(command)
+        def filled(**given: Any) -> None:
+            for name, group in groups.items():
+                offered = {field.name for field in fields(group)} - set(without)
+                given[name] = group(**{option: given.pop(option) for option in offered})
+            command(**given)
+
+        filled.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+        filled.__annotations__ = {option.name: option.annotation for option in shown}
+        return filled
+
+    return decorate
 
 
 def parse_batch(text: str) -> int | None:
@@ -227,7 +454,7 @@ def parse_batch(text: str) -> int | None:
     return int(text)
 
 
-def only_task(named: Sequence[str], out: Location) -> str:
+def only_task(named: Sequence[str], out: PurePath) -> str:
     """The task of a command that takes a single one."""
     from c4.store.recorded_tasks import find_recorded_task
 
@@ -242,39 +469,13 @@ def only_task(named: Sequence[str], out: Location) -> str:
     return first
 
 
-def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add all decode options but some to a command, which gets them as its argument `decode`."""
-    options = {name: o for name, o in DECODE_OPTIONS.items() if name not in without}
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [p for p in signature(command).parameters.values() if p.name != "decode"]
-        shared = [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in options.items()
-        ]
-
-        @wraps(command)
-        def wrapped(**given: Any) -> None:
-            asked = {name: default for name, (_, default) in DECODE_OPTIONS.items()}
-            asked |= {name: given.pop(name) for name in options}
-            command(decode=DecodeOptions(asked), **given)
-
-        keyword = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own]
-        parameters = [*keyword, *shared]
-        wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-        return wrapped
-
-    return decorate
-
-
 def method_choice(
     methods: list[str],
     settings: list[str] | None,
-    config: Location | None,
+    config: PurePath | None,
     label: str | None = None,
 ) -> "MethodChoice":
-    """The user's choice, each method once."""
+    """The methods that a user names, each once, with their settings."""
     from c4.record.choices import MethodChoice
 
     return MethodChoice(list(dict.fromkeys(methods)), settings or (), config, label)

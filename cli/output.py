@@ -52,11 +52,6 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(visible(text), err=err)
 
 
-def say_raw(text: str) -> None:
-    """Hand a text to the shell that asked for it, as it is."""
-    typer.echo(text, nl=False)
-
-
 def results_aside() -> AbstractContextManager[Any]:
     """While it lasts, what commands print as their results goes to stderr."""
     return redirect_stdout(sys.stderr)

@@ -1,23 +1,27 @@
 """`c4 plugins`."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-import typer
-
+from c4.cli.options import JsonOption
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table
-from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
-from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.plugins import Registry
-from c4.record.methods import RULE_NAMES
-from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
-from c4.tasks.graders import REGISTRY as GRADER_NAMES
-from c4.tasks.registry import REGISTRY as TASK_NAMES
 
-REGISTRIES = (TASK_NAMES, GATE_NAMES, SIGNAL_NAMES, RULE_NAMES, EXTRACTOR_NAMES, GRADER_NAMES)
+if TYPE_CHECKING:
+    from c4.plugins import Registry
+
+REGISTRIES = {
+    "c4.tasks.registry": "REGISTRY",
+    "c4.gates.registry": "REGISTRY",
+    "c4.gates.own_signals": "REGISTRY",
+    "c4.record.methods": "RULE_NAMES",
+    "c4.tasks.extractors": "REGISTRY",
+    "c4.tasks.graders": "REGISTRY",
+}
+"""The registries, by the modules that hold them."""
 OWN = "c4"
-"""What is said to offer c4's own."""
+"""The package that is shown for c4's own names."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +38,15 @@ class Listed:
 
 
 def plugins_command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List everything that can be plugged in and has a name: c4's own, and installed packages'.
 
     Nothing is loaded. Others are named as module:object or path/to/file.py:object. A method is a
     rule, a gate, or a pair rule+gate.
     """
-    found = [listed for registry in REGISTRIES for listed in list_names(registry)]
+    registries = [getattr(import_module(module), name) for module, name in REGISTRIES.items()]
+    found = [listed for registry in registries for listed in list_names(registry)]
     if as_json:
         say_json([asdict(one) for one in found])
         return
@@ -53,7 +58,7 @@ def plugins_command(
     say(f"from installed packages: {', '.join(others) or 'none'}")
 
 
-def list_names(registry: Registry) -> list[Listed]:
+def list_names(registry: "Registry") -> list[Listed]:
     """What a registry knows by name, without loading any of it."""
     kind, option = registry.noun, registry.option
     own = [Listed(kind, name, option, OWN, None) for name in registry.own]

@@ -17,11 +17,10 @@ from c4.cli.options import (
     JsonOption,
     TaskOption,
     only_task,
-    takes_decode_options,
+    takes_options,
 )
 from c4.cli.output import say, say_json
 from c4.errors.text import counted
-from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:
     from c4.store.summary import RunSummary
@@ -50,7 +49,7 @@ Examples:
 
 
 @takes_engine_options
-@takes_decode_options()
+@takes_options()
 def record_command(
     task: TaskOption,
     decode: DecodeOptions,
@@ -58,10 +57,11 @@ def record_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.engines.jobs import DecodeJob, Request
+    from c4.record.ranks import read_rank
     from c4.store.summary import summarise
 
-    name = only_task(task, decode.given["out"])
-    choice = choose_engine(engines, decode.given["device"])
+    name = only_task(task, decode.out)
+    choice = choose_engine(engines, decode.device)
     job = DecodeJob([Request(for_engine(choice, decode.config(name)))])
     (plan,) = job.plans
     if plan.sample_set.left_out:

@@ -1,28 +1,27 @@
 """`c4 replay`."""
 
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from c4.cli.gates import (
-    ConfigOption,
+from c4.cli.options import (
+    ANY_PLACE,
+    LOCAL_PLACE,
     GateOption,
-    ModelOption,
-    RunsOption,
-    SetOption,
-    TaskOption,
-    choose_gates,
-    choose_runs,
+    GateSettingsOption,
+    JsonOption,
+    ReadingOptions,
+    RecordingOptions,
+    UnsafeOption,
+    takes_options,
 )
-from c4.cli.options import JsonOption, UnsafeOption
 from c4.cli.output import say, say_json, show
-from c4.cli.places import LOCAL_PLACE
 from c4.cli.progress import progress
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli.tables import new_table, not_gradable_note, percent
+from c4.cli.selection import choose_gates
+from c4.cli.tables import new_table, not_gradable_note, percent, reading_note
 from c4.errors.system import require_writable_file
 
 if TYPE_CHECKING:
@@ -47,21 +46,22 @@ Examples:
 """
 
 SPLIT_NOTE = (
-    "pool: the trajectories that the frozen setting was chosen on, which flatter it; "
+    "pool: trajectories used to choose this setting, so optimistic; "
     "held out: the other trajectories of that recording"
 )
 
 
+@takes_options()
 def replay_command(
-    runs: RunsOption = Path("runs"),
-    task: TaskOption = None,
-    model: ModelOption = None,
+    *,
+    recordings: RecordingOptions,
     gate: GateOption = None,
-    settings: SetOption = None,
-    config: ConfigOption = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    grader: GraderOption = None,
+    settings: GateSettingsOption = None,
+    config: Annotated[
+        PurePath | None,
+        typer.Option("--config", **ANY_PLACE, help="Use a setting that `c4 calibrate` froze."),
+    ] = None,
+    answers: ReadingOptions,
     out: Annotated[
         Path | None,
         typer.Option(**LOCAL_PLACE, help="Also write one row per trajectory and gate as Parquet."),
@@ -80,8 +80,8 @@ def replay_command(
         require_writable_file(out)
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
-    read_as = choose_reading(reading, ending, grader, config)
-    chosen = choose_runs(runs, task, model, read_as)
+    reading = answers.choose(config)
+    chosen = recordings.open(reading)
     gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
     frames = []
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
@@ -94,7 +94,7 @@ def replay_command(
         decisions.write_parquet(out)
     summary = summarise_decisions(decisions)
     if as_json:
-        facts = asdict(read_as) | {"out": out}
+        facts = asdict(reading) | {"out": out}
         say_json([row | facts for row in summary.to_dicts()])
         return
     show(render(summary))
@@ -104,7 +104,7 @@ def replay_command(
         say(unsettled)
     if has_splits(summary):
         say(SPLIT_NOTE)
-    if note := reading_note(read_as):
+    if note := reading_note(reading):
         say(note)
 
 

@@ -16,19 +16,18 @@ from c4.cli.engines import (
     takes_engine_options,
 )
 from c4.cli.options import (
-    CalibrationOption,
     DecodeOptions,
     JsonOption,
     LabelOption,
+    MethodConfigOption,
     MethodOption,
-    SettingsOption,
+    MethodSettingsOption,
     TasksOption,
     method_choice,
-    takes_decode_options,
+    takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table, not_gradable_note, percent
-from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -55,22 +54,24 @@ Examples:
 
 
 @takes_engine_options
-@takes_decode_options()
+@takes_options()
 def run_command(
+    *,
     method: MethodOption,
     task: TasksOption,
-    decode: DecodeOptions,
     engines: EngineAnswers,
-    settings: SettingsOption = None,
-    config: CalibrationOption = None,
+    settings: MethodSettingsOption = None,
+    config: MethodConfigOption = None,
     label: LabelOption = None,
     cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
+    decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     from c4.record.engines.jobs import DecodeJob, Request
+    from c4.record.ranks import read_rank
 
     methods = method_choice(method, settings, config, label)
-    choice = choose_engine(engines, decode.given["device"])
+    choice = choose_engine(engines, decode.device)
     job = DecodeJob(
         [
             Request(for_engine(choice, decode.config(name, config)), methods, cells)

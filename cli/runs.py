@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,14 +11,13 @@ from rich.table import Table
 
 from c4.cli.complete import run_folders
 from c4.cli.engines import watch_runs
-from c4.cli.gates import RunsOption
+from c4.cli.options import ANY_PLACE, JsonOption, RunsOption
 from c4.cli.output import say, say_json, show
-from c4.cli.places import ANY_PLACE, require_folder
 from c4.cli.progress import progress, status
+from c4.cli.selection import require_folder
 from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.errors import ConfigError, RunError
 from c4.errors.text import counted
-from c4.store.locations import Location, resolve_location
 
 if TYPE_CHECKING:
     from c4.store.check import Finding
@@ -52,7 +51,7 @@ def runs_command(
     root: RunsOption = Path("runs"),
     check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
     repair: Annotated[
-        Location | None,
+        PurePath | None,
         typer.Option(
             **ANY_PLACE,
             help="Folder of one run whose manifest is to be rebuilt.",
@@ -60,7 +59,7 @@ def runs_command(
         ),
     ] = None,
     merge: Annotated[
-        list[Location] | None,
+        list[PurePath] | None,
         typer.Option(
             **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
         ),
@@ -68,7 +67,7 @@ def runs_command(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show who works on runs, and how far they are.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     if sum([check, repair is not None, bool(merge), watch]) > 1:
         raise ConfigError("give one of --check, --repair, --merge and --watch at a time")
@@ -84,7 +83,7 @@ def runs_command(
         list_runs(root, as_json=as_json)
 
 
-def list_runs(root: Location, *, as_json: bool) -> None:
+def list_runs(root: PurePath, *, as_json: bool) -> None:
     """Every run in a line; what cannot be read is said at the end."""
     from c4.store.claims import read_aside
     from c4.store.summary import summarise
@@ -109,7 +108,7 @@ def list_runs(root: Location, *, as_json: bool) -> None:
         raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def _found(root: Location, *, or_none: bool = False) -> list[Location]:
+def _found(root: PurePath, *, or_none: bool = False) -> list[PurePath]:
     from c4.store.runs import find_runs
 
     folders = find_runs(root)
@@ -118,7 +117,7 @@ def _found(root: Location, *, or_none: bool = False) -> list[Location]:
     return folders
 
 
-def repair_folder(folder: Location, *, as_json: bool) -> None:
+def repair_folder(folder: PurePath, *, as_json: bool) -> None:
     """Rebuild a run's manifest, and say what is left to do."""
     from c4.store.repair import repair_run
 
@@ -131,7 +130,7 @@ def repair_folder(folder: Location, *, as_json: bool) -> None:
         raise RunError("\n".join(repair.remaining))
 
 
-def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool) -> None:
+def merge_folders(sources: Sequence[PurePath], root: PurePath, *, as_json: bool) -> None:
     """Bring the runs below some folders into another, one folder after the other."""
     merged = [one for source in sources for one in merge_folder(source, root)]
     if as_json:
@@ -143,7 +142,7 @@ def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool)
             say(f"{one.folder}: {added} added, {there}")
 
 
-def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
+def merge_folder(source: PurePath, root: PurePath) -> "Iterator[Merged]":
     """Merge every run below a folder, after all of them have been compared."""
     from c4.store.merge import plan_merge
 
@@ -155,7 +154,7 @@ def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
             advance()
 
 
-def check_folder(root: Location, *, as_json: bool) -> None:
+def check_folder(root: PurePath, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
 
@@ -178,10 +177,11 @@ def check_folder(root: Location, *, as_json: bool) -> None:
         raise RunError("\n".join(named[State.PROBLEM]))
 
 
-def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
+def check_files(root: PurePath, folders: Sequence[PurePath]) -> "list[Finding]":
     """What was found at every file of runs, timings and calibrations."""
     from c4.gates.calibrations import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
+    from c4.store.locations import resolve_location
 
     places = dict.fromkeys([resolve_location(root), Path.cwd()])
     beside = [path for folder in places for path in find_calibrations(folder)]

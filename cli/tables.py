@@ -1,12 +1,15 @@
 """Tables on stdout."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 
 from c4.errors.text import visible_line
+
+if TYPE_CHECKING:
+    from c4.tasks import AnswerReading
 
 
 class TextTable(Table):
@@ -28,12 +31,19 @@ def new_table(*columns: str, title: str | None = None) -> Table:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent; a dash where there is nothing to take it of."""
+    """A share in percent; a dash where there is none."""
     return "–" if share is None else f"{share:.1%}"
 
 
 def not_gradable_note(counts: Mapping[str, int]) -> str:
-    """How many answers the machine failed to grade, by where they are; empty where none."""
+    """A note on the answers that the machine failed to grade, counted by run; "" without any."""
     found = ", ".join(f"{count} of {where}" for where, count in counts.items() if count)
     told = "not gradable, because the machine failed, and counted neither as right nor as wrong"
     return f"{told}: {found}" if found else ""
+
+
+def reading_note(reading: "AnswerReading") -> str:
+    """The note below a table whose answers are not read in the default way; "" if they are."""
+    from c4.tasks import AnswerReading
+
+    return "" if reading == AnswerReading() else f"answers are read under {reading.options}"

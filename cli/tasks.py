@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
+from c4.cli.options import JsonOption
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import status
 from c4.cli.tables import new_table
-from c4.tasks import TASKS
-from c4.tasks.registry import REGISTRY
 
 
 def tasks_command(
@@ -21,13 +20,16 @@ def tasks_command(
         bool,
         typer.Option("--lm-eval", help="List lm-eval's tasks that can be recorded instead."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the tasks: family, shape and where their examples come from.
 
     The shapes shown are the paper's. A model that defines its own shapes uses those; the embedded
     model does. lm-evaluation-harness's tasks are recorded with --task lm-eval:NAME.
     """
+    from c4.tasks import TASKS
+    from c4.tasks.registry import REGISTRY
+
     if lm_eval or pattern is not None:
         list_lm_eval(pattern or "*", as_json=as_json)
         return

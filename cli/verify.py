@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from c4.cli.gates import GateOption, SetOption, choose_gates
-from c4.cli.options import DecodeOptions, JsonOption, TasksOption, takes_decode_options
+from c4.cli.options import (
+    DecodeOptions,
+    GateOption,
+    GateSettingsOption,
+    JsonOption,
+    TasksOption,
+    takes_options,
+)
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
+from c4.cli.selection import choose_gates
 from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
-from c4.gates.kinds import GATES
-from c4.store.labels import method_name
 
 if TYPE_CHECKING:
     from c4.gates.kinds import OwnGate
@@ -47,13 +52,14 @@ Examples:
 """
 
 
-@takes_decode_options("n", "out", "resume", "grade")
+@takes_options("n", "out", "resume", "grade")
 def verify_command(
+    *,
     task: TasksOption,
-    decode: DecodeOptions,
     n: Annotated[int, typer.Option(min=1, help="Number of examples of each task.")] = 8,
     gate: GateOption = None,
-    settings: SetOption = None,
+    settings: GateSettingsOption = None,
+    decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     gates = {name: live_gates(name, gate, settings) for name in dict.fromkeys(task)}
@@ -70,7 +76,7 @@ def live_gates(
     task: str, names: Sequence[str] | None, settings: Sequence[str] | None
 ) -> "dict[str, OwnGate]":
     """The chosen gates, or all that can run live, with their settings for a task."""
-    from c4.gates.kinds import as_gate, require_live
+    from c4.gates.kinds import GATES, as_gate, require_live
     from c4.tasks import find_task
 
     names = names or [name for name, kind in GATES.items() if not kind.needs_future]
@@ -109,6 +115,9 @@ def verify_replay(
 
 def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
     """What differs in each live decode, and what to look for in a gate of the user's own."""
+    from c4.gates.kinds import GATES
+    from c4.store.labels import method_name
+
     peeking = {}
     for task, check in wrong:
         live, replayed = check.live_steps, check.replayed_steps

@@ -2,22 +2,26 @@
 
 import os
 import webbrowser
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from c4.cli.complete import complete_gate, run_folders
-from c4.cli.gates import ModelOption, TaskOption
-from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.options import (
+    LOCAL_PLACE,
+    JsonOption,
+    ReadingOptions,
+    RecordedModelOption,
+    RecordedTasksOption,
+    UnsafeOption,
+    parse_any_place,
+    takes_options,
+)
 from c4.cli.output import say, say_json
-from c4.cli.places import LOCAL_PLACE
 from c4.cli.progress import status
-from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.errors.text import counted
-from c4.gates.kinds import GATES
-from c4.store.locations import Location, parse_location
 
 if TYPE_CHECKING:
     from c4.view import Shelf
@@ -42,61 +46,54 @@ Examples:
 """
 
 
-RunsArgument = Annotated[
-    Location,
-    typer.Argument(
-        parser=parse_location,
-        metavar="[RUNS]",
-        help="Folder that holds runs, or one run.",
-        autocompletion=run_folders,
-    ),
-]
-PageOption = Annotated[
-    Path | None,
-    typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
-]
-TrajectoryOption = Annotated[
-    list[int] | None,
-    typer.Option(help="With --html: a trajectory by number; may be given several times."),
-]
-CountOption = Annotated[
-    int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
-]
-HostOption = Annotated[
-    str | None,
-    typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
-]
-PortOption = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
-]
-QuietOption = Annotated[bool, typer.Option("--no-browser", help="Only print the address.")]
-AddedOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--gate",
-        autocompletion=complete_gate,
-        help="A gate besides c4's own, as in `c4 replay`; may be repeated.",
-    ),
-]
-
-
+@takes_options()
 def view_command(
-    runs: RunsArgument = Path("runs"),
-    page: PageOption = None,
-    trajectory: TrajectoryOption = None,
-    n: CountOption = None,
-    host: HostOption = None,
-    port: PortOption = 0,
-    no_browser: QuietOption = False,
-    task: TaskOption = None,
-    model: ModelOption = None,
-    gate: AddedOption = None,
-    reading: ReadingOption = None,
-    ending: EndingOption = None,
-    grader: GraderOption = None,
+    *,
+    runs: Annotated[
+        PurePath,
+        typer.Argument(
+            parser=parse_any_place,
+            metavar="[RUNS]",
+            help="Folder that holds runs, or one run.",
+            autocompletion=run_folders,
+        ),
+    ] = Path("runs"),
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
+    ] = None,
+    trajectory: Annotated[
+        list[int] | None,
+        typer.Option(help="With --html: a trajectory by number; may be given several times."),
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address.")
+    ] = False,
+    task: RecordedTasksOption = None,
+    model: RecordedModelOption = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate",
+            autocompletion=complete_gate,
+            help="A gate besides c4's own, as in `c4 replay`; may be repeated.",
+        ),
+    ] = None,
+    answers: ReadingOptions,
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
+    from c4.gates.kinds import GATES
     from c4.view import Shelf, write_page
     from c4.view.export import choose_trajectories
     from c4.view.offers import Offers
@@ -109,7 +106,7 @@ def view_command(
             tasks=task or (),
             model=model,
             gates=Offers(tuple(dict.fromkeys([*GATES, *(gate or ())]))),
-            reading=choose_reading(reading, ending, grader),
+            reading=answers.choose(),
             unsafe_code=unsafe_code,
         )
     if page is None:

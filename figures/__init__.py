@@ -4,15 +4,15 @@
 it, `draw_figures` several.
 """
 
-from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
-from c4.figures._frontier import frontier_figure, h_sweep_figure
-from c4.figures._gates import gates_figure
-from c4.figures._phase import phase_diagram
-from c4.figures._stabilization import stabilization_figure
-from c4.figures._trace import trace_figure
+from c4.figures.bars import blocks_figure, time_share_figure, totals_figure
+from c4.figures.frontier import frontier_figure, h_sweep_figure
 from c4.figures.gallery import FIGURES, draw_figure, draw_figures, save_figure
+from c4.figures.gates import gates_figure
+from c4.figures.phase import phase_diagram
+from c4.figures.stabilization import stabilization_figure
 from c4.figures.style import Width
 from c4.figures.text import text_figure
+from c4.figures.trace import trace_figure
 
 __all__ = [
     "FIGURES",

@@ -1,4 +1,4 @@
-"""The figures by name: which data each is drawn from, and what to see in it."""
+"""The figures by name: the data of each, the function that draws it, and how to read it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,19 @@ from pathlib import Path
 import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 
 from c4.analysis import Library
 from c4.errors import unknown_name
 from c4.errors.system import require_writable_file
-from c4.figures._bars import blocks_figure, time_share_figure, totals_figure
-from c4.figures._dark import adapt_to_ground
-from c4.figures._fit import wrapped
-from c4.figures._frontier import frontier_figure, h_sweep_figure
-from c4.figures._gates import gates_figure
-from c4.figures._phase import phase_diagram
-from c4.figures._stabilization import stabilization_figure
-from c4.figures._trace import trace_figure
-from c4.figures.style import DPI, LOOK, Width, settings, spell_drawable
+from c4.figures.bars import blocks_figure, time_share_figure, totals_figure
+from c4.figures.dark import adapt_to_ground
+from c4.figures.frontier import frontier_figure, h_sweep_figure
+from c4.figures.gates import gates_figure
+from c4.figures.phase import phase_diagram
+from c4.figures.stabilization import stabilization_figure
+from c4.figures.style import DPI, Width, settings, spell_drawable
 from c4.figures.text import text_figure
-
-TITLE, TITLE_LINE = 9, 0.17
-"""Points of a title's letters, and inches of a line of it."""
+from c4.figures.trace import trace_figure
 
 
 class Format(StrEnum):
@@ -42,7 +37,7 @@ class FigureKind:
 
     name: str
     data: Callable[[Library], pl.DataFrame]
-    """Gives the frame that is drawn and written beside the figure; empty without data."""
+    """Returns the frame that is drawn, and written beside the figure; empty without data."""
     draw: Callable[[pl.DataFrame, Width | None], Figure]
     see: str
     """What to look for in the figure."""
@@ -178,28 +173,12 @@ def draw_figure(
         return None
     folder.mkdir(parents=True, exist_ok=True)
     figure = figure_kind.draw(frame, width)
-    title = LOOK.get().title
-    if title and figure_kind.name != "text":  # which begins with what it shows
-        _put_title(figure, title)
     adapt_to_ground(figure)
     *files, data = figure_files(figure_kind, folder, formats)
     for file in files:
         save_figure(figure, file)
     frame.write_csv(data)
     return Drawing(figure_kind, frame, files, data)
-
-
-def _put_title(figure: Figure, title: str) -> None:
-    """A title above everything; above the legend, where there is one at the top."""
-    lines = wrapped(title, figure.get_figwidth() - 0.2, TITLE)
-    text = "\n".join(lines)
-    figure.set_figheight(figure.get_figheight() + TITLE_LINE * len(lines))
-    if figure.legends:
-        legend = figure.legends[0]
-        legend.set_title(text, FontProperties(size=TITLE))
-        legend.set_alignment("left")
-    else:
-        figure.suptitle(text, fontsize=TITLE, x=0.01, ha="left", parse_math=False)
 
 
 def draw_figures(
@@ -213,7 +192,7 @@ def draw_figures(
     """Draw and write the figures for which there is data.
 
     Args:
-        note: told what is being drawn, for people who wait.
+        note: progress callback.
     """
     for figure_kind in figure_kinds:
         for file in figure_files(figure_kind, folder, formats):

@@ -1,7 +1,7 @@
-"""One look for every figure: sizes, colours, and the mark that a method keeps everywhere.
+"""The style of all figures: sizes, colours, panels and legends.
 
-The marks of methods are in `c4.analysis.marks`. Settings are applied while a figure is made and
-never kept.
+The colours and markers of methods are in `c4.analysis.marks`. Matplotlib's settings are changed
+only while a figure is drawn.
 """
 
 import logging
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import wraps
 from io import BytesIO
@@ -32,7 +31,7 @@ from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
-from c4.figures._fit import PROPORTIONAL, drawable, fitted, points, text_width
+from c4.figures.fit import PROPORTIONAL, drawable, fitted, points, text_width
 
 COLUMN = 3.4
 PAGE = 7.0
@@ -41,14 +40,14 @@ DPI = 200
 
 
 class Width(StrEnum):
-    """The width that a user asks for; without one it depends on the number of panels."""
+    """The width of a figure. If none is given, it depends on the number of panels."""
 
     COLUMN = "column"
     PAGE = "page"
 
 
-# All of matplotlib's own defaults first: it reads a matplotlibrc in the current folder, and such a
-# file must neither change a figure nor have LaTeX run.
+# Start from all of Matplotlib's defaults: it reads a matplotlibrc in the current folder, and such a
+# file must neither change a figure nor make Matplotlib run LaTeX.
 STYLE: Any = {key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if "backend" not in key}
 STYLE |= {
     "font.family": "sans-serif",
@@ -77,13 +76,13 @@ Made = TypeVar("Made")
 
 
 def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Decorate a figure function: c4's settings hold while it runs, and its width is one of two."""
+    """Decorate a figure function: check its width, and draw with c4's Matplotlib settings."""
 
     @wraps(draw)
     def drawn(*args: Given.args, **named: Given.kwargs) -> Made:
         width = named.get("width", args[1] if len(args) > 1 else None)
         if width is not None and width not in list(Width):
-            raise ConfigError(f"a figure is as wide as a column or a page, not {width!r}")
+            raise ConfigError(f"width must be 'column' or 'page', not {width!r}")
         with mpl.rc_context(settings()):
             return draw(*args, **named)
 
@@ -91,41 +90,29 @@ def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
 
 
 FORBIDDEN = ("backend", "text.usetex", "text.latex", "pgf.", "animation.", "savefig.directory")
-"""Settings that a style may not change: they would run other programs, or choose where files go."""
+"""Settings that a style may not change: they run programs or choose where files are written."""
 
 
-@dataclass(frozen=True)
-class Look:
-    """What a user wants otherwise in every figure of a call."""
-
-    style: Mapping[str, Any] = field(default_factory=dict)
-    """Matplotlib settings over c4's own."""
-    title: str | None = None
-    columns: int | None = None
-    """Panels side by side."""
-
-
-USUAL = Look()
-LOOK: ContextVar[Look] = ContextVar("LOOK", default=USUAL)
+_user_style: ContextVar[Mapping[str, Any]] = ContextVar("_user_style", default={})  # noqa: B039
 
 
 @contextmanager
-def looking(look: Look) -> Iterator[None]:
-    """Within this context, figures are drawn as a user wants them."""
-    now = LOOK.set(look)
+def use_style(style: Mapping[str, Any]) -> Iterator[None]:
+    """Within this context, figures are drawn with Matplotlib settings over c4's own."""
+    token = _user_style.set(style)
     try:
         yield
     finally:
-        LOOK.reset(now)
+        _user_style.reset(token)
 
 
 def settings() -> Any:
     """Matplotlib's settings for a figure: c4's own, with those of the user's style over them."""
-    return {**STYLE, **LOOK.get().style}
+    return {**STYLE, **_user_style.get()}
 
 
 def read_style(path: Path) -> dict[str, Any]:
-    """The settings in a Matplotlib style file. It is data: what would run a program is refused."""
+    """The settings in a Matplotlib style file; settings that would run a program are refused."""
     try:
         require_plain_file(path, LARGEST_STYLE)
         with quiet_matplotlib() as said:
@@ -136,14 +123,14 @@ def read_style(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not a Matplotlib style ({' '.join(said[0].split())})")
     for name in settings:
         if name.startswith(FORBIDDEN):
-            raise ConfigError(f"{path}: {name} is not taken from a style; leave it out")
+            raise ConfigError(f"{path}: a style may not set {name}; leave it out")
     found: dict[str, Any] = settings
     return found
 
 
 @contextmanager
 def quiet_matplotlib() -> Iterator[list[str]]:
-    """Yield what Matplotlib warns of, instead of letting it print that."""
+    """Yield Matplotlib's warnings instead of printing them."""
     said: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -161,7 +148,7 @@ def quiet_matplotlib() -> Iterator[list[str]]:
 
 
 LARGEST_STYLE = 2**20
-"""Bytes that a style file may have."""
+"""Maximum size of a style file, in bytes."""
 
 INK = "#222222"
 QUIET = "#8a8a8a"
@@ -173,11 +160,11 @@ DANGER = "#fbe9e7"
 FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
 TASK_MARKERS = "oDs^vPXhp<>d8"
 MORE_MARKERS = "DsPXhd^v<>*p8oH"
-"""Marks of further settings of one method."""
+"""Markers of further settings of one method."""
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows although pyplot does not know it."""
+    """A figure that a notebook shows although it was made without pyplot."""
 
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
@@ -188,13 +175,13 @@ class ShownFigure(Figure):
 
 
 def spell_drawable(figure: Figure) -> None:
-    """Spell out the letters of a figure's texts that its font does not have."""
+    """Replace the letters of a figure's texts that its font lacks by an empty box."""
     for text in figure.findobj(Text):
         text.set_text(drawable(text.get_text(), PROPORTIONAL))
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure that can be drawn and saved without pyplot."""
+    """An empty figure, made without pyplot."""
     figure = ShownFigure(
         figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.04)
     )
@@ -221,20 +208,21 @@ class Grid(NamedTuple):
 
 def lay_out(panels: int, width: Width | None) -> Grid:
     """A grid of a column's or the page's width, or of as much of the page as the panels need."""
-    asked = LOOK.get().columns
     if width == Width.COLUMN:
-        columns = min(asked or 2, panels)
+        columns = min(2, panels)
         return Grid(panels, columns, COLUMN / columns)
-    columns = min(asked, panels) if asked else best_columns(panels)
+    columns = best_columns(panels)
     inches = PAGE / columns
     if width is None:
         inches = {1: COLUMN, 2: 2.6}.get(columns, inches)
     return Grid(panels, columns, inches)
 
 
-def best_columns(panels: int, most: int = 4) -> int:
-    """The number of columns that leaves the last row of panels fullest."""
-    return min(most, panels) if panels <= most else 3 if panels % 3 == 0 and panels % 4 else most
+def best_columns(panels: int) -> int:
+    """The number of columns, at most 4, that leaves the fewest gaps in the last row."""
+    if panels <= 4:
+        return panels
+    return 3 if panels % 3 == 0 and panels % 4 else 4
 
 
 def panel_grid(
@@ -257,8 +245,6 @@ def panel_grid(
 
 Key = tuple[str, str, str]
 """Model, task and family that a panel shows."""
-
-
 PANEL = ("model", "task", "family")
 """The columns that say in which panel a row is drawn."""
 
@@ -288,8 +274,8 @@ def title_panel(
     """Put a panel's title above it.
 
     Args:
-        beside: what stands at the right of it, in grey.
-        left: inches that ticks and labels take at the left of the panel.
+        beside: a grey text to the right of the title.
+        left: width of ticks and labels at the left of the panel, in inches.
     """
     ax.set_title(beside, loc="right", color=QUIET, fontsize=6)
     place = ax.get_subplotspec()
@@ -302,7 +288,7 @@ def title_panel(
 
 
 def sample(**properties: Any) -> Line2D:
-    """A line that appears only in a legend."""
+    """A line for a legend; it is not drawn in a panel."""
     return Line2D([], [], solid_capstyle="butt", **properties)
 
 
@@ -315,10 +301,10 @@ class Drawn(NamedTuple):
 
 
 def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Drawn]:
-    """How each of a figure's methods is drawn, so that settings of one method can be told apart.
+    """Colour, marker and fill of each method of a figure; settings of one method differ.
 
     Args:
-        shaded: whether variants are lighter here, because hollow marks mean something else.
+        shaded: draw variants lighter, for figures in which hollow markers mean something else.
     """
     drawn: dict[str, Drawn] = {}
     turns: Counter[Drawn] = Counter()
@@ -336,7 +322,7 @@ def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Dra
 def method_legend(
     figure: Figure, drawn: Mapping[str, Drawn], labels: Sequence[str], *more: Line2D
 ) -> None:
-    """The methods, and whatever else needs a word, above the panels."""
+    """A legend of the methods, and of further lines, above the panels."""
     handles = [
         sample(
             color=one.colour,
@@ -352,9 +338,9 @@ def method_legend(
 
 
 HANDLE, EDGES = 0.37, 0.15
-"""Inches that a legend needs beside each label, and at its own sides, with letters of 7 points."""
+"""Inches that a legend needs beside each label, and at its sides, at a font size of 7 points."""
 LEGEND_LINE, LEGEND_LINES = 0.15, 2
-"""Inches of a line of a legend, and the lines for which figures have room."""
+"""Height of a line of a legend in inches, and the number of lines for which figures have room."""
 
 
 def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
@@ -379,7 +365,7 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
-    """How many columns a legend needs: as few lines as fit, all about equally full."""
+    """The number of columns that gives a legend the fewest lines that fit."""
     size = points("legend.fontsize")
     widths = [HANDLE * size / 7 + text_width(label, size) for label in labels]
     for lines in range(1, len(labels)):

@@ -16,7 +16,7 @@ from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.analysis.traces import TEXTS
 from c4.errors.text import visible
-from c4.figures._fit import drawable, shorten, wrapped
+from c4.figures.fit import drawable, shorten, wrapped
 from c4.figures.style import (
     ALARM,
     COLUMN,

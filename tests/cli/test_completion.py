@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from c4.cli.bash import inserted_already, join_words
 from c4.cli.complete import (
     complete_gate,
     complete_grader,
@@ -67,39 +66,9 @@ def test_of_very_many_files_only_names_are_offered(folder):
     assert complete_gate("many00.py:B") == ["many00.py:Bold"]
 
 
-@pytest.mark.parametrize(
-    ("broken", "place", "whole", "at"),
-    [
-        (["c4", "runs"], 1, ["c4", "runs"], 1),
-        (["c4", "grade", "runs/model", "=", "ti"], 4, ["c4", "grade", "runs/model=ti"], 2),
-        (["c4", "x", "--gate", "a.py", ":"], 4, ["c4", "x", "--gate", "a.py:"], 3),
-        (["c4", "x", "--gate", "=", "a.py", ":", "C"], 6, ["c4", "x", "--gate=a.py:C"], 2),
-        (["c4", "x", "--gate", ""], 3, ["c4", "x", "--gate", ""], 3),
-        (["c4", "x", "--set", "tau", "=", "1", "--gate", "p"], 7,
-         ["c4", "x", "--set", "tau=1", "--gate", "p"], 5),
-    ],
-)  # fmt: skip
-def test_words_that_bash_breaks_are_put_together(broken, place, whole, at):
-    assert join_words(broken, place) == (whole, at)
-
-
-@pytest.mark.parametrize(
-    ("typed", "there"),
-    [
-        ("pro", ""),
-        ("a.py:C", "a.py:"),
-        ("--gate=a.py:", "a.py:"),
-        ("--gate", ""),
-        ("a=b=c", "a=b="),
-    ],
-)
-def test_what_bash_has_already_is_not_inserted_again(typed, there):
-    assert inserted_already(typed) == there
-
-
 BASH = """
 eval "$(c4 --show-completion)"
-COMP_WORDS=({broken}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _c4_completion c4
+COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _c4_completion c4
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 FISH = """c4 --show-completion | source
@@ -112,12 +81,14 @@ _arguments() {{ print -rl -- $@ }}
 words=({line}); CURRENT=$#words; _c4_completion
 """
 ASKED = {
-    "c4 replay --gate proph": ("c4 replay --gate proph", "prophet"),
-    "c4 run --method wino+cv": ("c4 run --method wino+cv", "wino+cvee"),
-    "c4 replay --gate mine.py:C": ("c4 replay --gate mine.py : C", "mine.py:Calm"),
-    "c4 export runs/model=ti": ("c4 export runs/model = ti", RUN),
+    "c4 replay --gate proph": "prophet",
+    "c4 run --method wino+cv": "wino+cvee",
+    "c4 replay --gate mine.py:C": "mine.py:Calm",
+    "c4 export runs/model=ti": RUN,
 }
-"""Command lines, how bash breaks them, and what completes them."""
+"""Command lines, and what completes them."""
+BROKEN_BY_BASH = (":", "=")
+"""Signs at which bash splits words, so that it completes nothing behind them."""
 
 
 @pytest.mark.parametrize("line", ASKED)
@@ -125,8 +96,10 @@ ASKED = {
 def test_shells_complete_names_objects_and_runs(folder, shell, line):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    broken, wanted = ASKED[line]
-    script = {"bash": BASH, "fish": FISH, "zsh": ZSH}[shell].format(line=line, broken=broken)
+    if shell == "bash" and any(sign in line for sign in BROKEN_BY_BASH):
+        pytest.skip("bash splits this word")
+    wanted = ASKED[line]
+    script = {"bash": BASH, "fish": FISH, "zsh": ZSH}[shell].format(line=line)
     file = folder / f"ask.{shell}"
     file.write_text(script)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -135,7 +108,4 @@ def test_shells_complete_names_objects_and_runs(folder, shell, line):
         [shell, file], env=environment, capture_output=True, text=True, check=False
     )
     offered = done.stdout.replace("\\\\:", ":").replace("\\:", ":")
-    if shell == "bash":  # inserts what follows the last break
-        wanted = wanted.removeprefix(inserted_already(line.split()[-1]))
-        assert offered.split() == [wanted], done.stderr
     assert wanted in offered, done.stderr

@@ -30,10 +30,10 @@ from c4.figures import (
     time_share_figure,
     totals_figure,
 )
-from c4.figures._dark import adapt_to_ground
-from c4.figures._phase import CROWDED, NEVER, spread
+from c4.figures.dark import adapt_to_ground
 from c4.figures.gallery import _put_title, save_figure
-from c4.figures.style import Look, draw_apart, looking, read_style, styled
+from c4.figures.phase import CROWDED, NEVER, spread
+from c4.figures.style import draw_apart, read_style, styled, use_style
 from c4.gates.kinds import GATES
 from c4.record.methods import METHODS
 from c4.tasks import TASKS
@@ -477,29 +477,27 @@ def test_accuracies_say_how_many_answers_were_not_gradable():
         assert any("1 not gradable" in text for text in printed)
 
 
-def test_a_style_a_title_and_columns_are_the_user_s(tmp_path):
+def test_a_style_is_the_user_s(tmp_path):
     phases = make_phases(["tiny"], ["mmlu", "math"], 3)
     (tmp_path / "mine.mplstyle").write_text("axes.linewidth: 2.5\nfigure.facecolor: ffeecc\n")
-    look = Look(style=read_style(tmp_path / "mine.mplstyle"), title="Mine", columns=1)
-    with looking(look):
+    with use_style(read_style(tmp_path / "mine.mplstyle")):
         figure = phase_diagram(phases)
         assert figure.axes[0].spines["left"].get_linewidth() == 2.5
-        assert {ax.get_subplotspec().colspan.start for ax in figure.axes} == {0}
     assert phase_diagram(phases).axes[0].spines["left"].get_linewidth() == 0.6
 
 
 def test_larger_letters_of_a_style_have_room_too():
     style = {"legend.fontsize": "x-large", "axes.titlesize": 14, "text.parse_math": True}
     totals = method_totals(make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4", *OWN)))
-    with looking(Look(style=style)):
+    with use_style(style):
         check_width(frontier_figure(totals, Width.COLUMN), Width.COLUMN)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("text.usetex: True", "text.usetex is not taken from a style"),
-        ("backend: agg", "backend is not taken"),
+        ("text.usetex: True", "a style may not set text.usetex"),
+        ("backend: agg", "a style may not set backend"),
         ("axes.linewidth: thick", "not a Matplotlib style"),
         ("no such setting", "not a Matplotlib style"),
     ],
@@ -513,7 +511,7 @@ def test_a_style_that_cannot_be_used_is_refused(tmp_path, text, message):
 
 def test_a_dark_ground_swallows_nothing():
     phases = make_phases(["tiny"], ["math"], 3)
-    with looking(Look(style={"figure.facecolor": "#101010", "text.color": "#eeeeee"})):
+    with use_style({"figure.facecolor": "#101010", "text.color": "#eeeeee"}):
         figure = phase_diagram(phases)
     adapt_to_ground(figure)
     for text in figure.findobj(match=is_text):
@@ -543,7 +541,7 @@ def make_signals():
 def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
     dark = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
     bright = dict.fromkeys(("axes.edgecolor", "xtick.color"), "#ffffff")
-    with looking(Look(style=dark | bright)):
+    with use_style(dark | bright):
         figure = gates_figure(make_signals())
         swept = stabilization_figure(make_settling(make_phases(["tiny"], ["math"], 3)))
     for drawn in (figure, swept):
@@ -561,7 +559,7 @@ def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
 
 def test_numbers_on_bars_can_be_read_on_a_dark_ground():
     shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
-    with looking(Look(style={"figure.facecolor": "#101010"})):
+    with use_style({"figure.facecolor": "#101010"}):
         figure = time_share_figure(shares)
     adapt_to_ground(figure)
     (ax,) = figure.axes

@@ -177,7 +177,7 @@ def test_a_width_is_a_word_too_and_another_is_refused(run):
     decisions = run.replay("cvee")
     assert c4.phase_diagram(decisions, "column").get_figwidth() == pytest.approx(3.4)
     for width in ("colum", 3.4):
-        with pytest.raises(ConfigError, match="as wide as a column or a page"):
+        with pytest.raises(ConfigError, match="width must be 'column' or 'page'"):
             c4.phase_diagram(decisions, width=width)
 
 

@@ -11,7 +11,7 @@ from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE, stops_in
-from c4.figures._fit import drawable, fitted, points, shorten, text_width, wrapped
+from c4.figures.fit import drawable, fitted, points, shorten, text_width, wrapped
 from c4.figures.style import (
     COLUMN,
     FAINT,

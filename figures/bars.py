@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 from c4.analysis.decided import require_columns
 from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label
-from c4.figures._dark import ON_AREA
-from c4.figures._fit import fitted, wrapped
+from c4.figures.dark import ON_AREA
+from c4.figures.fit import fitted, wrapped
 from c4.figures.style import (
     ALARM,
     COLUMN,
