@@ -6,8 +6,8 @@ import numpy as np
 
 from c4.gates.gate import Number
 from c4.gates.signals import Floats, Signals
+from c4.plugins.parameters import Checked, parameter
 from c4.store.arrays import BoolArray
-from c4.store.parameters import Checked, parameter
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from c4.gates.gate import Number
 from c4.gates.signals import Floats, Signals, consecutive
+from c4.plugins.parameters import Checked, parameter
 from c4.store.arrays import BoolArray
-from c4.store.parameters import Checked, parameter
 
 
 class Curve(StrEnum):
