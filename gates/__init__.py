@@ -23,6 +23,7 @@ from c4.gates.own_signals import OwnSignal
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import Signals
+from c4.gates.steps import StepView
 from c4.store.parameters import parameter
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "SchED",
     "Signals",
     "StabilityOnly",
+    "StepView",
     "load_signals",
     "make_gate",
     "parameter",

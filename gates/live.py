@@ -4,8 +4,7 @@ from c4.gates.candidates import CandidateReader
 from c4.gates.kinds import OwnGate, as_gate, ask, require_live
 from c4.gates.own_signals import own_signals
 from c4.gates.signals import LiveSignals
-from c4.store.cells import CellRecorder
-from c4.store.views import StepView
+from c4.gates.steps import CellRecorder, StepView
 from c4.tasks import Shape
 from c4.tasks.task import Choices
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.gates.candidates import CandidateReader, LocatedCandidate, filled_predictions
+from c4.gates.steps import StepView, stack_views
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
-from c4.store.cells import Cells, stack_views
-from c4.store.views import StepView
+from c4.store.cells import Cells
 from c4.tasks import SearchMode, Shape
 from c4.tasks.task import Choices
 
