@@ -23,7 +23,7 @@ from c4.gates.own_signals import OwnSignal
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import Signals
-from c4.store.parameters import parameter
+from c4.plugins.parameters import parameter
 
 __all__ = [
     "CVEE",
