@@ -26,11 +26,11 @@ from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError, unknown_name
+from c4.gates.calibrations import FrozenSetting, load_calibration
 from c4.gates.kinds import OwnGate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
 from c4.plugins import canonical_name
-from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under

@@ -24,7 +24,7 @@ from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import Signals
 from c4.gates.steps import StepView
-from c4.store.parameters import parameter
+from c4.plugins.parameters import parameter
 
 __all__ = [
     "CVEE",

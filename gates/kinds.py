@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from c4.errors import RAISED, C4Error, ConfigError, did_you_mean, failure
 from c4.gates.signals import NONE, Floats, Ints, Signals
+from c4.plugins.parameters import Checked, parameter
 from c4.store.arrays import BoolArray
 from c4.store.cells import Cells
-from c4.store.parameters import Checked, parameter
 
 Number = float | npt.NDArray[np.float64]
 """A parameter, or an array of its values that broadcasts against (…, T)."""

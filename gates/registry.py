@@ -10,7 +10,7 @@ from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.own_signals import OwnSignals, own_signals
 from c4.plugins import Plugin, Registry
-from c4.store.parameters import require_meant, settable, typed_parameters
+from c4.plugins.parameters import require_meant, settable, typed_parameters
 from c4.tasks import Family
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from c4.errors import ConfigError, did_you_mean
+from c4.gates.calibrations import FrozenSetting
 from c4.gates.kinds import GATES, OwnGate
 from c4.gates.registry import REGISTRY, gate_parameters, make_gate
 from c4.plugins import aliases
-from c4.replay.calibration import FrozenSetting
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
 

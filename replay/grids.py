@@ -14,7 +14,7 @@ from c4.errors import ConfigError
 from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
 from c4.gates.registry import GateKind, gate_fields, kind_label, make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
-from c4.store.parameters import Value, bounds_of, parse_value
+from c4.plugins.parameters import Value, bounds_of, parse_value
 
 CELLS_AT_ONCE = 2**21
 """Settings × trajectories × steps that are compared at one time."""

@@ -28,8 +28,8 @@ from c4.gates.kinds import (
 from c4.gates.own_signals import OwnSignals
 from c4.gates.registry import gate_signals, make_gate
 from c4.gates.signals import Floats, Signals
+from c4.plugins.parameters import bounds_of, plain_value, settable
 from c4.store.labels import parse_settings
-from c4.store.parameters import bounds_of, plain_value, settable
 from c4.tasks import Family, get_task
 
 Settings = Mapping[str, Mapping[str, str]]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import ConfigError
+from c4.gates.calibrations import find_calibrations, load_calibration
 from c4.gates.kinds import as_gate, ask
 from c4.gates.registry import make_gate
-from c4.replay.calibration import find_calibrations, load_calibration
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
 from c4.testing import BrokenPlugin, check_gate

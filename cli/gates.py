@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._complete import complete_gate, complete_method, complete_model, complete_task
-from c4.cli._places import ANY_PLACE, RUNS_HELP
+from c4.cli.complete import complete_gate, complete_method, complete_model, complete_task
+from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
 from c4.gates.kinds import GATES
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
+    from c4.gates.calibrations import FrozenSetting
     from c4.gates.kinds import OwnGate
-    from c4.replay.calibration import FrozenSetting
     from c4.replay.choices import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
@@ -97,7 +97,7 @@ def choose_runs(
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
-    from c4.analysis.exchange.imported import refuse_imported
+    from c4.analysis.exchange.imports import refuse_imported
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import find_recordings
 
@@ -136,8 +136,8 @@ def compared_gates(
     names: Sequence[str], settings: Sequence[str] | None, configs: Sequence[Location] | None
 ) -> "GateChoice":
     """Gates to be shown side by side: each as it is, with the user's settings, and frozen ones."""
+    from c4.gates.calibrations import load_calibration
     from c4.record.methods import refuse_sampler
-    from c4.replay.calibration import load_calibration
     from c4.replay.choices import GateChoice
 
     for name in names:
@@ -149,7 +149,7 @@ def compared_gates(
 
 def one_config(configs: Sequence[Location] | None) -> Location | None:
     """The calibration whose reading is used; all must have been made under the same."""
-    from c4.replay.calibration import load_calibration
+    from c4.gates.calibrations import load_calibration
 
     if not configs:
         return None

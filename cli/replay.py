@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import (
+from c4.cli.gates import (
     ConfigOption,
     GateOption,
     ModelOption,
@@ -18,11 +17,12 @@ from c4.cli._gates import (
     choose_gates,
     choose_runs,
 )
-from c4.cli._output import say, say_json, show
-from c4.cli._places import LOCAL_PLACE
-from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, not_gradable_note, percent
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import progress
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
+from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.errors.system import require_writable_file
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.replay.calibration import load_calibration
+    from c4.gates.calibrations import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
+    from c4.replay.splits import split_calibrated
     from c4.tasks import get_task
 
     if out is not None:
@@ -86,7 +87,7 @@ def replay_command(
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
         for run, its_gates in zip(chosen, gates, strict=True):
             for frame in replay(run, its_gates, unsafe_code=unsafe_code):
-                frames.append(frozen.split(run, frame) if frozen else frame)
+                frames.append(split_calibrated(frame, frozen, run) if frozen else frame)
                 advance(run.task)
     decisions = pl.concat(frames)
     if out is not None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._complete import complete_grader, complete_reading
+from c4.cli.complete import complete_grader, complete_reading
 from c4.store.locations import Location
 from c4.tasks import AnswerReading, Ending
 from c4.tasks.extractors import find_style
@@ -54,7 +54,7 @@ def choose_reading(
     if config is None:
         usual = USUAL
     else:
-        from c4.replay.calibration import load_calibration
+        from c4.gates.calibrations import load_calibration
 
         frozen = load_calibration(config)
         usual = frozen.reading

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from c4.cli._complete import complete_task, run_folders
-from c4.cli._decode import JsonOption
-from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
-from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, percent
+from c4.cli.complete import complete_task, run_folders
+from c4.cli.options import JsonOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table, percent
 from c4.errors.text import counted
 from c4.store.locations import Location
 from c4.store.storage import put_file, require_can_put, require_writable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 IMPORT_HELP = """Read the trajectories that other projects publish: when did their answers settle?
 
-Files are read and never run: a `.pt` file is a pickle, and one that asks for anything but tensors
-is refused by name. Gates cannot be asked about them, because the confidences of all positions are
+Nothing of a file is run: a `.pt` file that holds more than tensors, lists, texts and numbers is
+refused by name. Gates cannot be asked about them, because the confidences of all positions are
 not in the files. The result is a Parquet file with one row per trajectory.
 
 Examples:
@@ -74,7 +74,7 @@ def import_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis.exchange.imported import (
+    from c4.analysis.exchange.imports import (
         NO_GATES,
         Source,
         import_trajectories,
@@ -134,7 +134,7 @@ def export_command(
     ] = Path("steps.jsonl"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis.exchange.steps import export_steps, step_map
+    from c4.analysis.exchange.export import export_steps, step_map
     from c4.store.runs import find_run, open_run
 
     opened = open_run(find_run(run))
