@@ -97,7 +97,7 @@ def choose_runs(
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
-    from c4.analysis.exchange.imported import refuse_imported
+    from c4.analysis.exchange.imports import refuse_imported
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import find_recordings
 

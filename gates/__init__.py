@@ -16,6 +16,7 @@ from c4.gates.registry import GATES, make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.sched import SchED
 from c4.gates.signals import Signals
+from c4.gates.steps import StepView
 from c4.plugins.parameters import parameter
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "SchED",
     "Signals",
     "StabilityOnly",
+    "StepView",
     "load_signals",
     "make_gate",
     "parameter",

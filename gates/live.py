@@ -21,9 +21,8 @@ from c4.gates.signals import (
     as_signals,
     margin_signals,
 )
+from c4.gates.steps import StepView, stack_views
 from c4.store.arrays import FloatArray, TokenArray
-from c4.store.cells import stack_views
-from c4.store.views import StepView
 from c4.tasks import SearchMode, Shape
 from c4.tasks.task import Choices
 

@@ -11,12 +11,12 @@ from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
+from c4.gates.steps import ExitGate
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.store.views import ExitGate
 from c4.tasks import get_task
 
 Live = Callable[[Row, ExitGate], Decoded]

@@ -10,10 +10,10 @@ from c4.gates.gate import Gate, ask, exit_step, needs_future, wants_cells
 from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
 from c4.gates.registry import checked_gate, make_gate, set_parameters
+from c4.gates.steps import CellRecorder
 from c4.plugins.parameters import plain_settings
 from c4.replay.decisions import exit_with_cells
 from c4.store.cells import SIGNALS as CELL_SIGNALS
-from c4.store.cells import CellRecorder
 from c4.testing._contract import require
 from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories, same, signals_of
 
