@@ -96,7 +96,7 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
     """The commands that a user would type, in order."""
-    from c4.gates.kinds import GATES
+    from c4.gates.registry import GATES
 
     runs = ["--runs", str(out / "runs")]
     chosen = [word for task in tasks for word in ("--task", task)]

@@ -8,7 +8,7 @@ from c4.errors import RunError
 
 if TYPE_CHECKING:
     from c4.gates.calibrations import FrozenSetting
-    from c4.gates.kinds import OwnGate
+    from c4.gates.gate import Gate
     from c4.replay.choices import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
@@ -25,7 +25,7 @@ def find_chosen_recordings(
     from c4.store.runs import find_recordings
 
     if root.suffix == ".parquet":
-        from c4.analysis.exchange.imported import refuse_imported
+        from c4.analysis.exchange.imports import refuse_imported
 
         refuse_imported(root)
     # A misspelled task is refused here.
@@ -48,7 +48,7 @@ def choose_gates(
     settings: Sequence[str] | None,
     task: "Task",
     frozen: "FrozenSetting | None" = None,
-) -> "dict[str, OwnGate]":
+) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.record.methods import refuse_sampler
     from c4.replay.choices import GateChoice
@@ -63,7 +63,7 @@ def compared_gates(
 ) -> "GateChoice":
     """Gates shown side by side: each as it is, with the user's settings, and frozen ones."""
     from c4.gates.calibrations import load_calibration
-    from c4.gates.kinds import GATES
+    from c4.gates.registry import GATES
     from c4.record.methods import refuse_sampler
     from c4.replay.choices import GateChoice
 

@@ -93,7 +93,7 @@ def view_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.gates.kinds import GATES
+    from c4.gates.registry import GATES
     from c4.view import Shelf, write_page
     from c4.view.export import choose_trajectories
     from c4.view.offers import Offers
