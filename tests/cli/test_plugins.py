@@ -12,9 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from c4.cli import _complete
-from c4.cli._output import OnceFromOthers
-from c4.cli._progress import _Lines
+from c4.cli import complete
+from c4.cli.output import OnceFromOthers
+from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
@@ -288,13 +288,13 @@ def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("complete", "typed", "wanted"),
     [
-        (_complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
-        (_complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
-        (_complete.complete_gate, "c", ["cvee", "confidence"]),
-        (_complete.complete_method, "wino+cv", ["wino+cvee"]),
-        (_complete.complete_method, "klass", ["klass", "klass+"]),
-        (_complete.complete_model, "lla", ["llada", "llada-1.5"]),
-        (_complete.run_folders, "runs/model=tiny/task=mm", None),
+        (complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
+        (complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
+        (complete.complete_gate, "c", ["cvee", "confidence"]),
+        (complete.complete_method, "wino+cv", ["wino+cvee"]),
+        (complete.complete_method, "klass", ["klass", "klass+"]),
+        (complete.complete_model, "lla", ["llada", "llada-1.5"]),
+        (complete.run_folders, "runs/model=tiny/task=mm", None),
     ],
 )
 def test_a_shell_completes_names_files_and_runs(folder, monkeypatch, complete, typed, wanted):
@@ -316,7 +316,7 @@ def test_completion_works_in_every_shell_and_loads_no_torch(shell):
         "_TYPER_COMPLETE_ARGS": words,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    code = "import sys, c4.cli._app as a\ntry: a.app(prog_name='c4')\n"
+    code = "import sys, c4.cli.app as a\ntry: a.app(prog_name='c4')\n"
     code += "finally: print('torch' in sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(

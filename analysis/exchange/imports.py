@@ -1,0 +1,250 @@
+"""Trajectories of other projects: when their answers settled, as far as their files say."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any
+
+import polars as pl
+
+from c4.analysis.exchange import klass, prophet
+from c4.analysis.library import Library
+from c4.analysis.stabilization import SETTLING, stabilization_summary
+from c4.errors import DataError, NotReplayable, shortened
+from c4.store import Run
+from c4.store.locations import Location
+from c4.tasks import TASKS, Task, find_task
+
+IMPORTED = pl.Schema(
+    {
+        **SETTLING,
+        "source": pl.String(),  # see `Source`
+        "file": pl.String(),  # relative to the folder that was imported
+        "steps": pl.Int32(),  # forward passes that the decode took
+        "budget": pl.Int32(),  # what progress is measured by
+        "correct": pl.Boolean(),  # as its authors graded it; null where they did not
+        "answer": pl.String(),
+        "target": pl.String(),
+        "commit_step": pl.List(pl.Int32()),  # per position, from 1; 0 if it was given
+    }
+)
+"""One row per trajectory. `stabilization_figure` draws such a frame."""
+
+
+class Source(StrEnum):
+    """Projects whose trajectories can be read."""
+
+    PROPHET = "prophet"
+    KLASS = "klass"
+
+
+FORMATS = {Source.PROPHET: prophet, Source.KLASS: klass}
+"""How the files of each project are found and read.
+
+`read_decode` gives one decode: the question's `number`; `sample`, which names a second decode of
+it; `is_final`, whether the answer read at each step is the final one; the `budget`; and
+`commit_step`, `answer`, `target` and `correct` as in `IMPORTED`.
+"""
+LARGEST_NUMBER = 2**31 - 1
+"""The largest number of a question, and the largest budget."""
+SETTLES = "stabilization"
+"""The table and the figure of when answers settle."""
+NO_GATES = (
+    "no gate can be asked about them: the files hold tokens, but not the confidence, gap and "
+    "entropy of every position, which gates compare"
+)
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """The files that are going to be read."""
+
+    source: Source
+    folder: Path
+    files: Sequence[Path]
+    task: Task | None = None
+    """Whose answers they are; None if the names of folders say it."""
+    budget: int | None = None
+
+    def task_of(self, path: Path) -> Task:
+        """The task that a file is of."""
+        return self.task or find_task(_task_in(self.folder, path))
+
+
+def plan_import(
+    source: Source, folder: Path, task: str | None = None, budget: int | None = None
+) -> ImportPlan:
+    """Find the files of one project below a folder.
+
+    Args:
+        task: whose answers they are; by default, for each file, the task that a folder above it
+            is named after, or else gsm8k, of which most are.
+        budget: steps of the full decode, where neither file nor folder says it.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder")
+    files = FORMATS[source].find_files(folder)
+    if not files:
+        called = FORMATS[source].FILES
+        raise DataError(f"{folder} has no files of {source}, which are called {called}")
+    return ImportPlan(source, folder, files, find_task(task) if task else None, budget)
+
+
+def _task_in(folder: Path, file: Path) -> str:
+    """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
+    inside = file.relative_to(folder).parent.parts
+    for part in reversed((*folder.absolute().parts, *inside)):
+        words = re.split(r"[\W_]+", part.lower())
+        if named := [name for name in TASKS if name == part.lower() or name in words]:
+            return named[0]
+    return "gsm8k"
+
+
+def import_trajectories(
+    plan: ImportPlan, note: Callable[[str], None] = lambda _: None
+) -> pl.DataFrame:
+    """Read all files of a plan; one that is damaged or tries to run code refuses them all.
+
+    Args:
+        note: told the name of every file that has been read.
+    """
+    rows, refused = [], []
+    for path in plan.files:
+        task = plan.task_of(path)
+        try:
+            decode = FORMATS[plan.source].read_decode(path, task, plan.budget)
+            rows.append(_row(plan, path, task, decode))
+        except DataError as error:
+            refused.append(str(error))
+        note(path.name)
+    if refused:
+        raise DataError("\n".join(refused))
+    frame = pl.DataFrame(rows, schema=IMPORTED)
+    twice = frame.filter(pl.struct("model", "trajectory").is_duplicated())
+    if twice.height:
+        raise DataError(f"{twice['file'][0]} and {twice['file'][1]} are of the same trajectory")
+    return frame.sort("model", "trajectory")
+
+
+def _row(plan: ImportPlan, path: Path, task: Task, decode: dict[str, Any]) -> dict[str, Any]:
+    """The row of one decode. See `IMPORTED` and `FORMATS`."""
+    steps, budget = len(decode["is_final"]), decode["budget"]
+    if not 0 < steps <= budget:
+        raise DataError(f"{path}: {steps} steps of a budget of {budget}")
+    if max(decode["number"], budget) > LARGEST_NUMBER:
+        raise DataError(f"{path}: its question or its budget has an impossible number")
+    place = path.parent.relative_to(plan.folder).as_posix()
+    model = plan.source.value if place == "." else f"{plan.source}/{place}"
+    model += decode.get("sample", "")
+    settled, shown = settling_steps(decode["is_final"])
+    row = {
+        "model": model,
+        "task": task.name,
+        "family": str(task.family),
+        "cohort": model,
+        "trajectory": decode["number"],
+        "pool": False,
+        "stabilization": settled and settled / budget,
+        "first_appearance": shown and shown / budget,
+        "source": plan.source.value,
+        "file": path.relative_to(plan.folder).as_posix(),
+        "steps": steps,
+        "budget": budget,
+        "correct": read_verdict(path, decode.get("correct")),
+        "answer": decode["answer"],
+        "target": decode.get("target"),
+        "commit_step": decode["commit_step"],
+    }
+    return {name: _encodable(value) for name, value in row.items()}
+
+
+def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
+    """The step from which the final answer stays, and the first step at which it is read.
+
+    Both are None if the last step lacks it.
+    """
+    if not is_final[-1]:
+        return None, None
+    last_other = max((step for step, same in enumerate(is_final, 1) if not same), default=0)
+    return last_other + 1, list(is_final).index(True) + 1
+
+
+def read_verdict(path: Path, given: object) -> bool | None:
+    """Whether a decode was right, as a file says it: true, false, 1, 0, or None for nothing."""
+    if given is None:
+        return None
+    if isinstance(given, int | float) and given in (0, 1):
+        return bool(given)
+    raise DataError(f"{path}: says {shortened(repr(given))} where right or wrong should be")
+
+
+def _encodable(value: object) -> object:
+    """A text as Parquet can hold it: half characters of others' files and names are escaped."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+def is_imported(path: PurePath) -> bool:
+    """Whether a place is a file, as `c4 import` writes it, and no folder of runs."""
+    return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
+
+
+def refuse_imported(path: PurePath) -> None:
+    """Refuse to ask gates about trajectories that were imported, and say why."""
+    if is_imported(path):
+        raise NotReplayable(
+            f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; see when answers settled "
+            f"with: c4 report stabilization --runs '{path}'"
+        )
+
+
+def read_imported(path: Path) -> pl.DataFrame:
+    """Read what `c4 import` wrote. See `IMPORTED`."""
+    try:
+        frame = pl.read_parquet(path, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{path}: this Parquet file cannot be read ({error})") from error
+    if frame.schema != IMPORTED:
+        raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
+    return frame
+
+
+class ImportedLibrary(Library):
+    """Imported trajectories, for tables and figures that need to know when answers settle."""
+
+    @cached_property
+    def all_runs(self) -> list[Run]:
+        return []
+
+    @cached_property
+    def settling(self) -> pl.DataFrame:
+        """When answers settle. See `SETTLING`."""
+        frame = read_imported(Path(self.root)).select(SETTLING.names())
+        asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
+        return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
+
+
+def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
+    """The class that reads a place: runs, or trajectories that were imported.
+
+    Args:
+        names: tables or figures that are asked for; of imported trajectories there is only one.
+    """
+    if not is_imported(place):
+        return Library
+    if names != [SETTLES]:
+        refuse_imported(place)
+    return ImportedLibrary
+
+
+def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
+    """Per folder: how many, how many right, and by when half and nine in ten had settled."""
+    grades = imported.group_by("model", maintain_order=True).agg(
+        accuracy=pl.col("correct").mean(),
+        steps=pl.col("steps").mean(),
+        budget=pl.col("budget").max(),
+    )
+    settled = stabilization_summary(imported.select(SETTLING.names()))
+    return settled.join(grades, on="model", how="left", maintain_order="left")

@@ -1,0 +1,214 @@
+"""`c4 calibrate`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from c4.cli.complete import complete_gate
+from c4.cli.gates import ModelOption, RunsOption, TaskOption, choose_runs
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE
+from c4.cli.progress import progress, status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
+from c4.cli.tables import new_table
+from c4.replay.calibration import TOLERANCE
+from c4.store.locations import Location, resolve_location
+from c4.store.storage import require_can_put
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from c4.replay.calibration import Calibration
+    from c4.replay.splits import RunSplit
+    from c4.store.runs import Run
+
+HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
+
+The setting is chosen on a pool and tried once on the trajectories held out. The pool of a run is
+the examples that its task sets aside for calibration. If none of them is recorded, it is the first
+40 trajectories, or a third if there are fewer than 120. `--pool` overrides both. The file keeps the
+split, and tables and figures treat these examples as pool for every method. Every parameter takes a
+value, a list a,b,c or a range lo:hi:step.
+
+Examples:
+
+    c4 calibrate --gamma 2
+
+    c4 calibrate --gate prophet --set high=5:10:0.5 --tolerance 1.0
+
+    c4 calibrate --gamma 2 --risk 0.05 --delta 0.1 --out cvee.json
+"""
+
+SHARES = ("accuracy", "full_accuracy", "saving", "fired", "identical")
+"""Beginnings of the names of columns that hold shares."""
+POOL_TASKS = ("mmlu", "gsm8k", "math")
+"""The paper's pool, which is taken as far as it was recorded."""
+
+
+GateOption = Annotated[
+    str,
+    typer.Option(
+        help="Gate to calibrate; one of your own as in `c4 replay`.", autocompletion=complete_gate
+    ),
+]
+PoolOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Choose on trajectories with numbers below this. [default: those set aside]"
+    ),
+]
+ToleranceOption = Annotated[
+    float, typer.Option(help="Accuracy points that may be lost on any task.")
+]
+RiskOption = Annotated[
+    float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
+]
+LossOption = Annotated[
+    Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
+]
+ControlOption = Annotated[
+    Literal["fixed-sequence", "bonferroni"],
+    typer.Option(help="How errors over the whole grid are controlled, for --risk."),
+]
+OutOption = Annotated[
+    Location,
+    typer.Option(**ANY_PLACE, help="File for the frozen setting; see `c4 replay --config`."),
+]
+
+
+def calibrate_command(
+    runs: RunsOption = Path("runs"),
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: GateOption = "cvee",
+    gamma: Annotated[str | None, typer.Option(help="Same as --set gamma=….")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter and the values to try, such as tau=0.5:0.9:0.1."),
+    ] = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
+    grader: GraderOption = None,
+    pool: PoolOption = None,
+    tolerance: ToleranceOption = TOLERANCE,
+    risk: RiskOption = None,
+    delta: Annotated[
+        float, typer.Option(help="Probability with which the certificate may fail.")
+    ] = 0.1,
+    loss: LossOption = "differs",
+    control: ControlOption = "fixed-sequence",
+    out: OutOption = Path("calibration.json"),
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.record.methods import refuse_sampler
+    from c4.replay.calibration import (
+        Loss,
+        Requirement,
+        calibrate,
+        evaluate_setting,
+        save_calibration,
+    )
+    from c4.replay.certificates import Control
+    from c4.replay.choices import gate_settings
+    from c4.replay.grids import make_grid
+    from c4.replay.splits import split_runs
+
+    require_can_put(out)
+    refuse_sampler(gate)
+    asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
+    grid = make_grid(gate, gate_settings([gate], asked)[gate])
+    requirement = Requirement(
+        tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
+    )
+    read_as = choose_reading(reading, ending, grader)
+    chosen = pool_runs(choose_runs(runs, task, model, read_as), task)
+    with progress("reading signals", total=len(chosen)) as advance:
+        splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
+    with status(f"trying {len(grid)} settings"):
+        result = calibrate(grid, [split.pool for split in splits], requirement)
+        held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
+    save_calibration(out, result, splits)
+    if as_json:
+        say_json(summary(result, splits, held_out) | {"out": out})
+    else:
+        show_calibration(result, splits, held_out)
+        frozen = f"frozen in {out}{_taken_for_pool(splits, out, runs)}"
+        say("\n".join(filter(None, [reading_note(read_as), frozen])))
+
+
+def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
+    """The runs to choose on: of the tasks that were named, or else of the paper's pool."""
+    return found if tasks else [run for run in found if run.task in POOL_TASKS] or found
+
+
+def _taken_for_pool(splits: "Sequence[RunSplit]", out: Location, runs: Location) -> str:
+    """Says which evaluation examples become pool wherever tables and figures find the file."""
+    counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
+    if not counts:
+        return ""
+    found = resolve_location(out).parent in (Path.cwd(), resolve_location(runs))
+    where = "" if found else f" given --calibration {out}"
+    pool = ", ".join(counts)
+    return (
+        f"; tables and figures{where} count what it was chosen on as pool for every method: {pool}"
+    )
+
+
+def summary(
+    result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
+) -> dict[str, Any]:
+    """What --json prints."""
+    return {
+        "gate": result.grid.name,
+        "parameters": result.parameters,
+        "statement": result.statement,
+        "fired": result.fired,
+        "pool": {split.name: len(split.pool) for split in splits},
+        "split": {split.name: split.summary for split in splits},
+        "held_out": held_out.to_dicts(),
+    }
+
+
+def show_calibration(
+    result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
+) -> None:
+    """Print the split, the choice, the settings it was chosen from, and how it did held out."""
+    for split in splits:
+        say(split.statement)
+    pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
+    say(f"pool: {pool}; {len(result.grid)} settings of {result.grid.name}")
+    say(f"chosen: {result.parameters}\n{result.statement}")
+    show(render("Pareto front on the pool", result.pareto.drop("pareto")))
+    if result.chosen is not None:
+        show(render("the choice and its neighbours", result.neighbours))
+        show(render("held out, tried once", held_out))
+
+
+def render(title: str, frame: "pl.DataFrame") -> Table:
+    """A frame as a table: shares in percent, and what is lost in points."""
+    table = new_table(*(_heading(name) for name in frame.columns), title=title)
+    for row in frame.iter_rows(named=True):
+        table.add_row(*(_cell(name, value) for name, value in row.items()))
+    return table
+
+
+def _is_share(column: str) -> bool:
+    return column.startswith(SHARES)
+
+
+def _heading(column: str) -> str:
+    words = column.replace("_", " ")
+    if column == "worst_drop":
+        return "worst drop, points"
+    return f"{words} %" if _is_share(column) else column
+
+
+def _cell(column: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{100 * value:.1f}" if _is_share(column) else f"{value:.3g}"

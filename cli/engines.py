@@ -1,0 +1,187 @@
+"""The options that say who does the work, and how commands have it done."""
+
+import io
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stderr
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from c4.cli.complete import complete_engine
+from c4.cli.output import complain, say
+from c4.cli.progress import progress, status
+from c4.cli.watch import RunsShown
+from c4.errors import C4Error, ConfigError, RunError
+from c4.record.engines.worker import FAILED, Command, this_worker
+
+if TYPE_CHECKING:
+    from c4.record.engines import EngineChoice
+    from c4.record.plan import Plan
+    from c4.record.progress import ProgressWatch
+    from c4.record.recorder import Recording
+    from c4.store.runs import Run
+
+log = logging.getLogger(__name__)
+
+WORDS = "c4.words"
+"""Where the context of a command keeps what the user typed after `c4`."""
+
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        autocompletion=complete_engine,
+        help="Start workers: local (processes, one for each GPU), ray or slurm. "
+        "[default: this process works alone]",
+    ),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, help="Number of workers. [default: one for each GPU]")
+]
+RayAddressOption = Annotated[
+    str | None, typer.Option(help="Address of a Ray cluster. [default: one is started here]")
+]
+SlurmOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the Slurm jobs, such as partition=gpu or timeout_min=720; "
+        "cluster=local tries it without Slurm. May be given several times.",
+    ),
+]
+
+
+def choose_engine(
+    engine: str | None,
+    workers: int | None,
+    ray_address: str | None,
+    slurm: Sequence[str] | None,
+    device: str = "auto",
+) -> "EngineChoice":
+    """The engine that a user wants; none for a worker that an engine has started."""
+    from c4.record.engines import EngineChoice
+
+    if this_worker().device is not None:
+        return EngineChoice()
+    settings = {}
+    for setting in slurm or ():
+        name, equals, value = setting.partition("=")
+        if not (name and equals and value):
+            raise ConfigError(f"--slurm {setting}: give NAME=VALUE, such as partition=gpu")
+        settings[name] = value
+    return EngineChoice(engine, workers, device, ray_address, settings)
+
+
+def decode_plans(
+    ctx: typer.Context, choice: "EngineChoice", plans: "Sequence[Plan]", *, as_json: bool
+) -> None:
+    """Have an engine's workers decode what runs lack, or decode it here."""
+    if choice.name is None:
+        decode_here(plans)
+        return
+    from c4.record.progress import ProgressWatch
+    from c4.record.recorder import prepare_for_workers
+
+    prepare_for_workers(plans)
+    watches = [
+        ProgressWatch(plan.folder, {sample.index for sample in plan.sample_set.samples})
+        for plan in plans
+    ]
+    start_workers(ctx, choice, watches, as_json=as_json)
+
+
+def decode_here(plans: "Sequence[Plan]") -> None:
+    """Decode the missing examples of every plan in this process, loading the model once."""
+    from c4.record.plan import load_planned
+    from c4.record.recorder import start_recording
+
+    worker = this_worker()
+    with status(f"loading {plans[0].checkpoint.name}") if worker.reports else nullcontext():
+        loaded = load_planned(plans[0])
+    for plan in plans:
+        with start_recording(plan, loaded, worker.sign(plan.device)) as recording:
+            try:
+                decode_missing(plan, recording, quiet=not worker.reports)
+            except Exception as error:
+                # What c4 refuses, it would refuse any worker, unless it is about one example.
+                alone = recording.writer.claims.failed or not isinstance(error, C4Error)
+                if worker.device is None or not alone:
+                    raise
+                complain(f"{type(error).__name__}: {error}")
+                raise typer.Exit(FAILED) from error
+
+
+def decode_missing(plan: "Plan", recording: "Recording", *, quiet: bool) -> None:
+    """Decode the missing examples of a run, with progress on stderr."""
+    total, missing = len(plan.sample_set.samples), len(recording)
+    log.info("%s: %d of %d examples to decode", plan.folder, missing, total)
+    if quiet:
+        for _ in recording:
+            pass
+        return
+    if not missing:
+        say(f"{plan.folder}: all {total} examples are there; nothing to decode", err=True)
+    title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
+    with progress(title, missing) as advance:
+        for row in recording:
+            advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
+
+
+def grade_with_workers(
+    ctx: typer.Context, choice: "EngineChoice", run: "Run", *, everything: bool, as_json: bool
+) -> None:
+    """Have an engine's workers grade the answers of a run."""
+    from c4.record.regrade import GradingWatch
+    from c4.store.grades import newest_grade
+
+    wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
+    since = newest_grade(run.folder, run.manifest.digest)
+    watch = GradingWatch(run, wanted, since)
+    start_workers(ctx, choice, [watch], as_json=as_json, on_gpu=False, since=since)
+
+
+def start_workers(
+    ctx: typer.Context,
+    choice: "EngineChoice",
+    watches: "Sequence[ProgressWatch]",
+    *,
+    as_json: bool,
+    on_gpu: bool = True,
+    since: int | None = None,
+) -> None:
+    """Let workers give this command again until nothing is left to do; progress on stderr."""
+    from c4.record.engines import open_engine, supervise
+
+    command = Command(ctx.find_root().meta[WORDS], give_again, since)
+    engine = open_engine(choice, command, on_gpu=on_gpu)
+    with RunsShown(as_json=as_json) as shown:
+        supervise(engine, [watch.folder for watch in watches], lambda: shown.count(watches))
+
+
+def give_again(words: Sequence[str]) -> tuple[int, str]:
+    """Give a command in this process; returns its exit code and what it wrote to stderr."""
+    from c4.cli.app import app
+
+    said = io.StringIO()
+    with redirect_stderr(said):
+        try:
+            code = app(list(words), standalone_mode=False) or 0
+        except Exception as error:
+            complain(f"{type(error).__name__}: {error}")
+            code = FAILED
+    sys.stderr.write(said.getvalue())  # an engine may keep it as a log
+    return code, said.getvalue()
+
+
+def require_none_aside(plans: "Sequence[Plan]") -> None:
+    """Report which examples nobody could decode, if any."""
+    from c4.record.recorder import set_aside
+
+    lines = [
+        f"{plan.folder}: example {number}: {why}"
+        for plan in plans
+        for number, why in set_aside(plan).items()
+    ]
+    if lines:
+        raise RunError("\n".join(["set aside, and tried again by the same command:", *lines]))

@@ -1,0 +1,64 @@
+"""`c4 plugins`."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from c4.cli.output import say, say_json, show
+from c4.cli.tables import new_table
+from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
+from c4.gates.registry import REGISTRY as GATE_NAMES
+from c4.plugins import Registry
+from c4.record.methods import RULE_NAMES
+from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.graders import REGISTRY as GRADER_NAMES
+from c4.tasks.registry import REGISTRY as TASK_NAMES
+
+REGISTRIES = (TASK_NAMES, GATE_NAMES, SIGNAL_NAMES, RULE_NAMES, EXTRACTOR_NAMES, GRADER_NAMES)
+OWN = "c4"
+"""What is said to offer c4's own."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A name that an option takes."""
+
+    kind: str
+    name: str
+    option: str
+    package: str
+    """The installed package that offers it, or `c4`."""
+    object: str | None
+    """What the package offers under the name; None for c4's own."""
+
+
+def plugins_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List everything that can be plugged in and has a name: c4's own, and installed packages'.
+
+    Nothing is loaded. Others are named as module:object or path/to/file.py:object. A method is a
+    rule, a gate, or a pair rule+gate.
+    """
+    found = [listed for registry in REGISTRIES for listed in list_names(registry)]
+    if as_json:
+        say_json([asdict(one) for one in found])
+        return
+    table = new_table("kind", "name", "option", "package", "object")
+    for one in found:
+        table.add_row(one.kind, one.name, one.option, one.package, one.object or "–")
+    show(table)
+    others = sorted({one.package for one in found} - {OWN})
+    say(f"from installed packages: {', '.join(others) or 'none'}")
+
+
+def list_names(registry: Registry) -> list[Listed]:
+    """What a registry knows by name, without loading any of it."""
+    kind, option = registry.noun, registry.option
+    own = [Listed(kind, name, option, OWN, None) for name in registry.own]
+    offered = [
+        Listed(kind, name, option, point.dist.name if point.dist else "–", point.value)
+        for name, point in sorted(registry.offered().items())
+    ]
+    return own + offered

@@ -1,0 +1,160 @@
+"""`c4 replay`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli.gates import (
+    ConfigOption,
+    GateOption,
+    ModelOption,
+    RunsOption,
+    SetOption,
+    TaskOption,
+    choose_gates,
+    choose_runs,
+)
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import progress
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
+from c4.cli.tables import new_table, not_gradable_note, percent
+from c4.errors.system import require_writable_file
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HELP = """Ask exit gates when they would have stopped, and what the answer would have been.
+
+Nothing is decoded, and the result is exact: text and grade are those of the buffer after the final
+fill at the exit step.
+
+Examples:
+
+    c4 replay --runs runs --gate cvee --gate prophet --gate sched
+
+    c4 replay --task gsm8k --gate cvee --set tau=0.8 --set gamma=1
+
+    c4 replay --gate my_gates:Calm --out decisions.parquet
+
+    c4 replay --config calibration.json
+
+    c4 replay --gate cvee --reading plain --ending skip
+"""
+
+SPLIT_NOTE = (
+    "pool: the trajectories that the frozen setting was chosen on, which flatter it; "
+    "held out: the other trajectories of that recording"
+)
+
+
+def replay_command(
+    runs: RunsOption = Path("runs"),
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: GateOption = None,
+    settings: SetOption = None,
+    config: ConfigOption = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
+    grader: GraderOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(**LOCAL_PLACE, help="Also write one row per trajectory and gate as Parquet."),
+    ] = None,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    import polars as pl
+
+    from c4.gates.calibrations import load_calibration
+    from c4.replay.decisions import replay, summarise_decisions
+    from c4.replay.splits import split_calibrated
+    from c4.tasks import get_task
+
+    if out is not None:
+        require_writable_file(out)
+    frozen = None if config is None else load_calibration(config)
+    names = gate or ([] if config else ["cvee", "prophet", "sched"])
+    read_as = choose_reading(reading, ending, grader, config)
+    chosen = choose_runs(runs, task, model, read_as)
+    gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
+    frames = []
+    with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
+        for run, its_gates in zip(chosen, gates, strict=True):
+            for frame in replay(run, its_gates, unsafe_code=unsafe_code):
+                frames.append(split_calibrated(frame, frozen, run) if frozen else frame)
+                advance(run.task)
+    decisions = pl.concat(frames)
+    if out is not None:
+        decisions.write_parquet(out)
+    summary = summarise_decisions(decisions)
+    if as_json:
+        facts = asdict(read_as) | {"out": out}
+        say_json([row | facts for row in summary.to_dicts()])
+        return
+    show(render(summary))
+    if failed := not_gradable_note(_not_gradable(summary)):
+        say(failed)
+    if unsettled := never_settle_note(summary):
+        say(unsettled)
+    if has_splits(summary):
+        say(SPLIT_NOTE)
+    if note := reading_note(read_as):
+        say(note)
+
+
+def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:
+    """Examples on which gate or full decode could not be graded, by recording and gate."""
+    counts = {}
+    for row in summary.iter_rows(named=True):
+        names = (row[name] for name in ("model", "task", "method", "gate", "split"))
+        counts[" ".join(filter(None, names))] = row["not_gradable"]
+    return counts
+
+
+def never_settle_note(summary: "pl.DataFrame") -> str:
+    """A sentence on the answers that never settle, of which no exit is premature; "" without."""
+    told = []
+    for row in summary.unique(["model", "task", "method"], maintain_order=True).to_dicts():
+        count = "no answer settles" if row["never_settle"] == row["n"] else None
+        count = count or f"{row['never_settle']} of {row['n']} never settle"
+        if row["never_settle"]:
+            told.append(f"{count} ({row['task']} on {row['model']})")
+    return f"premature: a share of the answers that settle; {', '.join(told)}" if told else ""
+
+
+def has_splits(summary: "pl.DataFrame") -> bool:
+    """Whether some gate's setting was chosen on a part of these trajectories."""
+    return summary["split"].is_not_null().any()
+
+
+def render(summary: "pl.DataFrame") -> Table:
+    """A table with the full decode's numbers beside each gate's.
+
+    A recorded sampler has already saved steps, so a second column then shows what share of the
+    recorded steps the gate saves.
+    """
+    shares = {"saving": "saving"}
+    if (summary["full_steps"] != summary["budget"]).any():
+        shares = {"saving": "saving of budget", "saving_recorded": "of recorded"}
+    shares |= {name: name for name in ("fired", "premature", "identical")}
+    names = ["model", "task", "method", "gate"]
+    if (summary["method"] == "baseline").all():
+        names.remove("method")
+    if has_splits(summary):
+        names.append("split")
+    table = new_table(*names, "n", "accuracy (full)", "steps (full)", *shares.values())
+    for row in summary.iter_rows(named=True):
+        table.add_row(
+            *(row[name] or "–" for name in names),
+            str(row["n"]),
+            f"{percent(row['accuracy'])} ({percent(row['full_accuracy'])})",
+            f"{row['steps']:.1f} ({round(row['full_steps'], 1):g})",
+            *(percent(row[name]) for name in shares),
+        )
+    return table

@@ -1,0 +1,126 @@
+"""`c4 run`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli.engines import (
+    EngineOption,
+    RayAddressOption,
+    SlurmOption,
+    WorkersOption,
+    choose_engine,
+    decode_plans,
+    require_none_aside,
+)
+from c4.cli.options import (
+    CalibrationOption,
+    DecodeOptions,
+    JsonOption,
+    LabelOption,
+    MethodOption,
+    SettingsOption,
+    TasksOption,
+    method_choice,
+    takes_decode_options,
+)
+from c4.cli.output import say, say_json, show
+from c4.cli.tables import new_table, not_gradable_note, percent
+from c4.record.engines.worker import this_worker
+
+if TYPE_CHECKING:
+    from c4.record.plan import Plan
+    from c4.store.summary import RunSummary
+
+HELP = """Decode live under any method, grade, and keep one row per example.
+
+All methods of a call share the model and the examples, so they can be compared pair by pair. The
+results go to OUT/model=MODEL/task=TASK/method=LABEL; examples that are already there are not
+decoded again. Parameters are the paper's for each task unless you set them. How a gate reads
+answers is one of its settings; a method without a gate is decoded once and can be graded under any
+reading.
+
+Examples:
+
+    c4 run --method c4 --method baseline --task gsm8k --task mmlu --n 40
+
+    c4 run --method c4 --task math --set H=2 --set cvee.tau=0.8
+
+    c4 run --method wino --task gsm8k --cells
+
+    c4 run --method c4 --task gsm8k --engine local --workers 2
+"""
+
+
+@takes_decode_options()
+def run_command(
+    method: MethodOption,
+    task: TasksOption,
+    decode: DecodeOptions,
+    ctx: typer.Context,
+    settings: SettingsOption = None,
+    config: CalibrationOption = None,
+    label: LabelOption = None,
+    cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    slurm: SlurmOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.record.choices import plan_methods
+
+    methods = method_choice(method, settings, config, label)
+    choice = choose_engine(engine, workers, ray_address, slurm, decode.given["device"])
+    plans = [
+        plan
+        for name in dict.fromkeys(task)
+        for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
+    ]
+    decode_plans(ctx, choice, plans, as_json=as_json)
+    if this_worker().reports:
+        print_summaries(plans, as_json=as_json)
+        require_none_aside(plans)
+
+
+def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
+    """Print how the methods did on the examples of this call, not on others that are on disk."""
+    from c4.store.summary import summarise
+
+    summaries = [
+        summarise(
+            plan.folder,
+            {sample.index for sample in plan.sample_set.samples},
+            plan.config.reading,
+        )
+        for plan in plans
+    ]
+    if as_json:
+        say_json([asdict(summary) for summary in summaries])
+    else:
+        show(render(summaries))
+        if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
+            say(f"{note} (c4 grade tries them again)")
+
+
+def render(summaries: "list[RunSummary]") -> Table:
+    """A table with one line per method, compared with the baseline if there is one."""
+    columns = ("task", "method", "n", "accuracy", "Δ", "steps", "saving", "exits")
+    table = new_table(*columns, "identical", "tokens/forward")
+    for s in summaries:
+        table.add_row(
+            s.task,
+            s.method,
+            str(s.n),
+            percent(s.accuracy),
+            "–" if s.drop_points is None else f"{0 - s.drop_points:+.1f}",
+            f"{s.steps:.1f} of {s.budget}",
+            f"{s.saving:.1%}",
+            f"{s.fired:.1%}",
+            percent(s.identical),
+            f"{s.tokens_per_forward:.2f}",
+        )
+    return table

@@ -1,0 +1,221 @@
+"""`c4 runs`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli.complete import run_folders
+from c4.cli.gates import RunsOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE, require_folder
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table, not_gradable_note, percent
+from c4.cli.watch import watch_runs
+from c4.errors import ConfigError, RunError
+from c4.errors.text import counted
+from c4.store.locations import Location, resolve_location
+
+if TYPE_CHECKING:
+    from c4.store.check import Finding
+    from c4.store.merge import Merged
+    from c4.store.summary import RunSummary
+
+
+HELP = """List the runs below a folder, check them, repair one, or join two halves of one.
+
+--check reads every file that a number comes from, timings and calibrations included, names what is
+damaged, missing or of another run, and lists what killed processes left and what c4 did not write.
+--repair rebuilds a missing or damaged manifest from a run's parts and touches nothing else.
+--merge brings the trajectories and grades of the runs below another folder into --runs. Both must
+be halves of the same run, the source stays as it is, and a killed merge can be repeated.
+--watch waits for somebody to record below a folder, on whatever machine, and shows how far the runs
+are until nobody does any more.
+
+Examples:
+
+    c4 runs --check
+
+    c4 runs --repair runs/model=tiny/task=math/method=baseline
+
+    c4 runs --merge other-machine/runs --runs runs
+
+    c4 runs --watch
+"""
+
+
+def runs_command(
+    root: RunsOption = Path("runs"),
+    check: Annotated[bool, typer.Option("--check", help="Read every file and verify it.")] = False,
+    repair: Annotated[
+        Location | None,
+        typer.Option(
+            **ANY_PLACE,
+            help="Folder of one run whose manifest is to be rebuilt.",
+            autocompletion=run_folders,
+        ),
+    ] = None,
+    merge: Annotated[
+        list[Location] | None,
+        typer.Option(
+            **ANY_PLACE, help="Folder of runs to be brought into --runs; may be repeated."
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show who works on runs, and how far they are.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    if sum([check, repair is not None, bool(merge), watch]) > 1:
+        raise ConfigError("give one of --check, --repair, --merge and --watch at a time")
+    if repair is not None:
+        repair_folder(repair, as_json=as_json)
+    elif merge:
+        merge_folders(merge, root, as_json=as_json)
+    elif check:
+        check_folder(root, as_json=as_json)
+    elif watch:
+        watch_runs(root, as_json=as_json)
+    else:
+        list_runs(root, as_json=as_json)
+
+
+def list_runs(root: Location, *, as_json: bool) -> None:
+    """Every run in a line; what cannot be read is said at the end."""
+    from c4.store.claims import read_aside
+    from c4.store.summary import summarise
+
+    summaries, errors = [], []
+    for folder in _found(root, or_none=as_json):
+        try:
+            summaries.append(summarise(folder))
+        except RunError as error:
+            errors.append(str(error))
+    if as_json:
+        say_json([asdict(summary) for summary in summaries])
+    else:
+        if summaries:
+            show(render(summaries))
+        if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
+            say(f"{note} (c4 grade tries them again)")
+        for summary in summaries:
+            for number, why in read_aside(summary.folder).items():
+                say(f"{summary.folder}: example {number} is set aside: {why}")
+    if errors:
+        raise RunError("\n".join(dict.fromkeys(errors)))
+
+
+def _found(root: Location, *, or_none: bool = False) -> list[Location]:
+    from c4.store.runs import find_runs
+
+    folders = find_runs(root)
+    if not folders and not or_none:
+        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
+    return folders
+
+
+def repair_folder(folder: Location, *, as_json: bool) -> None:
+    """Rebuild a run's manifest, and say what is left to do."""
+    from c4.store.repair import repair_run
+
+    repair = repair_run(folder)
+    if as_json:
+        say_json(asdict(repair))
+    else:
+        say("\n".join(repair.done) or f"{folder}: its manifest needs no repair")
+    if repair.remaining:
+        raise RunError("\n".join(repair.remaining))
+
+
+def merge_folders(sources: Sequence[Location], root: Location, *, as_json: bool) -> None:
+    """Bring the runs below some folders into another, one folder after the other."""
+    merged = [one for source in sources for one in merge_folder(source, root)]
+    if as_json:
+        say_json([asdict(one) for one in merged])
+    else:
+        for one in merged:
+            there = f"{one.known} were there already" if one.known else "none were there"
+            added = counted(one.added, "trajectory")
+            say(f"{one.folder}: {added} added, {there}")
+
+
+def merge_folder(source: Location, root: Location) -> "Iterator[Merged]":
+    """Merge every run below a folder, after all of them have been compared."""
+    from c4.store.merge import plan_merge
+
+    with status(f"comparing {source} with {root}"):
+        merges = plan_merge(source, root)
+    with progress(f"merging {source} into {root}", total=len(merges)) as advance:
+        for merge in merges:
+            yield merge.run()
+            advance()
+
+
+def check_folder(root: Location, *, as_json: bool) -> None:
+    """Look at every file; whatever is wrong is an error that names it."""
+    from c4.store.check import State
+
+    require_folder(root)
+    folders = _found(root, or_none=True)
+    found = check_files(root, folders)
+    if not found:
+        raise RunError(f"nothing to check below {root}; make a run with: c4 record --task math")
+    named = {state: [f.what for f in found if f.state is state] for state in State}
+    if as_json:
+        listed = {str(state): named[state] for state in State if state is not State.SOUND}
+        say_json({"runs": len(folders), "files": len(found), **listed})
+    else:
+        for what in (*named[State.LEFTOVER], *named[State.FOREIGN]):
+            say(what)
+        if not named[State.PROBLEM]:
+            sound = sum(finding.state is State.SOUND for finding in found)
+            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
+    if named[State.PROBLEM]:
+        raise RunError("\n".join(named[State.PROBLEM]))
+
+
+def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
+    """What was found at every file of runs, timings and calibrations."""
+    from c4.gates.calibrations import check_calibration, find_calibrations
+    from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
+
+    places = dict.fromkeys([resolve_location(root), Path.cwd()])
+    beside = [path for folder in places for path in find_calibrations(folder)]
+    total = sum(len(run_files(folder)) for folder in folders)
+    total += len(timing_paths(root)) + len(beside)
+    findings = chain(*map(check_run, folders), check_timings(root))
+    found = []
+    with progress(f"checking {root}", total=total) as advance:
+        for finding in findings:
+            found.append(finding)
+            advance(str(finding.path.name))
+        for path in beside:
+            error = check_calibration(path)
+            problem = Finding(path, State.PROBLEM, str(error)) if error else Finding(path)
+            found.append(problem)
+            advance(path.name)
+    return found
+
+
+def render(summaries: "list[RunSummary]") -> Table:
+    columns = (
+        "model",
+        "task",
+        "method",
+        "source",
+        "n",
+        "graded",
+        "accuracy",
+        "steps",
+        "bytes",
+        "folder",
+    )
+    table = new_table(*columns)
+    for s in summaries:
+        counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
+        table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))
+    return table

@@ -1,0 +1,224 @@
+"""`c4 verify`."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from c4.cli.gates import GateOption, SetOption, choose_gates
+from c4.cli.options import DecodeOptions, JsonOption, TasksOption, takes_decode_options
+from c4.cli.output import say, say_json, show
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table
+from c4.errors import C4Error
+from c4.errors.text import counted
+from c4.gates.registry import GATES
+from c4.store.labels import method_name
+
+if TYPE_CHECKING:
+    from c4.gates.gate import Gate
+    from c4.models import LoadedModel
+    from c4.record.plan import Plan, RunConfig
+    from c4.record.recorder import Recording
+    from c4.record.verify import Check, Differences
+    from c4.store.runs import Run
+
+HELP = """Check on this machine that replay and live decoding agree.
+
+The command records some examples, replays every gate over them, and then decodes the same examples
+live under each gate. The exit step, every token of the final buffer and the grade must be
+identical.
+
+With --batch B, the command compares decoding B examples together with decoding each alone instead.
+Sums of floating-point numbers depend on the shape of a forward pass, so some trajectories may
+differ. The command counts those that differ in a token, in the exit step or in the answer.
+
+Examples:
+
+    c4 verify --task gsm8k --n 8
+
+    c4 verify --task humaneval --n 4 --gate cvee --gate prophet
+
+    c4 verify --task gsm8k --task mmlu --n 8 --batch 4
+"""
+
+
+@takes_decode_options("n", "out", "resume", "grade")
+def verify_command(
+    task: TasksOption,
+    decode: DecodeOptions,
+    n: Annotated[int, typer.Option(min=1, help="Number of examples of each task.")] = 8,
+    gate: GateOption = None,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    gates = {name: live_gates(name, gate, settings) for name in dict.fromkeys(task)}
+    with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
+        out = Path(scratch)
+        configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}
+        if all(config.batch == 1 for config in configs.values()):
+            verify_replay(configs, gates, as_json=as_json)
+        else:
+            verify_batch(configs, gates, as_json=as_json)
+
+
+def live_gates(
+    task: str, names: Sequence[str] | None, settings: Sequence[str] | None
+) -> "dict[str, Gate]":
+    """The chosen gates, or all that can run live, with their settings for a task."""
+    from c4.gates.gate import needs_future, require_live
+    from c4.tasks import find_task
+
+    names = names or [name for name, kind in GATES.items() if not needs_future(kind)]
+    gates = choose_gates(names, settings, find_task(task))
+    for chosen in gates.values():
+        require_live(chosen)
+    return gates
+
+
+def verify_replay(
+    configs: "Mapping[str, RunConfig]",
+    gates: "Mapping[str, Mapping[str, Gate]]",
+    *,
+    as_json: bool,
+) -> None:
+    """Compare live decodes with the replay of a recording, and fail if any differs."""
+    from c4.record.plan import plan_recording
+    from c4.tasks import find_task
+    from c4.tasks.grading import check_can_grade
+
+    for task, config in configs.items():
+        # The recording is not graded, but every exit is.
+        check_can_grade(find_task(task), config.reading, unsafe_code=config.unsafe_code)
+    plans = {task: plan_recording(config) for task, config in configs.items()}
+    model = load(plans)
+    checks = {task: list(check_replay(plan, model, gates[task])) for task, plan in plans.items()}
+    every = [(task, check) for task, of_task in checks.items() for check in of_task]
+    if as_json:
+        say_json([{"task": task, **asdict(c), "agrees": c.agrees} for task, c in every])
+    else:
+        for task, of_task in checks.items():
+            say(describe(plans[task], gates[task], of_task))
+    if wrong := [(task, check) for task, check in every if not check.agrees]:
+        raise C4Error("\n".join(differences(wrong)))
+
+
+def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
+    """What differs in each live decode, and what to look for in a gate of the user's own."""
+    peeking = {}
+    for task, check in wrong:
+        live, replayed = check.live_steps, check.replayed_steps
+        if live != replayed:
+            what = f"it stops at step {live} in a decode, and at step {replayed} in the replay"
+            peeking[check.gate] = method_name(check.gate) not in GATES
+        elif not check.tokens_equal:
+            what = f"its tokens are others, though it stops at step {live} in both"
+        else:
+            what = "it is graded otherwise, though its tokens are the same"
+        yield f"{task}, trajectory {check.trajectory}, {check.gate}: {what}"
+    for gate in (gate for gate, own in peeking.items() if own):
+        yield (
+            f"{gate} looks at later steps, or remembers what it was asked before; if it must look "
+            "ahead, set needs_future = True in it"
+        )
+
+
+def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]") -> str:
+    """How many live decodes equal their replay, and how many the machine failed to grade."""
+    agree = sum(check.agrees for check in checks)
+    examples = counted(len({check.trajectory for check in checks}), "example")
+    told = (
+        f"{plan.task.name} on {plan.checkpoint.name}: {agree} of {len(checks)} live decodes "
+        f"({examples} x {', '.join(gates)}) equal their replay in exit step, tokens "
+        "and grade"
+    )
+    if failed := sum(check.grades_equal is None for check in checks):
+        told += f"\n{failed} of them without a grade, because the machine failed to give one"
+    return told
+
+
+def check_replay(
+    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, Gate]"
+) -> "Iterator[Check]":
+    """Record a task, and decode its examples live under each gate."""
+    from c4.record.recorder import start_recording
+    from c4.record.verify import verify
+
+    config = plan.config
+    with start_recording(plan, model) as recording:
+        run = record(recording)
+        total = len(run) * len(gates)
+        with progress(f"decoding {plan.task.name} live", total=total) as advance:
+            live, unsafe_code = recording.decode_again, config.unsafe_code
+            for check in verify(run, gates, live, unsafe_code=unsafe_code):
+                advance(check.gate)
+                yield check
+
+
+def verify_batch(
+    configs: "Mapping[str, RunConfig]",
+    gates: "Mapping[str, Mapping[str, Gate]]",
+    *,
+    as_json: bool,
+) -> None:
+    """Record every task alone and in batches, and count what differs."""
+    from c4.record.plan import plan_recording
+
+    plans = {
+        name: (
+            plan_recording(replace(config, batch=1, out=config.out / "alone")),
+            plan_recording(replace(config, out=config.out / "together")),
+        )
+        for name, config in configs.items()
+    }
+    model = load({task: together for task, (_, together) in plans.items()})
+    from c4.record.recorder import start_recording
+    from c4.record.verify import compare_batches
+
+    rows: list[Differences] = []
+    for task, both in plans.items():
+        runs = []
+        for plan in both:
+            with start_recording(plan, model) as recording:
+                runs.append(record(recording))
+        alone, together = runs
+        rows += compare_batches(alone, together, gates[task])
+    if as_json:
+        say_json([asdict(row) for row in rows])
+    else:
+        show(render(rows))
+
+
+def load(plans: "Mapping[str, Plan]") -> "LoadedModel":
+    """The model that all plans share."""
+    from c4.record.plan import load_planned
+
+    first = next(iter(plans.values()))
+    with status(f"loading {first.checkpoint.name}"):
+        return load_planned(first)
+
+
+def record(recording: "Recording") -> "Run":
+    """Record what a session lacks, and open the run."""
+    from c4.store.runs import open_run
+
+    plan = recording.plan
+    together = f" in batches of {plan.batch}" if plan.batch != 1 else ""
+    with progress(f"recording {plan.task.name}{together}", total=len(recording)) as advance:
+        for _ in recording:
+            advance()
+    return open_run(plan.folder, plan.config.reading)
+
+
+def render(rows: "Sequence[Differences]") -> Table:
+    """One row per task and gate: how many trajectories differ from decoding alone."""
+    columns = ("task", "batch", "gate", "trajectories", "other tokens", "other exit")
+    table = new_table(*columns, "other answer")
+    for row in rows:
+        counts = (row.n, row.other_tokens, row.other_exits, row.other_answers)
+        table.add_row(row.task, str(row.batch), row.gate, *map(str, counts))
+    return table

@@ -1,0 +1,159 @@
+"""`c4 view`."""
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from c4.cli.complete import complete_gate, run_folders
+from c4.cli.gates import ModelOption, TaskOption
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.errors import ConfigError
+from c4.errors.text import counted
+from c4.gates.registry import GATES
+from c4.store.locations import Location, parse_location
+
+if TYPE_CHECKING:
+    from c4.view import Shelf
+
+HELP = """See decodes happen, and why gates stop them, in a browser.
+
+The page shows the text, confidence, answer and every gate's exit at each step; moving a gate's
+parameters asks the gate itself. It is served on this machine alone until Ctrl-C. With --html, it is
+written as one file that opens from disk without c4 and without sliders.
+
+Serving needs: pip install 'c4-dlm[view]'; --html does not.
+
+Examples:
+
+    c4 view
+
+    c4 view demo-out/runs --task gsm8k --port 8044 --no-browser
+
+    c4 view runs --html look.html --trajectory 41 --trajectory 52
+
+    c4 view runs/model=tiny/task=math/method=baseline --html math.html --n 20
+"""
+
+
+RunsArgument = Annotated[
+    Location,
+    typer.Argument(
+        parser=parse_location,
+        metavar="[RUNS]",
+        help="Folder that holds runs, or one run.",
+        autocompletion=run_folders,
+    ),
+]
+PageOption = Annotated[
+    Path | None,
+    typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
+]
+TrajectoryOption = Annotated[
+    list[int] | None,
+    typer.Option(help="With --html: a trajectory by number; may be given several times."),
+]
+CountOption = Annotated[
+    int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
+]
+HostOption = Annotated[
+    str | None,
+    typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
+]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
+]
+QuietOption = Annotated[bool, typer.Option("--no-browser", help="Only print the address.")]
+AddedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        autocompletion=complete_gate,
+        help="A gate besides c4's own, as in `c4 replay`; may be repeated.",
+    ),
+]
+
+
+def view_command(
+    runs: RunsArgument = Path("runs"),
+    page: PageOption = None,
+    trajectory: TrajectoryOption = None,
+    n: CountOption = None,
+    host: HostOption = None,
+    port: PortOption = 0,
+    no_browser: QuietOption = False,
+    task: TaskOption = None,
+    model: ModelOption = None,
+    gate: AddedOption = None,
+    reading: ReadingOption = None,
+    ending: EndingOption = None,
+    grader: GraderOption = None,
+    unsafe_code: UnsafeOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    from c4.view import Shelf, write_page
+    from c4.view.export import choose_trajectories
+    from c4.view.offers import Offers
+
+    if page is None and (trajectory or n):
+        raise ConfigError("--trajectory and --n choose what --html writes; give --html FILE too")
+    with status(f"looking for runs below {runs}"):
+        shelf = Shelf(
+            runs,
+            tasks=task or (),
+            model=model,
+            gates=Offers(tuple(dict.fromkeys([*GATES, *(gate or ())]))),
+            reading=choose_reading(reading, ending, grader),
+            unsafe_code=unsafe_code,
+        )
+    if page is None:
+        _serve(shelf, host, port, browser=not no_browser, as_json=as_json)
+        return
+    keys = choose_trajectories(shelf, trajectory or (), n)
+    told = counted(len(keys), "trajectory")
+    with status(f"writing {told}"):
+        write_page(page, shelf, keys)
+    size = page.stat().st_size
+    if as_json:
+        say_json({"out": page, "n": len(keys), "bytes": size})
+    else:
+        say(f"{page}: {told}, {size:,} bytes")
+
+
+def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:
+    try:
+        from c4.view.server import Viewer
+    except ImportError as error:
+        raise ConfigError(
+            f"serving the viewer needs {error.name}: pip install 'c4-dlm[view]'; or write a page "
+            "with: c4 view --html look.html"
+        ) from error
+    viewer = Viewer(shelf, host, port)
+    remote = "SSH_CONNECTION" in os.environ
+    if as_json:
+        say_json({"address": viewer.address, "port": viewer.port})
+    else:
+        say(f"open {viewer.address}")
+    if remote:
+        say(tunnel_advice(viewer.port), err=as_json)
+    say("Ctrl-C ends it", err=True)
+    if browser and not remote:
+        webbrowser.open(viewer.address)
+    try:
+        viewer.serve()
+    except KeyboardInterrupt:
+        say("stopped", err=True)
+
+
+def tunnel_advice(port: int) -> str:
+    """What to type on the machine in front of one, where c4 runs on another."""
+    user = os.environ.get("USER", "")
+    here = os.environ["SSH_CONNECTION"].split()[2:3]
+    place = "@".join(filter(None, [user, *here]))
+    return f"on your own machine: ssh -L {port}:127.0.0.1:{port} {place}"
