@@ -141,6 +141,25 @@ def grade_with_workers(
     start_workers(ctx, choice, [watch], as_json=as_json, on_gpu=False, since=since)
 
 
+def grade_here(run: "Run", *, everything: bool, unsafe_code: bool) -> None:
+    """Grade the answers of a run in this process."""
+    from c4.record.regrade import regrade
+
+    worker = this_worker()
+    grades = regrade(
+        run.folder,
+        run.reading,
+        everything=everything,
+        unsafe_code=unsafe_code,
+        since=worker.since,
+        sign=worker.sign(),
+    )
+    bar = progress(f"grading {run.folder}", total=len(run))
+    with bar if worker.reports else nullcontext(lambda: None) as advance:
+        for _ in grades:
+            advance()
+
+
 def start_workers(
     ctx: typer.Context,
     choice: "EngineChoice",

@@ -1,6 +1,5 @@
 """`c4 grade`."""
 
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated
 
@@ -13,12 +12,12 @@ from c4.cli.engines import (
     SlurmOption,
     WorkersOption,
     choose_engine,
+    grade_here,
     grade_with_workers,
 )
 from c4.cli.options import UnsafeOption
 from c4.cli.output import say, say_json
 from c4.cli.places import ANY_PLACE
-from c4.cli.progress import progress
 from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli.record import render
 from c4.record.engines.worker import this_worker
@@ -69,7 +68,6 @@ def grade_command(
     slurm: SlurmOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    from c4.record.regrade import regrade
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import find_run, of_known_tasks, open_run
     from c4.store.summary import summarise
@@ -83,23 +81,11 @@ def grade_command(
     choice = choose_engine(engine, workers, ray_address, slurm)
     (recorded,) = of_known_tasks([open_run(run, read_as)])
     check_can_grade(get_task(recorded.task), read_as, unsafe_code=unsafe_code)
-    worker = this_worker()
     if choice.name is not None:
         grade_with_workers(ctx, choice, recorded, everything=everything, as_json=as_json)
     else:
-        shown = progress(f"grading {run}", total=len(recorded))
-        with shown if worker.reports else nullcontext(lambda: None) as advance:
-            grades = regrade(
-                run,
-                read_as,
-                everything=everything,
-                unsafe_code=unsafe_code,
-                since=worker.since,
-                sign=worker.sign(),
-            )
-            for _ in grades:
-                advance()
-    if not worker.reports:
+        grade_here(recorded, everything=everything, unsafe_code=unsafe_code)
+    if not this_worker().reports:
         return
     summary = summarise(run, reading=read_as)
     if as_json:
