@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
-from c4.gates.kinds import kind_of
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
 from c4.plugins import Registry, definition, plain_label, source_hash
 from c4.store.cells import Cells
@@ -101,7 +100,7 @@ def _checked(label: str, compute: Any) -> NamedSignal:
         raise ConfigError(f"{shown} is no signal: it must be a function (s, cells)")
     if not name.isidentifier() or iskeyword(name):
         raise ConfigError(f"gates cannot ask for a signal named {name}; define it with def flux(…)")
-    if hasattr(Signals, name) or name in SIGNAL_NAMES | RESERVED:
+    if hasattr(Signals, name) or name in (*SIGNAL_NAMES, *RESERVED):
         raise ConfigError(f"the signal {shown} would hide c4's own {name}; rename it")
     return signal
 
@@ -125,7 +124,8 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
 
 def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
     """Signals that the classes of gates name: an instance names those of its class."""
-    for kind in map(kind_of, gates):
+    for gate in gates:
+        kind = gate if isinstance(gate, type) else type(gate)
         signals: Any = getattr(kind, "signals", ())
         if isinstance(signals, str) or not isinstance(signals, Iterable):
             raise ConfigError(
