@@ -7,14 +7,18 @@ import typer
 
 from c4.cli.complete import complete_task
 from c4.cli.engines import (
-    EngineAnswers,
-    choose_engine,
-    grade_with_engine,
-    takes_engine_options,
+    grade_here,
+    grade_with_workers,
 )
-from c4.cli.options import JsonOption, ReadingOptions, RunArgument, UnsafeOption, takes_options
+from c4.cli.options import (
+    EngineOptions,
+    JsonOption,
+    ReadingOptions,
+    RunArgument,
+    UnsafeOption,
+    takes_options,
+)
 from c4.cli.output import say, say_json
-from c4.cli.progress import progress
 from c4.cli.record import render
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
@@ -37,11 +41,10 @@ Examples:
 """
 
 
-@takes_engine_options
 @takes_options()
 def grade_command(
     *,
-    engines: EngineAnswers,
+    ctx: typer.Context,
     run: RunArgument,
     everything: Annotated[
         bool, typer.Option("--all", help="Also grade trajectories that already have a grade.")
@@ -55,32 +58,29 @@ def grade_command(
     ] = None,
     answers: ReadingOptions,
     unsafe_code: UnsafeOption = False,
+    engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.jobs import GradeJob
-    from c4.record.regrade import regrade
-    from c4.store.grades import newest_grade
+    from c4.record.engines.worker import this_worker
     from c4.store.recorded_tasks import find_recorded_task
     from c4.store.runs import find_run, of_known_tasks, open_run
     from c4.store.summary import summarise
-    from c4.tasks.readings import ReadingNames
+    from c4.tasks import get_task
+    from c4.tasks.grading import check_can_grade
 
     run = find_run(run)
     if task is not None:
         find_recorded_task(task, run)
     read_as = answers.choose()
-    choice = choose_engine(engines)
+    choice = engines.choose()
     (recorded,) = of_known_tasks([open_run(run, read_as)])
+    check_can_grade(get_task(recorded.task), read_as, unsafe_code=unsafe_code)
     if choice.name is not None:
-        since = newest_grade(recorded.folder, recorded.manifest.digest)
-        names = ReadingNames(answers.reading, answers.grader)
-        job = GradeJob(recorded.folder, read_as, everything, unsafe_code, since, task, names)
-        grade_with_engine(choice, recorded, job, as_json=as_json)
+        grade_with_workers(ctx, choice, recorded, everything=everything, as_json=as_json)
     else:
-        with progress(f"grading {run}", total=len(recorded)) as advance:
-            grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
-            for _ in grades:
-                advance()
+        grade_here(recorded, everything=everything, unsafe_code=unsafe_code)
+    if not this_worker().reports:
+        return
     summary = summarise(run, reading=read_as)
     if as_json:
         say_json(asdict(summary))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from c4.cli.complete import (
+    complete_engine,
     complete_gate,
     complete_grader,
     complete_method,
@@ -34,6 +35,7 @@ from c4.errors import ConfigError
 
 if TYPE_CHECKING:
     from c4.record.choices import MethodChoice
+    from c4.record.engines import EngineChoice
     from c4.record.plan import RunConfig
     from c4.store.runs import Run
     from c4.tasks import AnswerReading
@@ -404,6 +406,49 @@ class DecodeOptions:
             "reading": reading.choose(calibration),
         }
         return RunConfig(task=task, **asked | changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Who does the work: this process, or workers that an engine starts."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=complete_engine,
+            help="Start workers: local (processes, one for each GPU), ray or slurm. "
+            "[default: this process works alone]",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of workers. [default: one for each GPU]")
+    ] = None
+    ray_address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster. [default: one is started here]")
+    ] = None
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A setting of the Slurm jobs, such as partition=gpu or timeout_min=720; "
+            "cluster=local tries it without Slurm. May be given several times.",
+        ),
+    ] = None
+
+    def choose(self, device: str = "auto") -> "EngineChoice":
+        """The engine that a user wants; none for a worker that an engine has started."""
+        from c4.record.engines import EngineChoice
+        from c4.record.engines.worker import this_worker
+
+        if this_worker().device is not None:
+            return EngineChoice()
+        settings = {}
+        for setting in self.slurm or ():
+            name, equals, value = setting.partition("=")
+            if not (name and equals and value):
+                raise ConfigError(f"--slurm {setting}: give NAME=VALUE, such as partition=gpu")
+            settings[name] = value
+        return EngineChoice(self.engine, self.workers, device, self.ray_address, settings)
 
 
 def takes_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

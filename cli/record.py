@@ -4,16 +4,15 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import typer
+
 from c4.cli.engines import (
-    EngineAnswers,
-    choose_engine,
-    decode_job,
-    for_engine,
+    decode_plans,
     require_none_aside,
-    takes_engine_options,
 )
 from c4.cli.options import (
     DecodeOptions,
+    EngineOptions,
     JsonOption,
     TaskOption,
     only_task,
@@ -48,26 +47,26 @@ Examples:
 """
 
 
-@takes_engine_options
 @takes_options()
 def record_command(
+    *,
     task: TaskOption,
     decode: DecodeOptions,
-    engines: EngineAnswers,
+    ctx: typer.Context,
+    engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.jobs import DecodeJob, Request
-    from c4.record.ranks import read_rank
+    from c4.record.engines.worker import this_worker
+    from c4.record.plan import plan_recording
     from c4.store.summary import summarise
 
     name = only_task(task, decode.out)
-    choice = choose_engine(engines, decode.device)
-    job = DecodeJob([Request(for_engine(choice, decode.config(name)))])
-    (plan,) = job.plans
+    choice = engines.choose(decode.device)
+    plan = plan_recording(choice.config(decode.config(name)))
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, name)
-    decode_job(choice, job, as_json=as_json)
-    if not read_rank().reports:
+    decode_plans(ctx, choice, [plan], as_json=as_json)
+    if not this_worker().reports:
         return
     wanted = {sample.index for sample in plan.sample_set.samples}
     summary = summarise(plan.folder, wanted, plan.config.reading)
@@ -75,7 +74,7 @@ def record_command(
         say_json(asdict(summary))
     else:
         say(render(summary))
-    require_none_aside(job.plans)
+    require_none_aside([plan])
 
 
 def render(summary: "RunSummary") -> str:

@@ -8,15 +8,12 @@ import typer
 from rich.table import Table
 
 from c4.cli.engines import (
-    EngineAnswers,
-    choose_engine,
-    decode_job,
-    for_engine,
+    decode_plans,
     require_none_aside,
-    takes_engine_options,
 )
 from c4.cli.options import (
     DecodeOptions,
+    EngineOptions,
     JsonOption,
     LabelOption,
     MethodConfigOption,
@@ -53,35 +50,34 @@ Examples:
 """
 
 
-@takes_engine_options
 @takes_options()
 def run_command(
     *,
     method: MethodOption,
     task: TasksOption,
-    engines: EngineAnswers,
+    ctx: typer.Context,
     settings: MethodSettingsOption = None,
     config: MethodConfigOption = None,
     label: LabelOption = None,
     cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
     decode: DecodeOptions,
+    engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.jobs import DecodeJob, Request
-    from c4.record.ranks import read_rank
+    from c4.record.choices import plan_methods
+    from c4.record.engines.worker import this_worker
 
     methods = method_choice(method, settings, config, label)
-    choice = choose_engine(engines, decode.device)
-    job = DecodeJob(
-        [
-            Request(for_engine(choice, decode.config(name, config)), methods, cells)
-            for name in dict.fromkeys(task)
-        ]
-    )
-    decode_job(choice, job, as_json=as_json)
-    if read_rank().reports:
-        print_summaries(job.plans, as_json=as_json)
-        require_none_aside(job.plans)
+    choice = engines.choose(decode.device)
+    plans = [
+        plan
+        for name in dict.fromkeys(task)
+        for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
+    ]
+    decode_plans(ctx, choice, plans, as_json=as_json)
+    if this_worker().reports:
+        print_summaries(plans, as_json=as_json)
+        require_none_aside(plans)
 
 
 def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """The style of all figures: sizes, colours, panels and legends.
 
-The colours and markers of methods are in `c4.analysis.marks`. Matplotlib's settings are changed
+The colours and markers of methods are in `c4.analysis.colours`. Matplotlib's settings are changed
 only while a figure is drawn.
 """
 
@@ -27,7 +27,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
+from c4.analysis.colours import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file

@@ -4,7 +4,6 @@ A gate names them in its attribute `signals`, and they are computed wherever the
 a recording or inside a decode.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
@@ -16,12 +15,10 @@ import numpy.typing as npt
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
-from c4.plugins import LabelRegistry, definition, plain_label, source_hash
+from c4.plugins import Registry, definition, plain_label, source_hash
 from c4.store.cells import Cells
 
-REGISTRY = LabelRegistry(
-    "signal", "--signal", dict.fromkeys(sorted(SIGNAL_NAMES)), "my_signals:flux"
-)
+REGISTRY = Registry("signal", "--signal", dict.fromkeys(sorted(SIGNAL_NAMES)), "my_signals:flux")
 """Every signal that a gate or a figure can name."""
 
 
@@ -87,14 +84,9 @@ def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
         label = REGISTRY.label(signal)
         return None if label in SIGNAL_NAMES else _checked(label, REGISTRY.behind(label))
     name = getattr(signal, "__name__", type(signal).__name__)
-    return _checked(f"{name}@{_source_of(signal)[:12]}", signal)
-
-
-def _source_of(signal: Any) -> str:
-    """A hash of the file that defines a function; of one without a file, as in a notebook, new."""
-    module = str(getattr(signal, "__module__", ""))
-    has_file = getattr(sys.modules.get(module), "__file__", None) is not None
-    return source_hash(signal, module) if has_file else uuid4().hex
+    # A function of a notebook has no file, so each one counts as another.
+    source = source_hash(str(getattr(signal, "__module__", ""))) or uuid4().hex
+    return _checked(f"{name}@{source[:12]}", signal)
 
 
 RESERVED = frozenset({"trajectory"})
