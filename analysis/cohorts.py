@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from c4.analysis.names import family_of, in_order, spell_shape
+from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
-from c4.store.runs import Run, task_named
-from c4.tasks import get_task
+from c4.store.run_task import task_typed
+from c4.store.runs import Run
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
 
 PLACE = {
@@ -58,10 +58,10 @@ def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
     identity = run.manifest.identity
     return {
         "model": pl.lit(run.model),
-        "task": pl.lit(run.task),
-        "family": pl.lit(family_of(run.task)),
+        "task": pl.lit(run.task_name),
+        "family": pl.lit(str(run.task.family)),
         "cohort": pl.lit(cohort_key(identity)),
-        "pool": pl.col("trajectory").is_in(sorted(pools.of(identity))),
+        "pool": pl.col("trajectory").is_in(sorted(pools.of(run))),
     }
 
 
@@ -86,7 +86,8 @@ def cohort_table(
         members.setdefault(cohort_key(run.manifest.identity), []).append(member)
     rows = [_row(cohort, found, pools) for cohort, found in members.items()]
     frame = pl.DataFrame(rows, schema=COHORTS)
-    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame))), "cohort")
+    own = {run.task_name: [getattr(run.task.shape, name) for name in SHAPE] for run in runs}
+    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame, own))), "cohort")
 
 
 class _Member(NamedTuple):
@@ -101,11 +102,11 @@ def _row(cohort: str, found: Sequence[_Member], pools: Pools) -> dict[str, Any]:
     run = found[0].run
     indices = set().union(*(member.indices for member in found))
     methods = set().union(*(member.methods for member in found))
-    pooled = indices & pools.of(run.manifest.identity)
+    pooled = indices & pools.of(run)
     return {
         "model": run.model,
-        "task": run.task,
-        "family": family_of(run.task),
+        "task": run.task_name,
+        "family": str(run.task.family),
         "cohort": cohort,
         "source": run.manifest.identity["source"],
         **{name: run.manifest.identity["shape"][name] for name in SHAPE},
@@ -120,13 +121,15 @@ def _row(cohort: str, found: Sequence[_Member], pools: Pools) -> dict[str, Any]:
     }
 
 
-def _main(cohorts: pl.DataFrame) -> list[str]:
+def _main(cohorts: pl.DataFrame, own: Mapping[str, Sequence[int]]) -> list[str]:
     """The cohort of each model and task that stands for it.
 
     The task's own shape before others, then the one that the model has on most tasks of the
     family (its own, if it brings one), then the one with most methods, examples, and the newest.
+
+    Args:
+        own: the shape of every task.
     """
-    own = {name: list(_own_shape(name)) for name in cohorts["task"].unique()}
     shape = pl.concat_list(SHAPE)
     ranked = cohorts.with_columns(
         own=shape == pl.col("task").replace_strict(own, return_dtype=pl.List(pl.Int32())),
@@ -137,17 +140,13 @@ def _main(cohorts: pl.DataFrame) -> list[str]:
     return best.first()["cohort"].to_list()
 
 
-def _own_shape(task: str) -> tuple[int, ...]:
-    return tuple(getattr(get_task(task).shape, name) for name in SHAPE)
-
-
 def _setup(run: Run) -> dict[str, Any]:
     """The options with which `c4 run` decodes in the same cohort."""
     identity, asked = run.manifest.identity, run.manifest.asked
     return {
         "model": asked.get("model", run.model.replace("--", "/")),
         "revision": identity["revision"],
-        "task": task_named(run.manifest),
+        "task": task_typed(run.manifest),
         "source": asked.get("source", _usual_source(run)),
         "prompt": asked.get("prompt", identity.get("task_definition", {}).get("prompt")),
         "seed": identity["seed"],
@@ -161,8 +160,8 @@ def _setup(run: Run) -> dict[str, Any]:
 def _usual_source(run: Run) -> str | None:
     """The source that decodes the same examples; None where the task brings them along."""
     source = str(run.manifest.identity["source"])
-    if source in (EMBEDDED_SOURCE, HUB_SOURCE) or not get_task(run.task).is_own:
-        return source if get_task(run.task).is_own else None
+    if source in (EMBEDDED_SOURCE, HUB_SOURCE) or not run.task.is_own:
+        return source if run.task.is_own else None
     # A file: an old run tells its name, and not where it is.
     return str(run.manifest.identity["origin"]).partition(":")[2].rpartition("@")[0]
 

@@ -168,10 +168,9 @@ def grade_with_engine(
 ) -> None:
     """Have answers graded by an engine's workers."""
     from c4.record.regrade import GradingWatch
-    from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
 
-    check_can_grade(get_task(run.task), run.reading, unsafe_code=job.unsafe_code)
+    check_can_grade(run.task, run.reading, unsafe_code=job.unsafe_code)
     wanted = {row.trajectory for row in run.rows() if job.everything or row.correct is None}
     watch = GradingWatch(run, wanted, job.since)
     supervise(choice, job, [watch], as_json=as_json, on_gpu=False)

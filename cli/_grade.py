@@ -65,17 +65,15 @@ def grade_command(
     from c4.record.engines.jobs import GradeJob
     from c4.record.regrade import regrade
     from c4.store.grades import newest_grade
-    from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import find_run, of_known_tasks, open_run
+    from c4.store.runs import find_recorded_task, find_run, open_run
     from c4.store.summary import summarise
     from c4.tasks.readings import ReadingNames
 
     run = find_run(run)
-    if task is not None:
-        find_recorded_task(task, run)
+    tasks = [] if task is None else [find_recorded_task(task, run)]
     read_as = choose_reading(reading, ending, grader)
     choice = choose_engine(engines)
-    (recorded,) = of_known_tasks([open_run(run, read_as)])
+    recorded = open_run(run, read_as, tasks)
     if choice.name is not None:
         since = newest_grade(recorded.folder, recorded.manifest.digest)
         names = ReadingNames(reading, grader)
@@ -83,7 +81,9 @@ def grade_command(
         grade_with_engine(choice, recorded, job, as_json=as_json)
     else:
         with progress(f"grading {run}", total=len(recorded)) as advance:
-            grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
+            grades = regrade(
+                run, read_as, tasks=tasks, everything=everything, unsafe_code=unsafe_code
+            )
             for _ in grades:
                 advance()
     summary = summarise(run, reading=read_as)

@@ -211,7 +211,7 @@ def record(recording: "Recording") -> "Run":
     with progress(f"recording {plan.task.name}{together}", total=len(recording)) as advance:
         for _ in recording:
             advance()
-    return open_run(plan.folder, plan.config.reading)
+    return open_run(plan.folder, plan.config.reading, [plan.task])
 
 
 def render(rows: "Sequence[Differences]") -> Table:

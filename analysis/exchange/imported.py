@@ -12,12 +12,11 @@ import polars as pl
 from c4.analysis.exchange import klass, prophet
 from c4.analysis.exchange.courses import Course
 from c4.analysis.library import Library
-from c4.analysis.names import family_of
 from c4.analysis.stabilization import SETTLING, stabilization_summary
 from c4.errors import DataError, NotReplayable
 from c4.store import Run
 from c4.store.locations import Location
-from c4.tasks import TASKS, find_task
+from c4.tasks import TASKS, Task, find_task
 
 IMPORTED = pl.Schema(
     {
@@ -71,12 +70,12 @@ class ImportPlan:
     source: Source
     folder: Path
     files: Sequence[Path]
-    task: str | None = None
+    task: Task | None = None
     """Whose answers they are; None if the names of folders say it."""
     budget: int | None = None
     refused: list[str] = field(default_factory=list)
 
-    def task_of(self, path: Path) -> str:
+    def task_of(self, path: Path) -> Task:
         """The task that a file is of."""
         return self.task or _task_in(self.folder, path)
 
@@ -106,17 +105,17 @@ def plan_import(
     files = found.find(folder)
     if not files:
         raise DataError(f"{folder} has no files of {source}, which are called {found.what}")
-    return ImportPlan(source, folder, files, task and find_task(task).name, budget)
+    return ImportPlan(source, folder, files, find_task(task) if task else None, budget)
 
 
-def _task_in(folder: Path, file: Path) -> str:
+def _task_in(folder: Path, file: Path) -> Task:
     """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
     inside = file.relative_to(folder).parent.parts
     for part in reversed((*folder.absolute().parts, *inside)):
         words = re.split(r"[\W_]+", part.lower())
         if named := [name for name in TASKS if name == part.lower() or name in words]:
-            return named[0]
-    return "gsm8k"
+            return TASKS[named[0]]
+    return TASKS["gsm8k"]
 
 
 def import_trajectories(
@@ -148,8 +147,8 @@ def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
     settled, shown = course.settled, course.shown
     row = {
         "model": model + course.sample,
-        "task": task,
-        "family": family_of(task),
+        "task": task.name,
+        "family": str(task.family),
         "cohort": model + course.sample,
         "trajectory": course.number,
         "pool": False,

@@ -15,7 +15,7 @@ from typing import Any
 from c4.analysis.exchange.courses import Course, read_verdict
 from c4.errors import DataError
 from c4.errors.system import reason, require_plain_file
-from c4.tasks import get_task
+from c4.tasks import Task
 
 FILES = "all_steps_q0_s0.json (LLaDA) or q0_s0.json (Dream)"
 NAME = re.compile(r"(?:all_steps_)?q(\d+)_s(\d+)\.json")
@@ -34,7 +34,7 @@ def find_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.json") if NAME.fullmatch(path.name))
 
 
-def read_course(path: Path, task: str, budget: int | None) -> Course:
+def read_course(path: Path, task: Task, budget: int | None) -> Course:
     """One decode. The answer at a step is what the task's extractor reads in the committed text."""
     named = NAME.fullmatch(path.name)
     if named is None:
@@ -46,8 +46,7 @@ def read_course(path: Path, task: str, budget: int | None) -> Course:
         commit_step = _commit_steps(steps)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
-    extract = get_task(task).extract
-    values = [found.value if (found := extract(text)) else None for text in texts]
+    values = [found.value if (found := task.extract(text)) else None for text in texts]
     final = values[-1] if values else None
     judged = _judged(path, number, sample)
     try:

@@ -31,7 +31,7 @@ def find_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.pt") if not path.is_dir())
 
 
-def read_course(path: Path, task: str, budget: int | None) -> Course:  # noqa: ARG001
+def read_course(path: Path, task: Task, budget: int | None) -> Course:  # noqa: ARG001
     """One decode. The answer at a step is what stands at the final answer's place."""
     named = NAME.fullmatch(path.name)
     saved = read_tensors(path)

@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from c4.store.labels import Label, reading_changes
-from c4.store.runs import Run, task_named
+from c4.store.run_task import task_typed
+from c4.store.runs import Run
 from c4.tasks import AnswerReading
 
 RECORD = "(c4 record --task math)"
@@ -31,7 +32,7 @@ def grade_command(run: Run, reading: AnswerReading) -> str:
     """The command that grades what is not graded in a run."""
     words = ["c4", "grade", str(run.folder)]
     if "task" in run.manifest.identity.get("task_definition", {}):  # code, which has to be named
-        words += ["--task", task_named(run.manifest)]
+        words += ["--task", task_typed(run.manifest)]
     return shlex.join(words) + reading_options(reading)
 
 

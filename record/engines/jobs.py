@@ -10,7 +10,7 @@ from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
 from c4.record.regrade import regrade
 from c4.store.claims import Sign
 from c4.store.locations import Location
-from c4.store.recorded_tasks import find_recorded_task
+from c4.store.runs import find_recorded_task
 from c4.tasks import AnswerReading
 from c4.tasks.readings import ReadingNames
 
@@ -98,12 +98,12 @@ class GradeJob:
         return [self.run]
 
     def work(self, worker: Worker) -> list[int]:
-        if self.task is not None:
-            find_recorded_task(self.task, self.run)
+        tasks = [] if self.task is None else [find_recorded_task(self.task, self.run)]
         self.names.load()
         grades = regrade(
             self.run,
             self.reading,
+            tasks=tasks,
             everything=self.everything,
             unsafe_code=self.unsafe_code,
             since=self.since,
