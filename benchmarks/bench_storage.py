@@ -54,7 +54,7 @@ JOBS = {
 PROGRAM = """
 import contextlib, io, os, resource, sys
 from typer.main import get_command
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.store.runs import find_recordings
 import c4.analysis, c4.analysis.tables, c4.replay.decisions
 

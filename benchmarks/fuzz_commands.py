@@ -159,7 +159,7 @@ def all_commands() -> list[tuple[str, Any]]:
     """Every command with its full name."""
     from typer.main import get_command
 
-    from c4.cli._app import app
+    from c4.cli.app import app
 
     def walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         for name, command in sorted(group.commands.items()):
@@ -312,7 +312,7 @@ class _inside:  # noqa: N801 - a context, used like a function
 def invoke(words: Sequence[str]) -> Any:
     from typer.testing import CliRunner
 
-    from c4.cli._app import app
+    from c4.cli.app import app
 
     return CliRunner().invoke(app, list(words))
 

@@ -20,7 +20,7 @@ from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.lm_eval import C4LM
 from c4.lm_eval._tasks import find_harness_task
 from c4.store import Row, find_runs, open_run

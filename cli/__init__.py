@@ -7,7 +7,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Entry point of the console script."""
     try:
-        from c4.cli._app import main as run
+        from c4.cli.app import main as run
     except KeyboardInterrupt:  # libraries take seconds to import
         raise SystemExit(INTERRUPTED) from None
     run()

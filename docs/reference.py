@@ -20,7 +20,7 @@ from typing import Any
 import click
 from typer.main import get_command
 
-from c4.cli._app import app
+from c4.cli.app import app
 
 DOCS = Path(__file__).parent
 ROOMS = (

@@ -2,7 +2,7 @@
 
 from typer.testing import CliRunner, Result
 
-from c4.cli._app import app
+from c4.cli.app import app
 
 
 def c4(*words: object) -> Result:

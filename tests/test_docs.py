@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.record.methods import METHODS
 from c4.store.origins import Origin
 from c4.store.schema import BENCH, CELLS, GRADES, ROWS
@@ -126,7 +126,7 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
     assert program == "c4"
     monkeypatch.chdir(workspace)
     monkeypatch.syspath_prepend(workspace)
-    monkeypatch.setattr("c4.cli._engines.SECONDS_FOR_A_WORKER", 0.0)  # nobody is going to come
+    monkeypatch.setattr("c4.cli.engines.SECONDS_FOR_A_WORKER", 0.0)  # nobody is going to come
     for option, value in SMALL.get(command, {}).items():
         if option in args:
             args[args.index(option) + 1] = value

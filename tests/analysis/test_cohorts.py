@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from c4.analysis import Library, make_report
 from c4.analysis.cohorts import cohort_table
 from c4.analysis.library import COMPARED_GATES
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import ConfigError, RunError
 from c4.figures import FIGURES
 from c4.store.runs import find_runs, open_run

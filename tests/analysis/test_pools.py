@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.analysis import Library, make_report
-from c4.cli._app import app
+from c4.cli.app import app
 
 
 def c4(*args):

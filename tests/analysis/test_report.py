@@ -13,7 +13,7 @@ from c4.analysis import Library, TableFormat, make_report, render_tables
 from c4.analysis._published import beside, published, unlike_paper
 from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.tables.render import Column, ReportTable, show_cell, without_dashes
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
 from c4.store.manifest import content_checksum

@@ -252,7 +252,7 @@ def test_an_interrupt_while_libraries_load_is_quiet(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "c4.cli._app")
+    monkeypatch.delitem(sys.modules, "c4.cli.app")
     monkeypatch.setattr("builtins.__import__", interrupted)
     with pytest.raises(SystemExit) as ended:
         c4_main()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from c4.cli._bash import inserted_already, join_words
-from c4.cli._complete import (
+from c4.cli.bash import inserted_already, join_words
+from c4.cli.complete import (
     complete_gate,
     complete_grader,
     complete_method,

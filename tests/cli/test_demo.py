@@ -6,8 +6,8 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
-from c4.cli._demo import demo_commands
+from c4.cli.app import app
+from c4.cli.demo import demo_commands
 from c4.figures import FIGURES
 
 
@@ -48,7 +48,7 @@ def test_it_says_what_it_does_and_where_to_look(demo):
 def test_a_second_call_decodes_nothing_again(demo, monkeypatch):
     out, _ = demo
     for drawing in ("_draw_first", "_draw_everything"):  # which the first call has shown to work
-        monkeypatch.setattr(f"c4.cli._demo.{drawing}", lambda out, page: None)
+        monkeypatch.setattr(f"c4.cli.demo.{drawing}", lambda out, page: None)
     kept = [p for p in out.rglob("*.parquet") if p.parent.name != "signals"]
     before = {path: path.stat().st_mtime_ns for path in kept}
     args = ["demo", "--n", "1", "--pool", "1", "--out", str(out), "--json"]

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors.text import visible_json
 from tests.analysis.exchange.foreign import SETTLES_LATE, save_prophet
 from tests.analysis.exchange.standin import standing_in

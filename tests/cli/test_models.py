@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.record import plan as planning
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from c4.cli import _output
-from c4.cli._output import SafeConsole, VisibleFormatter, complain, say, say_json, show
-from c4.cli._tables import new_table
-from c4.cli._verify import differences
+from c4.cli.output import SafeConsole, VisibleFormatter, complain, say, say_json, show
+from c4.cli.tables import new_table
+from c4.cli.verify import differences
 from c4.errors.text import SHAPELESS, visible, visible_json, visible_line
 from c4.record.verify import Check
 from tests.commands import c4
@@ -142,10 +142,10 @@ def prints(node):
 def test_only_one_module_prints(room):
     for path in sorted((ROOT / room).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
-        if name not in {"cli/_output.py", *WORKERS} and "tiny" not in path.parts:
+        if name not in {"cli/output.py", *WORKERS} and "tiny" not in path.parts:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             lines = [node.lineno for node in ast.walk(tree) if prints(node)]
-            assert not lines, f"{name} prints by itself in lines {lines}; use c4.cli._output"
+            assert not lines, f"{name} prints by itself in lines {lines}; use c4.cli.output"
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +285,7 @@ def test_the_streams_of_a_test_runner_are_left_alone(monkeypatch):
 
 WARNED = """
 import logging, sys
-from c4.cli._app import configure
+from c4.cli.app import configure
 configure()
 import huggingface_hub.utils.logging as hub  # gives its logger a handler of its own
 for _ in range(2):

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from c4.cli import _complete
-from c4.cli._output import OnceFromOthers
-from c4.cli._progress import _Lines
+from c4.cli.output import OnceFromOthers
+from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
@@ -316,7 +316,7 @@ def test_completion_works_in_every_shell_and_loads_no_torch(shell):
         "_TYPER_COMPLETE_ARGS": words,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    code = "import sys, c4.cli._app as a\ntry: a.app(prog_name='c4')\n"
+    code = "import sys, c4.cli.app as a\ntry: a.app(prog_name='c4')\n"
     code += "finally: print('torch' in sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(

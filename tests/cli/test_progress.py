@@ -5,7 +5,7 @@ import time
 import pytest
 
 from c4.cli import _progress
-from c4.cli._progress import progress, status
+from c4.cli.progress import progress, status
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 
 PYTHON = """
 from c4.tasks import Example, Task, answers

@@ -2,9 +2,9 @@
 
 import pytest
 
-from c4.cli._output import show
-from c4.cli._progress import progress, status
-from c4.cli._tables import new_table
+from c4.cli.output import show
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table
 
 
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "a[/b]"])

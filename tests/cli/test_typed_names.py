@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.store.manifest import read_manifest
 from c4.tasks.registry import forget_tasks
 

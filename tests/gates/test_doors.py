@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import ConfigError
 from c4.gates.kinds import as_gate, ask
 from c4.gates.registry import make_gate

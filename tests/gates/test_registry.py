@@ -5,7 +5,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import ConfigError
 from c4.gates.kinds import CVEE
 from c4.gates.registry import make_gate

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.gates import run_signals as cache_module
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.gates.signals import Signals

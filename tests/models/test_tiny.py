@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.models import find_checkpoint, load_model
 from c4.models._checkpoint import EMBEDDED_FOLDER
 from c4.tasks import Family, Shape

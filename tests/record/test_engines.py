@@ -10,8 +10,8 @@ import pytest
 from killer import KillerJob
 from typer.testing import CliRunner
 
-from c4.cli._app import app
-from c4.cli._engines import progress_line
+from c4.cli.app import app
+from c4.cli.engines import progress_line
 from c4.errors import C4Error, ConfigError
 from c4.record.engines import (
     DecodeJob,
@@ -219,7 +219,7 @@ def test_watching_shows_workers_of_other_machines_until_they_are_gone(config, mo
         list(recording)
     other = Claims(plan.folder, Sign(process="", wanted=9))
     other.report()
-    monkeypatch.setattr("c4.cli._engines.SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr("c4.cli.engines.SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setenv("C4_LEASE", "0.1")
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out), "--json"])
     assert result.exit_code == 0, result.output
@@ -240,7 +240,7 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
                 list(recording)
             Claims(plan.folder, Sign(process="", wanted=2)).report()
 
-    monkeypatch.setattr("c4.cli._engines.time.sleep", pass_time)
+    monkeypatch.setattr("c4.cli.engines.time.sleep", pass_time)
     monkeypatch.setenv("C4_LEASE", "0.1")
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
     assert result.exit_code == 0, result.output
@@ -252,8 +252,8 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
 def test_watching_idle_runs_ends_after_a_while(config, monkeypatch):
     with start_recording(plan_recording(replace(config, n=1))) as recording:
         list(recording)
-    monkeypatch.setattr("c4.cli._engines.SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr("c4.cli._engines.SECONDS_FOR_A_WORKER", 0.05)
+    monkeypatch.setattr("c4.cli.engines.SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr("c4.cli.engines.SECONDS_FOR_A_WORKER", 0.05)
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
     assert result.exit_code == 0, result.output
     assert "nobody works on the 1 run below" in result.stderr

@@ -8,7 +8,7 @@ import pytest
 from conftest import save_llada
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import ConfigError, RunError
 from c4.gates.registry import make_gate
 from c4.record.choices import MethodChoice, plan_methods

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import Grade, Verdict

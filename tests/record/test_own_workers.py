@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.record.choices import MethodChoice
 from c4.record.engines import DecodeJob, Request, Worker
 from c4.record.engines.work import do_work

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from c4.analysis.phases import phase_table
-from c4.cli._replay import never_settle_note
+from c4.cli.replay import never_settle_note
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
 from c4.gates.kinds import CVEE, GATES, FixedProgress, Oracle

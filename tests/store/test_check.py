@@ -9,7 +9,7 @@ import pytest
 from made import MANIFEST, PARTS, make_decode, make_manifest, write
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import RunError
 from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files

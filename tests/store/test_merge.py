@@ -16,7 +16,7 @@ from made import (
 )
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import RunError
 from c4.store.check import State, check_run
 from c4.store.merge import plan_merge

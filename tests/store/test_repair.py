@@ -7,7 +7,7 @@ import pytest
 from made import MANIFEST, PARTS, make_manifest, snapshot, write
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import RunError
 from c4.store import repair as repair_module
 from c4.store.check import State, check_run

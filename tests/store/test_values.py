@@ -13,7 +13,7 @@ import pytest
 from made import MANIFEST, PARTS, make_cells, make_manifest, make_row, write
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.errors import RunError
 from c4.store.check import State, check_run
 from c4.store.contents import ROW_KEY

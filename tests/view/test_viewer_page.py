@@ -10,7 +10,7 @@ from decodes import write_run
 from typer.testing import CliRunner
 from viewing import browser, recordings, serving, shelf, viewer, watched  # noqa: F401 - fixtures
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.gates.kinds import GATES
 from c4.gates.run_signals import load_signals
 from c4.replay.decisions import gate_exits, replay

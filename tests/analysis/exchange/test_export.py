@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.store import open_run
 
 TASK = Path(__file__).parents[2] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu"

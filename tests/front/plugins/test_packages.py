@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.cli import _complete
-from c4.cli._app import app
+from c4.cli.app import app
 from c4.plugins import offered
 from c4.tasks.registry import forget_tasks
 

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from c4.cli._complete import listed_names, offer
-from c4.cli._decode import UnsafeOption
-from c4.cli._gates import (
+from c4.cli.complete import listed_names, offer
+from c4.cli.gates import (
     BesideOption,
     ComparedOption,
     ConfigsOption,
@@ -18,10 +17,11 @@ from c4.cli._gates import (
     compared_gates,
     one_config,
 )
-from c4.cli._output import say
-from c4.cli._places import ANY_PLACE, nothing_found
-from c4.cli._progress import status
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.options import UnsafeOption
+from c4.cli.output import say
+from c4.cli.places import ANY_PLACE, nothing_found
+from c4.cli.progress import status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.store.locations import Location
 
 HELP = """Print the paper's tables from the runs on disk.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._complete import complete_grader, complete_reading
+from c4.cli.complete import complete_grader, complete_reading
 from c4.store.locations import Location
 from c4.tasks import AnswerReading, Ending
 from c4.tasks.extractors import find_style

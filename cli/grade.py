@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._complete import complete_task, run_folders
-from c4.cli._decode import UnsafeOption
-from c4.cli._engines import (
+from c4.cli.complete import complete_task, run_folders
+from c4.cli.engines import (
     EngineAnswers,
     choose_engine,
     grade_with_engine,
     takes_engine_options,
 )
-from c4.cli._output import say, say_json
-from c4.cli._places import ANY_PLACE
-from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
-from c4.cli._record import render
+from c4.cli.options import UnsafeOption
+from c4.cli.output import say, say_json
+from c4.cli.places import ANY_PLACE
+from c4.cli.progress import progress
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.record import render
 from c4.store.locations import Location
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from c4.cli._output import console, say
+from c4.cli.output import console, say
 from c4.errors.text import visible_line
 
 SECONDS_BEFORE_LINES = 2.0

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from c4.cli._decode import DecodeOptions, JsonOption, TasksOption, takes_decode_options
-from c4.cli._gates import GateOption, SetOption, choose_gates
-from c4.cli._output import say, say_json, show
-from c4.cli._progress import progress, status
-from c4.cli._tables import new_table
+from c4.cli.gates import GateOption, SetOption, choose_gates
+from c4.cli.options import DecodeOptions, JsonOption, TasksOption, takes_decode_options
+from c4.cli.output import say, say_json, show
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
 from c4.gates.kinds import GATES

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._output import say, say_json, show
-from c4.cli._tables import new_table
+from c4.cli.output import say, say_json, show
+from c4.cli.tables import new_table
 from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.plugins import Registry

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._complete import complete_gate, run_folders
-from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, TaskOption
-from c4.cli._output import say, say_json
-from c4.cli._places import LOCAL_PLACE
-from c4.cli._progress import status
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.complete import complete_gate, run_folders
+from c4.cli.gates import ModelOption, TaskOption
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.errors.text import counted
 from c4.gates.kinds import GATES

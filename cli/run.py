@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from c4.cli._decode import (
+from c4.cli.engines import (
+    EngineAnswers,
+    choose_engine,
+    decode_job,
+    for_engine,
+    require_none_aside,
+    takes_engine_options,
+)
+from c4.cli.options import (
     CalibrationOption,
     DecodeOptions,
     JsonOption,
@@ -18,16 +26,8 @@ from c4.cli._decode import (
     method_choice,
     takes_decode_options,
 )
-from c4.cli._engines import (
-    EngineAnswers,
-    choose_engine,
-    decode_job,
-    for_engine,
-    require_none_aside,
-    takes_engine_options,
-)
-from c4.cli._output import say, say_json, show
-from c4.cli._tables import new_table, not_gradable_note, percent
+from c4.cli.output import say, say_json, show
+from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.record.ranks import read_rank
 
 if TYPE_CHECKING:

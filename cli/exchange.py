@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from c4.cli._complete import complete_task, run_folders
-from c4.cli._decode import JsonOption
-from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
-from c4.cli._progress import progress, status
-from c4.cli._tables import new_table, percent
+from c4.cli.complete import complete_task, run_folders
+from c4.cli.options import JsonOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE, LOCAL_PLACE, RUNS_HELP
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table, percent
 from c4.errors.text import counted
 from c4.store.locations import Location
 from c4.store.storage import put_file, require_can_put, require_writable

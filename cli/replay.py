@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import (
+from c4.cli.gates import (
     ConfigOption,
     GateOption,
     ModelOption,
@@ -18,11 +17,12 @@ from c4.cli._gates import (
     choose_gates,
     choose_runs,
 )
-from c4.cli._output import say, say_json, show
-from c4.cli._places import LOCAL_PLACE
-from c4.cli._progress import progress
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table, not_gradable_note, percent
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import progress
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
+from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.errors.system import require_writable_file
 
 if TYPE_CHECKING:

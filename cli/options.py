@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from c4.cli._complete import complete_method, complete_model, complete_source, complete_task
-from c4.cli._places import ANY_PLACE, RUNS_HELP
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.complete import complete_method, complete_model, complete_source, complete_task
+from c4.cli.places import ANY_PLACE, RUNS_HELP
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.models import ALIASES, EMBEDDED
 from c4.record.methods import METHODS

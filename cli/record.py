@@ -4,14 +4,7 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from c4.cli._decode import (
-    DecodeOptions,
-    JsonOption,
-    TaskOption,
-    only_task,
-    takes_decode_options,
-)
-from c4.cli._engines import (
+from c4.cli.engines import (
     EngineAnswers,
     choose_engine,
     decode_job,
@@ -19,7 +12,14 @@ from c4.cli._engines import (
     require_none_aside,
     takes_engine_options,
 )
-from c4.cli._output import say, say_json
+from c4.cli.options import (
+    DecodeOptions,
+    JsonOption,
+    TaskOption,
+    only_task,
+    takes_decode_options,
+)
+from c4.cli.output import say, say_json
 from c4.errors.text import counted
 from c4.record.ranks import read_rank
 

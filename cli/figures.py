@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from c4.cli._complete import complete_signal, listed_names, offer
-from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import (
+from c4.cli.complete import complete_signal, listed_names, offer
+from c4.cli.gates import (
     BesideOption,
     ComparedOption,
     ConfigsOption,
@@ -19,10 +18,11 @@ from c4.cli._gates import (
     compared_gates,
     one_config,
 )
-from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE, LOCAL_PLACE, nothing_found
-from c4.cli._progress import status
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE, LOCAL_PLACE, nothing_found
+from c4.cli.progress import status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.store.locations import Location
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import typer
 
-from c4.cli._calibrate import POOL_TASKS
-from c4.cli._decode import JsonOption
-from c4.cli._output import results_aside, say, say_json
-from c4.cli._places import LOCAL_PLACE
-from c4.cli._progress import status
+from c4.cli.calibrate import POOL_TASKS
+from c4.cli.options import JsonOption
+from c4.cli.output import results_aside, say, say_json
+from c4.cli.places import LOCAL_PLACE
+from c4.cli.progress import status
 from c4.errors.system import require_writable_folder
 from c4.gates.kinds import GATES
 
@@ -160,7 +160,7 @@ def _run(arguments: list[str]) -> None:
     """Print a command, and run it inside this process, so that torch is loaded only once."""
     from typer.main import get_command
 
-    from c4.cli._app import app
+    from c4.cli.app import app
 
     say(f"\n$ c4 {shlex.join(arguments)}", err=True)
     code = get_command(app).main(arguments, prog_name="c4", standalone_mode=False)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from c4.cli._output import say, say_json, show
-from c4.cli._progress import status
-from c4.cli._tables import new_table
+from c4.cli.output import say, say_json, show
+from c4.cli.progress import status
+from c4.cli.tables import new_table
 from c4.tasks import TASKS
 from c4.tasks.registry import REGISTRY
 

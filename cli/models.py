@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._complete import complete_model, complete_source, complete_task
-from c4.cli._engines import (
+from c4.cli.complete import complete_model, complete_source, complete_task
+from c4.cli.engines import (
     EngineAnswers,
     choose_engine,
     decode_job,
@@ -15,9 +15,9 @@ from c4.cli._engines import (
     require_none_aside,
     takes_engine_options,
 )
-from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE, RUNS_HELP
-from c4.cli._tables import new_table, not_gradable_note
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE, RUNS_HELP
+from c4.cli.tables import new_table, not_gradable_note
 from c4.store.locations import Location
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from c4.cli._complete import complete_gate
-from c4.cli._decode import JsonOption, UnsafeOption
-from c4.cli._gates import ModelOption, RunsOption, TaskOption, choose_runs
-from c4.cli._output import say, say_json, show
-from c4.cli._places import ANY_PLACE
-from c4.cli._progress import progress, status
-from c4.cli._reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
-from c4.cli._tables import new_table
+from c4.cli.complete import complete_gate
+from c4.cli.gates import ModelOption, RunsOption, TaskOption, choose_runs
+from c4.cli.options import JsonOption, UnsafeOption
+from c4.cli.output import say, say_json, show
+from c4.cli.places import ANY_PLACE
+from c4.cli.progress import progress, status
+from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading, reading_note
+from c4.cli.tables import new_table
 from c4.replay.calibration import TOLERANCE
 from c4.store.locations import Location, resolve_location
 from c4.store.storage import require_can_put

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from c4.cli._decode import (
+from c4.cli.options import (
     CalibrationOption,
     DecodeOptions,
     JsonOption,
@@ -18,9 +18,9 @@ from c4.cli._decode import (
     method_choice,
     takes_decode_options,
 )
-from c4.cli._output import say, say_json, show
-from c4.cli._progress import progress, status
-from c4.cli._tables import new_table
+from c4.cli.output import say, say_json, show
+from c4.cli.progress import progress, status
+from c4.cli.tables import new_table
 from c4.store.storage import require_writable
 
 if TYPE_CHECKING:

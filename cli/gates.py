@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c4.cli._complete import complete_gate, complete_method, complete_model, complete_task
-from c4.cli._places import ANY_PLACE, RUNS_HELP
+from c4.cli.complete import complete_gate, complete_method, complete_model, complete_task
+from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
 from c4.gates.kinds import GATES
 from c4.store.locations import Location

@@ -13,25 +13,25 @@ from typer.core import TyperGroup
 
 from c4.cli import (
     INTERRUPTED,
-    _bench,
-    _calibrate,
-    _demo,
-    _exchange,
-    _figures,
-    _grade,
-    _models,
-    _plugins,
-    _record,
-    _replay,
-    _report,
-    _run,
-    _runs,
-    _tasks,
-    _verify,
-    _view,
+    bench,
+    calibrate,
+    demo,
+    exchange,
+    figures,
+    grade,
+    models,
+    plugins,
+    record,
+    replay,
+    report,
+    run,
+    runs,
+    tasks,
+    verify,
+    view,
 )
-from c4.cli._bash import bash_asks, complete_bash
-from c4.cli._output import (
+from c4.cli.bash import bash_asks, complete_bash
+from c4.cli.output import (
     close_streams,
     complain,
     log_handler,
@@ -139,25 +139,25 @@ def configure(
     logging.captureWarnings(True)  # what Python warns of is printed as all else is
 
 
-app.command("record", help=_record.HELP)(_record.record_command)
-app.command("run", help=_run.HELP)(_run.run_command)
-app.command("bench", help=_bench.HELP)(_bench.bench_command)
-app.command("replay", help=_replay.HELP)(_replay.replay_command)
-app.command("calibrate", help=_calibrate.HELP)(_calibrate.calibrate_command)
-app.command("verify", help=_verify.HELP)(_verify.verify_command)
-app.command("report", help=_report.HELP)(_report.report_command)
-app.command("figures", help=_figures.HELP)(_figures.figures_command)
-app.command("view", help=_view.HELP)(_view.view_command)
-app.command("demo", help=_demo.HELP)(_demo.demo_command)
-app.command("grade", help=_grade.HELP)(_grade.grade_command)
-app.command("runs", help=_runs.HELP)(_runs.runs_command)
-app.command("import", help=_exchange.IMPORT_HELP)(_exchange.import_command)
-app.command("export", help=_exchange.EXPORT_HELP)(_exchange.export_command)
-app.command("push", help=_exchange.PUSH_HELP)(_exchange.push_command)
-app.command("pull", help=_exchange.PULL_HELP)(_exchange.pull_command)
-app.command("tasks")(_tasks.tasks_command)
-app.command("plugins")(_plugins.plugins_command)
-app.add_typer(_models.app, name="models")
+app.command("record", help=record.HELP)(record.record_command)
+app.command("run", help=run.HELP)(run.run_command)
+app.command("bench", help=bench.HELP)(bench.bench_command)
+app.command("replay", help=replay.HELP)(replay.replay_command)
+app.command("calibrate", help=calibrate.HELP)(calibrate.calibrate_command)
+app.command("verify", help=verify.HELP)(verify.verify_command)
+app.command("report", help=report.HELP)(report.report_command)
+app.command("figures", help=figures.HELP)(figures.figures_command)
+app.command("view", help=view.HELP)(view.view_command)
+app.command("demo", help=demo.HELP)(demo.demo_command)
+app.command("grade", help=grade.HELP)(grade.grade_command)
+app.command("runs", help=runs.HELP)(runs.runs_command)
+app.command("import", help=exchange.IMPORT_HELP)(exchange.import_command)
+app.command("export", help=exchange.EXPORT_HELP)(exchange.export_command)
+app.command("push", help=exchange.PUSH_HELP)(exchange.push_command)
+app.command("pull", help=exchange.PULL_HELP)(exchange.pull_command)
+app.command("tasks")(tasks.tasks_command)
+app.command("plugins")(plugins.plugins_command)
+app.add_typer(models.app, name="models")
 
 
 def main() -> None:

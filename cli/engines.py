@@ -14,9 +14,9 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from c4.cli._complete import complete_engine
-from c4.cli._output import console, say, say_json
-from c4.cli._progress import SECONDS_BETWEEN_LINES, progress, status
+from c4.cli.complete import complete_engine
+from c4.cli.output import console, say, say_json
+from c4.cli.progress import SECONDS_BETWEEN_LINES, progress, status
 from c4.errors import ConfigError, RunError
 from c4.errors.text import counted, visible_json, visible_line
 
