@@ -242,6 +242,16 @@ def only_task(named: Sequence[str], out: Location) -> str:
     return first
 
 
+def several_tasks(named: Sequence[str], out: Location) -> list[str]:
+    """The tasks of a command that takes several, each with results of its own."""
+    from c4.store.runs import find_recorded_tasks
+
+    names = list(dict.fromkeys(named))
+    if len(names) > 1:
+        find_recorded_tasks(names, out)  # refuses two tasks whose results have one name
+    return names
+
+
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add all decode options but some to a command, which gets them as its argument `decode`."""
     options = {name: o for name, o in DECODE_OPTIONS.items() if name not in without}

@@ -74,7 +74,7 @@ def run_command(
     job = DecodeJob(
         [
             Request(for_engine(choice, decode.config(name, config)), methods, cells)
-            for name in dict.fromkeys(task)
+            for name in several_tasks(task, decode.given["out"])
         ]
     )
     decode_job(choice, job, as_json=as_json)

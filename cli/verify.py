@@ -56,7 +56,8 @@ def verify_command(
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    gates = {name: live_gates(name, gate, settings) for name in dict.fromkeys(task)}
+    named = several_tasks(task, Path("runs"))
+    gates = {name: live_gates(name, gate, settings) for name in named}
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         out = Path(scratch)
         configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}

@@ -58,7 +58,7 @@ class RunSplit:
     @property
     def beyond_set_aside(self) -> int:
         """Number of examples in the pool that the task does not set aside."""
-        return len(self.share.trajectories - SET_ASIDE.of(self.share.identity))
+        return len(self.share.trajectories - SET_ASIDE.of(self.pool.run))
 
     @property
     def summary(self) -> dict[str, Any]:

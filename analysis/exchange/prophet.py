@@ -14,6 +14,7 @@ import numpy as np
 from c4.analysis.exchange.courses import Course, read_verdict
 from c4.analysis.exchange.tensors import MOST_TENSOR_BYTES, Array, read_tensors
 from c4.errors import DataError
+from c4.tasks import Task
 
 FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")

@@ -12,7 +12,6 @@ from c4.record.engines.work import do_work
 from c4.record.plan import RunConfig
 from c4.tasks import AnswerReading, graders
 from c4.tasks.readings import ReadingNames
-from c4.tasks.registry import forget_tasks
 
 FILES = {
     "own_parts.py": """
@@ -97,13 +96,11 @@ def test_a_worker_reads_names_from_where_the_command_was_given(folder, random_ll
     )
     job = DecodeJob([Request(config, MethodChoice(["own_parts.py:Greedy+own_parts:Late"]))])
     here = Worker("test", device="cpu")
-    forget_tasks()  # as in a new process
     graders.REGISTRY.loaded.clear()
     monkeypatch.chdir(folder.parent)
     assert sorted(do_work(job, here).done) == [0, 1]
     assert (folder / "runs").is_dir()
     elsewhere = Worker("test", device="cpu", folder=str(folder.parent))
     monkeypatch.chdir(folder.parent)
-    forget_tasks()
     refused = do_work(job, elsewhere).refused
     assert "own_parts.py: cannot be read (there is no such file" in refused

@@ -12,7 +12,7 @@ from c4.store.rows import Row
 from c4.store.views import RESOLUTION, fixed_point
 from c4.store.vocabulary import Vocabulary
 from c4.store.writer import Decode, RunWriter
-from c4.tasks import AnswerReading, Ending, Example, Shape, Verdict, get_task, grade
+from c4.tasks import TASKS, AnswerReading, Ending, Example, Shape, Verdict, grade
 
 SHAPES = {
     "mmlu": Shape(length=16, budget=16, block_length=4),
@@ -97,7 +97,7 @@ def make_decode(task, t, tokenizer, identity, prompt=None, text=None, shape=None
     vocabulary = Vocabulary(tokenizer.to_str(), identity["end_ids"])
     said = vocabulary.text(final, Ending.CUT)
     example = Example(prompt or f"problem {t}", TARGETS[task].format(t=t), "", "", ())
-    given = None if task == "humaneval" else grade(get_task(task), example, said)
+    given = None if task == "humaneval" else grade(TASKS[task], example, said)
     return Decode(
         Row(
             trajectory=t,
