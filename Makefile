@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ROOMS := analysis cli decode figures front gates models record replay store tasks testing view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
-.PHONY: demo docs-figures browser test lint types unit coverage oldest matrix benchmarks clean
+.PHONY: demo docs-figures browser test lint types unit slow coverage oldest matrix benchmarks locks dist clean
 
 # The model is so small that more threads only wait for one another.
 demo: export OMP_NUM_THREADS ?= 2
@@ -42,6 +42,10 @@ unit: $(VENV)/.tools $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
 		--no-loadscope-reorder
 
+# The long forms of property, fuzz, kill and sandbox tests, which CI leaves out.
+slow: $(VENV)/.tools $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(TESTS)
+
 # Lines and branches that the tests reach. Not part of `make test`, because it slows the tests down.
 coverage: $(VENV)/.tools $(VENV)/.installed
 	$(BIN)/python -m pytest --cov --cov-report=term
@@ -58,6 +62,14 @@ oldest:
 # Every Python version that pyproject.toml names and that is installed here.
 matrix:
 	.ci/matrix $(TESTS)
+
+# The newest versions of all libraries that pyproject.toml allows, torch excepted.
+locks:
+	.ci/locks
+
+# Wheel and sdist, checked, and the wheel tried in an empty environment.
+dist:
+	.ci/dist
 
 benchmarks: $(VENV)/.installed
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
@@ -80,4 +92,4 @@ $(VENV)/.installed: $(VENV)/.ready $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-* build *.egg-info demo-out docs-out
+	rm -rf $(VENV) .venv-* build dist *.egg-info demo-out docs-out

@@ -8,8 +8,12 @@ import polars as pl
 
 from c4.analysis._published import published_model, unlike_paper
 from c4.errors import ConfigError
-from c4.replay.calibration import FrozenSetting, find_calibrations, load_calibration
-from c4.replay.pools import PoolShare
+from c4.gates.calibrations import (
+    FrozenSetting,
+    PoolShare,
+    find_calibrations,
+    load_calibration,
+)
 from c4.store.locations import Location
 from c4.store.rows import Row
 from c4.store.runs import Run

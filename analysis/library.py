@@ -26,11 +26,11 @@ from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError, unknown_name
-from c4.gates.kinds import OwnGate
+from c4.gates.calibrations import FrozenSetting, load_calibration
+from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
 from c4.plugins import canonical_name
-from c4.replay.calibration import FrozenSetting, load_calibration
 from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under
@@ -176,7 +176,7 @@ class Library:
         main = self.cohorts.filter("main")["cohort"]
         return [run for cohort in main for run in self.recordings(cohort)]
 
-    def gates(self, run: Run) -> dict[str, OwnGate]:
+    def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
         return self.choice.gates(run.task.family)
 
@@ -384,7 +384,7 @@ class Library:
     def _decoded(self, run: Run) -> pl.DataFrame:
         return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
 
-    def _replayed(self, run: Run, gates: Mapping[str, OwnGate]) -> pl.DataFrame:
+    def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
         return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(

@@ -43,8 +43,8 @@ from c4.models._checkpoint import weight_files
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS
 from c4.store.arrays import BoolArray, IntArray
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import TASKS, AnswerReading, Ending, ReadingStyle, Shape
+from c4.tasks.vocabulary import Vocabulary
 
 TESTS = Path(__file__).parents[1] / "tests"
 AUTHORS = TESTS / "data" / "authors"

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.decode.loop import decode
+from c4.gates.steps import fixed_point
 from c4.models import LoadedModel, Reading, load_model
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.store.cells import SIGNALS, WRITE_OPTIONS, Cells, cells_to_table
 from c4.store.runs import open_run
-from c4.store.views import RESOLUTION, fixed_point
+from c4.store.schema import RESOLUTION
 
 TASKS = ("mmlu", "math", "humaneval")
 BYTES_LIMIT = 5.0

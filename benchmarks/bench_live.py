@@ -28,8 +28,8 @@ from c4.replay.calibration import TOLERANCE
 from c4.store.arrays import IntArray
 from c4.store.summary import RunSummary, summarise
 from c4.store.timings import read_timings, write_timings
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import TASKS
+from c4.tasks.vocabulary import Vocabulary
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "methods.md"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"

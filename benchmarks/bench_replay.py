@@ -33,16 +33,17 @@ from c4.gates.candidates import (
     LocatedCandidate,
     filled_predictions,
 )
-from c4.gates.kinds import CVEE
+from c4.gates.cvee import CVEE
+from c4.gates.live import LiveSignals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
-from c4.gates.signals import NONE, LiveSignals, SignalReading, Signals, read_signals
+from c4.gates.signals import NONE, SignalReading, Signals, read_signals
+from c4.gates.steps import StepView
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording
 from c4.replay.grids import grid_exits, make_grid
 from c4.store.arrays import IntArray, TokenArray
 from c4.store.runs import Run, open_run
-from c4.store.views import StepView
 from c4.tasks import Ending, read_under
 from c4.tasks.task import Choices
 

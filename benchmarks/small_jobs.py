@@ -23,13 +23,14 @@ import numpy as np
 import torch
 
 from c4.errors import C4Error
+from c4.gates.calibrations import load_calibration
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import recorder, regrade
 from c4.record.bench import Bench, TimingProtocol
 from c4.record.choices import MethodChoice, choose_methods, plan_methods
 from c4.record.plan import Plan, RunConfig, load_planned, plan_decode, plan_recording
 from c4.record.recorder import start_recording
-from c4.replay.calibration import Requirement, calibrate, load_calibration, save_calibration
+from c4.replay.calibration import Requirement, calibrate, save_calibration
 from c4.replay.grids import make_grid
 from c4.replay.splits import split_runs
 from c4.store import writer as writer_module

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 IMPORT_HELP = """Read the trajectories that other projects publish: when did their answers settle?
 
-Files are read and never run: a `.pt` file is a pickle, and one that asks for anything but tensors
-is refused by name. Gates cannot be asked about them, because the confidences of all positions are
+Nothing of a file is run: a `.pt` file that holds more than tensors, lists, texts and numbers is
+refused by name. Gates cannot be asked about them, because the confidences of all positions are
 not in the files. The result is a Parquet file with one row per trajectory.
 
 Examples:
@@ -74,7 +74,7 @@ def import_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis.exchange.imported import (
+    from c4.analysis.exchange.imports import (
         NO_GATES,
         Source,
         import_trajectories,
@@ -134,7 +134,7 @@ def export_command(
     ] = Path("steps.jsonl"),
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis.exchange.steps import export_steps, step_map
+    from c4.analysis.exchange.export import export_steps, step_map
     from c4.store.runs import find_run, open_run
 
     opened = open_run(find_run(run))

@@ -135,7 +135,7 @@ def figures_command(
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.cohorts import pool_note
-    from c4.analysis.exchange.imported import library_kind
+    from c4.analysis.exchange.imports import library_kind
     from c4.analysis.library import COMPARED_GATES
     from c4.analysis.names import listed_in
     from c4.figures import Width, draw_figures

@@ -8,12 +8,12 @@ import typer
 from c4.cli.complete import complete_gate, complete_method, complete_model, complete_task
 from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
-    from c4.gates.kinds import OwnGate
-    from c4.replay.calibration import FrozenSetting
+    from c4.gates.calibrations import FrozenSetting
+    from c4.gates.gate import Gate
     from c4.replay.choices import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
@@ -97,7 +97,7 @@ def choose_runs(
     reading: "AnswerReading | None" = None,
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
-    from c4.analysis.exchange.imported import refuse_imported
+    from c4.analysis.exchange.imports import refuse_imported
     from c4.store.runs import find_recorded_tasks, find_recordings
 
     refuse_imported(root)
@@ -121,7 +121,7 @@ def choose_gates(
     settings: Sequence[str] | None,
     task: "Task",
     frozen: "FrozenSetting | None" = None,
-) -> "dict[str, OwnGate]":
+) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.record.methods import refuse_sampler
     from c4.replay.choices import GateChoice
@@ -135,8 +135,8 @@ def compared_gates(
     names: Sequence[str], settings: Sequence[str] | None, configs: Sequence[Location] | None
 ) -> "GateChoice":
     """Gates to be shown side by side: each as it is, with the user's settings, and frozen ones."""
+    from c4.gates.calibrations import load_calibration
     from c4.record.methods import refuse_sampler
-    from c4.replay.calibration import load_calibration
     from c4.replay.choices import GateChoice
 
     for name in names:
@@ -148,7 +148,7 @@ def compared_gates(
 
 def one_config(configs: Sequence[Location] | None) -> Location | None:
     """The calibration whose reading is used; all must have been made under the same."""
-    from c4.replay.calibration import load_calibration
+    from c4.gates.calibrations import load_calibration
 
     if not configs:
         return None

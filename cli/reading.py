@@ -54,7 +54,7 @@ def choose_reading(
     if config is None:
         usual = USUAL
     else:
-        from c4.replay.calibration import load_calibration
+        from c4.gates.calibrations import load_calibration
 
         frozen = load_calibration(config)
         usual = frozen.reading

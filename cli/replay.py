@@ -71,8 +71,9 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.replay.calibration import load_calibration
+    from c4.gates.calibrations import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
+    from c4.replay.splits import split_calibrated
 
     if out is not None:
         require_writable_file(out)
@@ -85,7 +86,7 @@ def replay_command(
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
         for run, its_gates in zip(chosen, gates, strict=True):
             for frame in replay(run, its_gates, unsafe_code=unsafe_code):
-                frames.append(frozen.split(run, frame) if frozen else frame)
+                frames.append(split_calibrated(frame, frozen, run) if frozen else frame)
                 advance(run.task_name)
     decisions = pl.concat(frames)
     if out is not None:

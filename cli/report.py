@@ -91,7 +91,7 @@ def report_command(
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     from c4.analysis import TableFormat, make_report, render_tables
-    from c4.analysis.exchange.imported import library_kind
+    from c4.analysis.exchange.imports import library_kind
     from c4.analysis.names import listed_in
     from c4.analysis.tables import REPORT_GATES
 

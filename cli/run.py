@@ -24,6 +24,7 @@ from c4.cli.options import (
     SettingsOption,
     TasksOption,
     method_choice,
+    several_tasks,
     takes_decode_options,
 )
 from c4.cli.output import say, say_json, show

@@ -180,7 +180,7 @@ def check_folder(root: Location, *, as_json: bool) -> None:
 
 def check_files(root: Location, folders: Sequence[Location]) -> "list[Finding]":
     """What was found at every file of runs, timings and calibrations."""
-    from c4.replay.calibration import check_calibration, find_calibrations
+    from c4.gates.calibrations import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
 
     places = dict.fromkeys([resolve_location(root), Path.cwd()])

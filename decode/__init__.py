@@ -17,7 +17,7 @@ from c4.decode.commits import (
     most_confident,
 )
 from c4.decode.forward import Cache, Forward
-from c4.store.parameters import parameter
+from c4.plugins.parameters import parameter
 
 if TYPE_CHECKING:
     from c4.decode.loop import Decoded, decode

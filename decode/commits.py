@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from c4.models import Reading
+from c4.plugins.parameters import Checked
 from c4.store.arrays import BoolArray, IntArray
 from c4.store.origins import Origin, OriginArray
-from c4.store.parameters import Checked
 from c4.tasks import Shape
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 
 from c4.decode.commits import Block, Predictor, renew
 from c4.models import Reading
+from c4.plugins.parameters import Checked
 from c4.store.arrays import BoolArray, IntArray
-from c4.store.parameters import Checked
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,10 +16,10 @@ from c4.decode.commits import Block, Choice, CommitRule, Predictor
 from c4.decode.forward import Forward, make_passes
 from c4.decode.rules.schedule import Schedule
 from c4.errors import ConfigError
+from c4.gates.steps import ExitGate, Observer, StepView, fixed_point
 from c4.models import Reading
 from c4.store.arrays import BoolArray, IntArray, TokenArray
 from c4.store.origins import Origin, OriginArray
-from c4.store.views import ExitGate, Observer, StepView, fixed_point
 from c4.tasks import Shape
 
 

@@ -33,7 +33,7 @@ ROOMS = (
     "replay",
     "analysis",
     "figures",
-    "exchange",
+    "analysis.exchange",
     "view",
 )
 FRONT = "front"

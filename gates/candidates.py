@@ -10,10 +10,10 @@ from itertools import takewhile
 import numpy as np
 
 from c4.store.arrays import BoolArray, TokenArray
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Ending, SearchMode, Task
 from c4.tasks.extractors import read_under, reads_parts
 from c4.tasks.task import Choices
+from c4.tasks.vocabulary import Vocabulary
 
 TOKEN = np.dtype(np.int32)
 FIRST_POSITIONS = 5

@@ -26,7 +26,6 @@ from c4.gates.candidates import TAIL_FRAC, CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Signals, as_signals, read_signals
 from c4.plugins import definition
-from c4.store import vocabulary as text_module
 from c4.store.parts import (
     PART,
     Part,
@@ -139,7 +138,7 @@ def task_facts(task: Task, style: str) -> list[str]:
 @cache
 def code_hash() -> str:
     """A digest of the source of the modules that signals depend on."""
-    modules = (signals_module, candidates_module, text_module)
+    modules = (signals_module, candidates_module)
     paths = [Path(str(module.__file__)) for module in modules]
     paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
     sources = [path.read_bytes() for path in paths]

@@ -13,13 +13,16 @@ from typing import Any
 
 from c4.decode.forward import Forward
 from c4.errors import ConfigError, did_you_mean
+from c4.gates.calibrations import load_calibration
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, as_gate, require_live
+from c4.gates.gate import Gate, require_live
 from c4.gates.live import LiveGate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate, make_gate, set_parameters
+from c4.gates.steps import ExitGate
 from c4.models import find_checkpoint
 from c4.plugins import aliases, canonical_name
+from c4.plugins.parameters import plain_settings, settable, typed_parameters
 from c4.record.methods import (
     METHODS,
     RULE_NAMES,
@@ -31,14 +34,11 @@ from c4.record.methods import (
     spell_method,
 )
 from c4.record.plan import Plan, RunConfig, named_task, plan_decode, plan_run
-from c4.replay.calibration import load_calibration
 from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.locations import Location
-from c4.store.parameters import plain_settings, settable, typed_parameters
-from c4.store.views import ExitGate
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape, Task
 from c4.tasks.task import Choices
+from c4.tasks.vocabulary import Vocabulary
 
 FORWARD = "forward"
 """Name of the part of every method that is neither rule nor gate."""
@@ -124,7 +124,7 @@ def _resolve(
     if method.gate is None:
         return resolved
     gate = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
-    require_live(as_gate(gate))
+    require_live(gate)
     usual = set_parameters(make_gate(method.gate, task.family))
     changed |= _changed(method.gate, set_parameters(gate), usual)
     return replace(
@@ -154,7 +154,7 @@ class LiveGates:
     the same example cheaper than it is.
     """
 
-    gate: OwnGate
+    gate: Gate
     reading: AnswerReading
 
     def __call__(

@@ -21,22 +21,21 @@ from c4.decode.commits import Predictor
 from c4.decode.loop import Decoded, decode
 from c4.errors import RunError
 from c4.errors.text import counted
+from c4.gates.steps import CellRecorder, ExitGate
 from c4.models import LoadedModel
 from c4.models.batch import BatchDenoiser, padded
 from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
-from c4.store.cells import CellRecorder
 from c4.store.claims import Claim, Sign, read_aside
 from c4.store.locations import Location
 from c4.store.manifest import ASKED, Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
-from c4.store.views import ExitGate
-from c4.store.vocabulary import Vocabulary
 from c4.store.writer import Decode, RunWriter, plan_parts
 from c4.tasks import Ending, Family, Grade, grade
 from c4.tasks.examples import Sample
+from c4.tasks.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 

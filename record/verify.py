@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from c4.decode.loop import Decoded
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
-from c4.gates.kinds import OwnGate
+from c4.gates.gate import Gate
 from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE
+from c4.gates.steps import ExitGate
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.store.views import ExitGate
 
 Live = Callable[[Row, ExitGate], Decoded]
 """Decodes a recorded trajectory's prompt again, under a gate."""
@@ -42,7 +42,7 @@ class Check:
 
 
 def verify(
-    run: Run, gates: Mapping[str, OwnGate], live: Live, *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
     """Compare exit step, every token after the fill and the grade, for each gate."""
     reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
@@ -93,7 +93,7 @@ class Outcome:
     answer: str | None
 
 
-def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> list[Differences]:
+def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> list[Differences]:
     """Count what differs between recordings of the same examples, without a gate and with each."""
     one, other = (dict(_outcomes(run, gates)) for run in (alone, together))
     if one.keys() != other.keys():
@@ -115,7 +115,7 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> 
     return rows
 
 
-def _outcomes(run: Run, gates: Mapping[str, OwnGate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
+def _outcomes(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """How every trajectory ends under every gate and without one."""
     read = load_signals(run, own=own_signals(gates.values()))
     for part, signals in zip(run.parts, read, strict=True):

@@ -4,14 +4,13 @@
 requirement. Knows nothing of models; a run and a gate are enough.
 """
 
+from c4.gates.calibrations import FrozenSetting, load_calibration
 from c4.replay.calibration import (
     Calibration,
-    FrozenSetting,
     Loss,
     Requirement,
     calibrate,
     evaluate_setting,
-    load_calibration,
     save_calibration,
 )
 from c4.replay.certificates import Control

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from c4.gates.calibrations import PoolShare
 from c4.gates.candidates import filled_predictions
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE, Ints
@@ -100,15 +101,6 @@ class RunSubset:
 def pool_size(run: Run) -> int:
     """Number of examples that are set aside for calibration; 0 for a user's own file."""
     return examples_set_aside(run.task, run.manifest.identity["source"])
-
-
-@dataclass(frozen=True)
-class PoolShare:
-    """The trajectories of one run that a setting was chosen on."""
-
-    identity: Mapping[str, Any]
-    """The identity of the run, as in its manifest."""
-    trajectories: frozenset[int]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,18 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from c4.errors import RunError
 from c4.errors.text import counted
+from c4.gates.calibrations import FrozenSetting, PoolShare
 from c4.gates.own_signals import NO_SIGNALS
 from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
+from c4.replay.decisions import split_decisions
 from c4.replay.pools import (
     SET_ASIDE,
     Pools,
-    PoolShare,
     RunSubset,
     choose,
     pool_size,
@@ -172,3 +174,9 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
                 "them: --model NAME, or --runs with a folder that holds only one"
             )
         folders[name] = run.folder
+
+
+def split_calibrated(decisions: pl.DataFrame, frozen: FrozenSetting, run: Run) -> pl.DataFrame:
+    """The decisions, with pool and held-out told apart if the setting was chosen on this run."""
+    pool = Pools(frozen.pool).chosen_on(run.manifest.identity)
+    return split_decisions(decisions, frozen.label, pool) if pool else decisions

@@ -11,8 +11,6 @@ from c4.store.rows import Row
 from c4.store.runs import Run, Trajectory, find_recordings, find_runs, open_run
 from c4.store.summary import RunSummary, summarise
 from c4.store.timings import read_timings
-from c4.store.views import StepView
-from c4.store.vocabulary import Vocabulary
 
 __all__ = [
     "Cells",
@@ -21,9 +19,7 @@ __all__ = [
     "Row",
     "Run",
     "RunSummary",
-    "StepView",
     "Trajectory",
-    "Vocabulary",
     "find_recordings",
     "find_runs",
     "open_run",

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.schema import CELLS
-from c4.store.views import StepView
 
 SHAPES_KEY = b"c4.shapes"
 """In a part of cells: number, steps and positions of each trajectory, so that it reads alone."""
@@ -62,25 +61,6 @@ class Cells:
 
 
 SIGNALS = tuple(field.name for field in fields(Cells))
-
-
-class CellRecorder:
-    """An observer that keeps every step."""
-
-    def __init__(self) -> None:
-        self._views: list[StepView] = []
-
-    def observe(self, view: StepView) -> None:
-        self._views.append(view)
-
-    def cells(self) -> Cells:
-        """All steps seen so far."""
-        return stack_views(self._views)
-
-
-def stack_views(views: Sequence[StepView]) -> Cells:
-    """Consecutive steps as cells."""
-    return Cells(*(np.stack([getattr(view, name) for view in views]) for name in SIGNALS))
 
 
 def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:

@@ -28,9 +28,9 @@ from c4.store.parts import Part, list_parts
 from c4.store.rows import GRADE, Row
 from c4.store.run_task import task_of_run, task_typed
 from c4.store.storage import file_exists, find_folders, folder_exists, is_remote
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import AnswerReading, Shape, Task, find_task
 from c4.tasks.registry import REGISTRY, names_task, unknown_task
+from c4.tasks.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 

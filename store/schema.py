@@ -2,6 +2,19 @@
 
 import pyarrow as pa
 
+RESOLUTION = {"confidence": 2.0**-14, "gap": 2.0**-8, "entropy": 2.0**-10}
+"""What signals are rounded to, once, where they are made.
+
+Fixed point compresses to half of what raw float32 takes. Recorder and gates see the rounded
+numbers and so agree exactly; commit rules see the raw ones, so rounding never changes a decode.
+"""
+HIGHEST = {"confidence": 1.0, "gap": 2.0**16, "entropy": 22.0}
+"""The highest value of each signal; the lowest is 0.
+
+A gap is cut there, far beyond any threshold, because float32 holds no more units exactly. More
+entropy than that would take more tokens than int32 can number.
+"""
+
 CELLS = pa.schema(
     [
         pa.field("trajectory", pa.int32(), nullable=False),

@@ -10,8 +10,7 @@ import pyarrow as pa
 from c4.store.labels import is_baseline
 from c4.store.manifest import Manifest
 from c4.store.origins import Origin
-from c4.store.schema import BENCH, GRADES, ROWS
-from c4.store.views import HIGHEST
+from c4.store.schema import BENCH, GRADES, HIGHEST, ROWS
 from c4.tasks import Ending, Verdict
 from c4.tasks.extractors import REGISTRY as EXTRACTORS
 from c4.tasks.graders import REGISTRY as GRADERS

@@ -9,10 +9,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.signals import Signals, read_signals
-from c4.store.cells import Cells, stack_views
-from c4.store.views import StepView, fixed_point
-from c4.store.vocabulary import Vocabulary
+from c4.gates.steps import StepView, fixed_point, stack_views
+from c4.store.cells import Cells
 from c4.tasks import TASKS, AnswerReading, Shape, Task
+from c4.tasks.vocabulary import Vocabulary
 
 SHAPE = Shape(length=16, budget=16, block_length=4)
 TEXTS = ("B. It is 12 or 7", "A, that is 1 + 2", "So the answer 42", "no idea at all..")

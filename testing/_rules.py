@@ -9,9 +9,9 @@ import numpy as np
 from c4.decode.commits import Rule
 from c4.decode.guard import PASSES_PER_POSITION, GuardedRule
 from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.plugins.parameters import plain_settings
 from c4.record.methods import make_rule
 from c4.store.arrays import BoolArray, IntArray
-from c4.store.parameters import plain_settings
 from c4.tasks import Shape
 from c4.testing._contract import require
 

@@ -11,8 +11,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 from c4.store.arrays import IntArray
-from c4.store.vocabulary import Vocabulary
 from c4.tasks.problems import EVALUATION
+from c4.tasks.vocabulary import Vocabulary
 from training.lessons import lesson
 from training.settings import MIXTURE
 

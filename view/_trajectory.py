@@ -14,7 +14,7 @@ from c4.replay.decisions import PartExits, decide
 from c4.store.origins import Origin
 from c4.store.rows import Row
 from c4.store.runs import Trajectory
-from c4.store.vocabulary import Vocabulary
+from c4.tasks.vocabulary import Vocabulary
 from c4.view._wire import pack
 from c4.view.offers import Offers, Settings, demands
 from c4.view.shelf import Book

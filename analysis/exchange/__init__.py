@@ -2,13 +2,12 @@
 
 `import_trajectories` reads the trajectories that other projects publish, and runs nothing of them;
 `export_steps` writes the step at which each token was unmasked, as serving engines exchange it;
-`push_runs` and `pull_runs` bring runs to and from the hub. Loads no torch.
+`push_runs` and `pull_runs` bring runs to and from the hub. Only `.pt` files load torch.
 """
 
+from c4.analysis.exchange.export import export_steps, step_map
 from c4.analysis.exchange.hub import plan_pull, pull_runs, push_runs
-from c4.analysis.exchange.imported import IMPORTED, Source, import_trajectories, summarise_imported
-from c4.analysis.exchange.steps import export_steps, step_map
-from c4.analysis.exchange.tensors import read_tensors
+from c4.analysis.exchange.imports import IMPORTED, Source, import_trajectories, summarise_imported
 
 __all__ = [
     "IMPORTED",
@@ -18,7 +17,6 @@ __all__ = [
     "plan_pull",
     "pull_runs",
     "push_runs",
-    "read_tensors",
     "step_map",
     "summarise_imported",
 ]

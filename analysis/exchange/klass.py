@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from c4.analysis.exchange.courses import Course, read_verdict
 from c4.errors import DataError
 from c4.errors.system import reason, require_plain_file
 from c4.tasks import Task
@@ -34,34 +33,28 @@ def find_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.json") if NAME.fullmatch(path.name))
 
 
-def read_course(path: Path, task: Task, budget: int | None) -> Course:
+def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:
     """One decode. The answer at a step is what the task's extractor reads in the committed text."""
     named = NAME.fullmatch(path.name)
     if named is None:
-        raise DataError(f"{path}: no file of KLASS's steps")
+        raise DataError(f"{path}: this is not a file of KLASS's steps")
     number, sample = int(named[1]), int(named[2])
     steps = _load(path)
     try:
         texts = [_answer_text(step["decoded_text"]) for step in steps]
         commit_step = _commit_steps(steps)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise DataError(f"{path}: no file of KLASS's steps ({error!r})") from error
+        raise DataError(f"{path}: this is not a file of KLASS's steps ({error!r})") from error
     values = [found.value if (found := task.extract(text)) else None for text in texts]
-    final = values[-1] if values else None
-    judged = _judged(path, number, sample)
-    try:
-        return Course(
-            number=number,
-            sample=f" s{sample}" if sample else "",
-            is_final=[value is not None and value == final for value in values],
-            budget=budget or _budget_in(path),
-            commit_step=commit_step,
-            answer=final,
-            target=None if judged.get("target") is None else str(judged["target"]),
-            correct=judged.get("correct"),
-        )
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    final = values[-1]
+    return {
+        "number": number,
+        "sample": f" s{sample}" if sample else "",
+        "is_final": [value is not None and value == final for value in values],
+        "budget": budget or _budget_in(path),
+        "commit_step": commit_step,
+        "answer": final,
+    } | _judged(path, number, sample)
 
 
 def _load(path: Path) -> list[dict[str, Any]]:
@@ -71,7 +64,7 @@ def _load(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
     if not isinstance(steps, list) or not steps:
-        raise DataError(f"{path}: no file of KLASS's steps (it is no list of them)")
+        raise DataError(f"{path}: this is not a file of KLASS's steps (it holds no list)")
     return steps
 
 
@@ -104,7 +97,9 @@ def _budget_in(path: Path) -> int:
     for part in reversed(path.absolute().parts):
         if found := BUDGET.fullmatch(part):
             return int(found[1])
-    raise DataError("no folder above it is called steps_N; say how many steps with --budget N")
+    raise DataError(
+        f"{path}: no folder above it is called steps_N; say how many steps with --budget N"
+    )
 
 
 def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
@@ -119,8 +114,11 @@ def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
             one for n, one in enumerate(listed) if (n if is_code else one["task_id"]) == number
         )
         (found,) = [one for one in question["samples"] if one["sample_idx"] == sample]
-        correct = found["is_correct"] if "is_correct" in found else found["passed"]
-        return {"correct": read_verdict(correct), "target": question.get("ground_truth_answer")}
+        target = question.get("ground_truth_answer")
+        return {
+            "correct": found["is_correct"] if "is_correct" in found else found["passed"],
+            "target": None if target is None else str(target),
+        }
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 

@@ -3,28 +3,47 @@
 A file holds what the model predicted at every position and step (`x0_history`), which positions
 were committed at each step (`true_indices_history`), and where the answer stands in the finished
 text. It holds no confidences.
+
+Such a file is a zip archive with a pickle, and unpickling can run whatever the author put there.
+`torch.load(weights_only=True)` builds tensors and plain data only. A file can still be small and
+ask for endless memory, so every size is checked before anything is unpacked or copied.
 """
 
+import io
+import pickletools
 import re
+import warnings
+import zipfile
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from c4.analysis.exchange.courses import Course, read_verdict
-from c4.analysis.exchange.tensors import MOST_TENSOR_BYTES, Array, read_tensors
-from c4.errors import DataError
+from c4.errors import DataError, failure, shortened
+from c4.errors.system import reason, require_plain_file
 from c4.tasks import Task
 
 FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
 KEYS = {"x0_history", "true_indices_history", "prompt_token_len", "ans_posidx", "pred_token_id"}
-MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
-"""What arrays raise at values and shapes that do not belong together."""
-
+MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
+"""What tensors and arrays raise at values and shapes that do not belong together."""
 LETTER = re.compile(r"[A-Z]")
+
+MOST_BYTES = 2**28
+"""Bytes of a file, of all its members, and of the predictions in it."""
+LARGEST_DIRECTORY = 2**22
+"""Bytes of the archive's list of members; a decode of 256 steps needs 40,000."""
+LARGEST_PICKLE = 2**20
+"""Bytes of the pickle, beside which the tensors lie; a decode of 256 steps needs 60,000."""
 LEAST_BYTES = 2**10
-"""What a tensor counts for if it is smaller, so that there are not too many of them."""
+"""Bytes that a smaller tensor counts for, so that there are not too many of them."""
+TENSORS = re.compile(r"torch\._utils _rebuild_tensor_v2|collections OrderedDict|torch \w+Storage")
+"""All that the pickle of plain tensors asks for by name."""
+
+Array = npt.NDArray[np.int64]
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -32,22 +51,87 @@ def find_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.pt") if not path.is_dir())
 
 
-def read_course(path: Path, task: Task, budget: int | None) -> Course:  # noqa: ARG001
+def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:  # noqa: ARG001
     """One decode. The answer at a step is what stands at the final answer's place."""
     named = NAME.fullmatch(path.name)
     saved = read_tensors(path)
     if not isinstance(saved, dict) or not saved.keys() >= KEYS:
-        raise DataError(f"{path}: no file of Prophet's trajectories")
+        raise DataError(f"{path}: this is not a file of Prophet's trajectories")
     if named is None:
         raise DataError(f"{path}: its name does not say which question it is, as {FILES} does")
     try:
-        return _course(int(named[1]), budget or int(named[2]), saved)
-    except (DataError, *MISFITS) as error:
+        decode = _read_saved(saved)
+    except MISFITS as error:
         raise DataError(f"{path}: its steps do not fit together ({error})") from error
+    return decode | {"number": int(named[1]), "budget": budget or int(named[2])}
 
 
-def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
-    start, whole = _number(saved["prompt_token_len"]), _join(saved["x0_history"])
+def read_tensors(path: Path) -> Any:
+    """What `torch.save` wrote to a file. Nothing of the file is run."""
+    import torch
+
+    try:
+        require_plain_file(path, MOST_BYTES)
+        asked = _names_in(_checked_pickle(path))
+        if others := sorted(name for name in asked if not TENSORS.fullmatch(name)):
+            shown = shortened(others[0].replace(" ", "."))
+            raise DataError(
+                f"{path}: it asks for {shown}, which is no tensor; "
+                "it was refused, and nothing of it was run"
+            )
+        with warnings.catch_warnings(action="ignore"):  # of other versions of pickles
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except (DataError, MemoryError):
+        raise
+    except UnpicklingError:
+        raise DataError(
+            f"{path}: it asks for more than tensors, lists, texts and numbers as torch.save writes "
+            "them by default; it was refused, and nothing of it was run"
+        ) from None
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not a file that torch.save writes ({reason(error)})") from error
+    except Exception as error:  # damaged files fail in many ways
+        why = str(error) if type(error) is ValueError else failure(error)
+        raise DataError(f"{path}: damaged, or no file of tensors ({shortened(why)})") from error
+
+
+class _BoundedFile(io.FileIO):
+    """A file that refuses long reads: `zipfile` reads the list of members as a whole."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > LARGEST_DIRECTORY:
+            raise ValueError(f"its list of members has {size:,} bytes, which are too many")
+        return super().read(size)
+
+
+def _checked_pickle(path: Path) -> bytes:
+    """The pickle of an archive whose members are what `torch.save` writes, and not too large."""
+    with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        names = [info.filename for info in members]
+        if len(set(names)) < len(names):
+            raise ValueError("it has two members of one name")
+        pickles = [name for name in names if name.endswith(".pkl")]
+        if len(pickles) != 1 or pickles[0].rpartition("/")[2] != "data.pkl":
+            raise ValueError("it has no data.pkl, or other pickles")
+        root = pickles[0].removesuffix("data.pkl")
+        if ".." in root or not all(name.startswith(root) for name in names):
+            raise ValueError("it has members outside its folder")
+        if any(info.compress_type != zipfile.ZIP_STORED for info in members):
+            raise ValueError("it is compressed, which torch.save never does")
+        size = archive.getinfo(pickles[0]).file_size
+        if size > LARGEST_PICKLE or sum(info.file_size for info in members) > MOST_BYTES:
+            raise ValueError("its members have too many bytes")
+        return archive.read(pickles[0])
+
+
+def _names_in(program: bytes) -> set[str]:
+    """What a pickle asks for by name, found without running it."""
+    return {name for op, name, _ in pickletools.genops(program) if op.name in ("GLOBAL", "INST")}
+
+
+def _read_saved(saved: dict[str, Any]) -> dict[str, Any]:
+    start, whole = _number(saved["prompt_token_len"]), _predictions(saved["x0_history"])
     if not 0 <= start < whole.shape[1]:
         raise ValueError("a prompt that is longer than the text")
     token = whole[:, start:]  # (T, L)
@@ -61,15 +145,14 @@ def _course(number: int, budget: int, saved: dict[str, Any]) -> Course:
     masked = commit_step[None, here] >= steps[:, None]  # at the start of each step
     filled = np.where(masked, token[:, here], final[here])
     is_final = (filled == answer).all(axis=1) & (len(answer) > 0)
-    return Course(
-        number=number,
-        is_final=is_final.tolist(),
-        budget=budget,
-        commit_step=commit_step.tolist(),
-        answer=_text(saved.get("pred_ans")) or None,
-        target=_text(saved.get("gt_text")),
-        correct=read_verdict(saved.get("correct")),
-    )
+    correct = saved.get("correct")
+    return {
+        "is_final": is_final.tolist(),
+        "commit_step": commit_step.tolist(),
+        "answer": _text(saved.get("pred_ans")) or None,
+        "target": _text(saved.get("gt_text")),
+        "correct": _number(correct) if hasattr(correct, "numel") else correct,
+    }
 
 
 def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
@@ -98,28 +181,38 @@ def _answer(saved: dict[str, Any], final: Array, at: int) -> Array:
     return final[at : at + len(answer)] if is_letter else answer
 
 
-# A file is small and can still name one list or tensor a million times, or lists inside lists, so
-# the following look at how much there is before they copy it.
+def _predictions(history: Any) -> Array:
+    """The predictions of all steps. A block has them stacked, or in one tensor for each."""
+    steps: list[Array] = []
+    size = 0
+    for block in _blocks(history):
+        for tensor in _steps(block):
+            steps.append(_array(tensor, MOST_BYTES))
+            size += max(LEAST_BYTES, steps[-1].nbytes)
+            if size > MOST_BYTES:
+                raise ValueError("more predictions than a decode has")
+    return np.concatenate(steps)  # (T, prompt + L)
 
 
-def _ids(value: Any) -> Array:
-    """Token ids, which are a flat list or a tensor of one axis."""
-    flat = isinstance(value, list) and all(type(item) is int for item in value)
-    if not flat and not (isinstance(value, np.ndarray) and value.ndim == 1):
-        raise ValueError("token ids that are no list of numbers")
-    return np.array(value, dtype=np.int64)
+def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
+    """Per position, the step at which it was committed; 0 where it was given from the start.
 
-
-def _number(value: Any) -> int:
-    if isinstance(value, int | np.ndarray):
-        return int(value)
-    raise ValueError("a length or a place that is no number")
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str | int | float):
-        return None if value is None else str(value)
-    raise ValueError("an answer that is no text")
+    Args:
+        shape: of the predictions, (T, L).
+    """
+    most, length = shape
+    commit_step = np.zeros(length, dtype=np.int64)
+    step = 0
+    for block in _blocks(history):
+        for pairs in _steps(block):  # (committed, 2): row of the batch, position
+            step += 1
+            if step > most:
+                raise ValueError("more commits than steps")
+            places = _array(pairs, 16 * length)[:, 1] - start
+            if len(places) and not (places.min() >= 0 and places.max() < length):
+                raise ValueError("a position outside the generated text")
+            commit_step[places] = step
+    return commit_step
 
 
 def _blocks(history: Any) -> list[Any]:
@@ -134,39 +227,35 @@ def _steps(block: Any) -> list[Any]:
     return block if isinstance(block, list) else [block]
 
 
-def _join(history: Any) -> Array:
-    """The predictions of all steps. A block has them stacked, or in one tensor for each."""
-    steps: list[Array] = []
-    size = 0
-    for block in _blocks(history):
-        for tensor in _steps(block):
-            if not isinstance(tensor, np.ndarray):
-                raise ValueError("predictions that are no tensors")
-            steps.append(tensor)
-            size += max(LEAST_BYTES, tensor.nbytes)
-            if size > MOST_TENSOR_BYTES:
-                raise ValueError("more predictions than a decode has")
-    return np.concatenate(steps)  # (T, prompt + L)
+def _array(tensor: Any, most: int) -> Array:
+    """A tensor of whole numbers as an array of at most so many bytes.
 
-
-def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
-    """Per position, the step at which it was committed; 0 where it was given from the start.
-
-    Args:
-        shape: of the predictions, (T, L).
+    A tensor can be far larger than the storage that it is a view of.
     """
-    most, length = shape
-    commit_step = np.zeros(length, dtype=np.int32)
-    step = 0
-    for block in _blocks(history):
-        for pairs in _steps(block):  # (committed, 2): row of the batch, position
-            step += 1
-            if not isinstance(pairs, np.ndarray):
-                raise ValueError("commits that are no tensors")
-            if step > most or len(pairs) > length:
-                raise ValueError("more commits than steps and positions")
-            places = pairs[:, 1] - start
-            if len(places) and not (places.min() >= 0 and places.max() < length):
-                raise ValueError("a position outside the generated text")
-            commit_step[places] = step
-    return commit_step
+    if not hasattr(tensor, "numel"):
+        raise ValueError("numbers that are no tensors")
+    if 8 * tensor.numel() > most:
+        raise ValueError("a tensor larger than a decode has")
+    array: Array = tensor.long().numpy()
+    return array
+
+
+def _ids(value: Any) -> Array:
+    """Token ids, which are a flat list or a tensor of one axis."""
+    if isinstance(value, list) and all(type(item) is int for item in value):
+        return np.array(value, dtype=np.int64)
+    if isinstance(value, list) or value.ndim != 1:
+        raise ValueError("token ids that are no list of numbers")
+    return _array(value, MOST_BYTES).copy()
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, int) or hasattr(value, "numel"):
+        return int(value)
+    raise ValueError("a length or a place that is no number")
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str | int | float):
+        return None if value is None else str(value)
+    raise ValueError("an answer that is no text")

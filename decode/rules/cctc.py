@@ -10,9 +10,9 @@ from c4.decode.commits import Block, Choice, Rule
 from c4.decode.rules.schedule import ScheduledState
 from c4.errors import ConfigError
 from c4.models import Reading
+from c4.plugins.parameters import parameter
 from c4.store.arrays import BoolArray
 from c4.store.origins import Origin
-from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 STALLED_STEPS = 3

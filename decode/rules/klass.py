@@ -9,8 +9,8 @@ from c4.decode.commits import Block, Choice, Predictor, Rule, accept
 from c4.decode.rules.schedule import ScheduledState
 from c4.errors import ConfigError
 from c4.models import Reading
+from c4.plugins.parameters import parameter
 from c4.store.arrays import BoolArray, FloatArray, IntArray
-from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 if TYPE_CHECKING:

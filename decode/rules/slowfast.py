@@ -7,9 +7,9 @@ import numpy as np
 from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, renew
 from c4.errors import ConfigError
 from c4.models import Reading
+from c4.plugins.parameters import parameter
 from c4.store.arrays import BoolArray, IntArray
 from c4.store.origins import Origin
-from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 ENOUGH = 2

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from c4.decode.commits import Choice, MemorylessRule, accept
 from c4.models import Reading
+from c4.plugins.parameters import parameter
 from c4.store.arrays import IntArray
-from c4.store.parameters import parameter
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState, accept, most_confident
 from c4.errors import ConfigError
 from c4.models import Reading
+from c4.plugins.parameters import parameter
 from c4.store.arrays import BoolArray, FloatArray, IntArray
-from c4.store.parameters import parameter
 from c4.tasks import Shape
 
 ACCEPT_SHARE, ACCEPT_LEAST, ACCEPT_MOST = 0.7, 5, 20

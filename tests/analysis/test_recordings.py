@@ -19,7 +19,10 @@ from c4.analysis import (
 from c4.analysis.phases import gate_signals
 from c4.errors import RunError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, FixedProgress, Oracle, Prophet
+from c4.gates.cvee import CVEE
+from c4.gates.oracle import Oracle
+from c4.gates.progress import FixedProgress
+from c4.gates.prophet import Prophet
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from c4.cli import _output
+from c4.cli import output
 from c4.cli.output import SafeConsole, VisibleFormatter, complain, say, say_json, show
 from c4.cli.tables import new_table
 from c4.cli.verify import differences
@@ -279,8 +279,8 @@ def test_an_output_that_cannot_be_written_is_an_error():
 
 def test_the_streams_of_a_test_runner_are_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    _output.open_streams()
-    assert _output.close_streams() is None
+    output.open_streams()
+    assert output.close_streams() is None
 
 
 WARNED = """

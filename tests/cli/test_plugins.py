@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from c4.cli import _complete
+from c4.cli import complete
 from c4.cli.output import OnceFromOthers
 from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
@@ -286,13 +286,13 @@ def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("complete", "typed", "wanted"),
     [
-        (_complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
-        (_complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
-        (_complete.complete_gate, "c", ["cvee", "confidence"]),
-        (_complete.complete_method, "wino+cv", ["wino+cvee"]),
-        (_complete.complete_method, "klass", ["klass", "klass+"]),
-        (_complete.complete_model, "lla", ["llada", "llada-1.5"]),
-        (_complete.run_folders, "runs/model=tiny/task=mm", None),
+        (complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
+        (complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
+        (complete.complete_gate, "c", ["cvee", "confidence"]),
+        (complete.complete_method, "wino+cv", ["wino+cvee"]),
+        (complete.complete_method, "klass", ["klass", "klass+"]),
+        (complete.complete_model, "lla", ["llada", "llada-1.5"]),
+        (complete.run_folders, "runs/model=tiny/task=mm", None),
     ],
 )
 def test_a_shell_completes_names_files_and_runs(folder, monkeypatch, complete, typed, wanted):

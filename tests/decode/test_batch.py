@@ -16,9 +16,9 @@ from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import ModelError
+from c4.gates.steps import CellRecorder
 from c4.models import find_checkpoint, load_model, read_logits
 from c4.models.batch import BatchDenoiser
-from c4.store.cells import CellRecorder
 from c4.tasks import Shape
 
 SHAPE = Shape(length=16, budget=16, block_length=8)

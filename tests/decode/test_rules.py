@@ -19,8 +19,8 @@ from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO, shadow_layout
 from c4.errors import ConfigError
+from c4.gates.steps import CellRecorder
 from c4.models import Denoiser, find_checkpoint, load_model, read_logits
-from c4.store.cells import CellRecorder
 from c4.store.origins import Origin
 from c4.tasks import Shape
 

@@ -34,7 +34,7 @@ from c4.figures._dark import adapt_to_ground
 from c4.figures._phase import CROWDED, NEVER, spread
 from c4.figures.gallery import _put_title, save_figure
 from c4.figures.style import Look, draw_apart, looking, read_style, styled
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.record.methods import METHODS
 from c4.tasks import TASKS
 

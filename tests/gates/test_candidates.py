@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.gates.candidates import CandidateReader
-from c4.store.vocabulary import Vocabulary
 from c4.tasks import TASKS, AnswerReading, Ending
+from c4.tasks.vocabulary import Vocabulary
 
 LENGTH = 48
 PIECES = [

@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 
 from c4.errors import ConfigError
+from c4.gates.calibrations import check_calibration, load_calibration
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE, Signals
-from c4.replay.calibration import (
-    Requirement,
-    calibrate,
-    check_calibration,
-    load_calibration,
-    pareto_front,
-)
+from c4.replay.calibration import Requirement, calibrate, pareto_front
 from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
 from c4.replay.pools import RunSubset, choose

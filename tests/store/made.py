@@ -7,12 +7,13 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
 from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
 from c4.store.parts import Stamp
 from c4.store.rows import Row
 from c4.store.runs import open_run
-from c4.store.views import RESOLUTION, fixed_point
+from c4.store.schema import RESOLUTION
 from c4.store.writer import Decode, RunWriter
 from c4.tasks import AnswerReading, Shape, Verdict
 

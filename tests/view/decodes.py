@@ -6,13 +6,14 @@ import numpy as np
 from conftest import byte_tokenizer
 
 from c4.gates.candidates import filled_predictions
+from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
 from c4.store.manifest import Manifest, run_folder, text_hash
 from c4.store.rows import Row
-from c4.store.views import RESOLUTION, fixed_point
-from c4.store.vocabulary import Vocabulary
+from c4.store.schema import RESOLUTION
 from c4.store.writer import Decode, RunWriter
 from c4.tasks import TASKS, AnswerReading, Ending, Example, Shape, Verdict, grade
+from c4.tasks.vocabulary import Vocabulary
 
 SHAPES = {
     "mmlu": Shape(length=16, budget=16, block_length=4),

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import sys
-import tracemalloc
 import zipfile
 from contextlib import suppress
 
@@ -18,10 +17,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4.analysis.exchange import IMPORTED, read_tensors
-from c4.analysis.exchange.courses import Course, read_verdict
+from c4.analysis.exchange import IMPORTED, klass
+from c4.analysis.exchange.imports import read_verdict, settling_steps
+from c4.analysis.exchange.prophet import read_decode, read_tensors
 from c4.errors import DataError
 from c4.figures import stabilization_figure
+from c4.tasks import TASKS
 from tests.analysis.exchange.foreign import (
     GIVEN,
     SETTLES_LATE,
@@ -32,6 +33,8 @@ from tests.analysis.exchange.foreign import (
     save_prophet,
 )
 from tests.commands import c4
+
+TASK = TASKS["gsm8k"]
 
 
 def naive_settled(predictions, commit_step, final, answer, at):
@@ -62,7 +65,6 @@ def test_prophets_trajectories_tell_when_answers_settle(tmp_path, monkeypatch):
     assert stabilization_figure(frame).axes
 
 
-SIX = st.lists(st.integers(5, 8), min_size=6, max_size=6)
 decodes = st.integers(2, 4).flatmap(
     lambda half: st.builds(
         Decode,
@@ -79,62 +81,56 @@ decodes = st.integers(2, 4).flatmap(
 
 @given(decode=decodes)
 def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory):
-    from c4.analysis.exchange.prophet import read_course
-
     decode.answer = decode.final[decode.at : decode.at + 2]
     folder = tmp_path_factory.mktemp("prophet")
     name = f"question_0000_steps_{len(decode.predictions):03}.pt"
-    course = read_course(save_prophet(folder / name, decode), "gsm8k", None)
+    told = read_decode(save_prophet(folder / name, decode), TASK, None)
     expected = naive_settled(
         decode.predictions, decode.commit_step, decode.final, decode.answer, decode.at
     )
-    assert (course.settled, course.shown) == expected
+    assert settling_steps(told["is_final"]) == expected
 
 
 def test_blocks_may_come_step_by_step(tmp_path):
-    from c4.analysis.exchange.prophet import read_course
-
     stacked, apart = (tmp_path / name / "question_0000_steps_004.pt" for name in "ab")
     save_prophet(stacked, SETTLES_LATE)
     blocks = torch.load(stacked)["x0_history"]
     save_prophet(apart, SETTLES_LATE, x0_history=[list(block.split(1)) for block in blocks])
-    assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
+    assert read_decode(apart, TASK, None) == read_decode(stacked, TASK, None)
     commits = torch.load(stacked)["true_indices_history"]
     save_prophet(apart, SETTLES_LATE, true_indices_history=[c for block in commits for c in block])
-    assert read_course(apart, "gsm8k", None) == read_course(stacked, "gsm8k", None)
+    assert read_decode(apart, TASK, None) == read_decode(stacked, TASK, None)
 
 
 @pytest.mark.parametrize("place", [2, None])  # Prophet says the last position of the prompt
 def test_an_answer_that_is_not_in_the_text_never_settles(place, tmp_path):
-    from c4.analysis.exchange.prophet import read_course
-
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, ans_posidx=place)
-    assert read_course(path, "gsm8k", None).settled is None
+    assert read_decode(path, TASK, None)["is_final"][-1] is False
 
 
 def test_the_published_files_are_read_which_lack_the_finished_ids(tmp_path):
-    from c4.analysis.exchange.prophet import read_course
-
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE)
-    told = read_course(path, "gsm8k", None)
+    told = read_decode(path, TASK, None)
     saved = torch.load(path)
     del saved["gen_ids"]
     torch.save(saved | {"answer_pos_indices": [2]}, path)
-    assert read_course(path, "gsm8k", None) == told
+    assert read_decode(path, TASK, None) == told
 
 
 @pytest.mark.parametrize(("answer", "course"), [("B", (3, 1)), ("7", (None, None))])
 def test_a_letter_may_stand_as_another_token_than_the_one_named(answer, course, tmp_path):
     """Prophet's MMLU files name the token of "B", and the text holds that of " B"."""
-    from c4.analysis.exchange.prophet import read_course
-
     path = tmp_path / "question_0000_steps_004.pt"
     save_prophet(path, SETTLES_LATE, pred_token_id=[33], pred_ans=answer)
-    found = read_course(path, "mmlu", None)
-    assert (found.settled, found.shown) == course
+    found = read_decode(path, TASK, None)
+    assert settling_steps(found["is_final"]) == course
 
 
-@pytest.mark.parametrize("protocol", range(6))
+ASKS = dict.fromkeys(range(4), "asks for posix.system, which is no tensor")
+ASKS |= dict.fromkeys((4, 5), "asks for more than tensors")
+
+
+@pytest.mark.parametrize("protocol", ASKS)
 def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protocol):
     monkeypatch.chdir(tmp_path)
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
@@ -142,7 +138,7 @@ def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protoco
     result = c4("import", "prophet", "hist")
     assert result.exit_code == 2
     assert evil.name in result.stderr
-    assert "asks for posix.system" in result.stderr
+    assert ASKS[protocol] in result.stderr
     assert "nothing of it was run" in result.stderr
     assert not (tmp_path / "harmed").exists()
     assert not (tmp_path / "imported.parquet").exists()
@@ -155,6 +151,7 @@ def pickled(value, storage=None):
         archive.writestr(
             "archive/data.pkl", value if isinstance(value, bytes) else pickle.dumps(value)
         )
+        archive.writestr("archive/version", "3")
         if storage is not None:
             archive.writestr("archive/data/0", storage)
     return content.getvalue()
@@ -185,7 +182,8 @@ class Calls:
 
 def calling(called, *arguments):
     """A file that asks for something by name."""
-    return pickled(Calls(called, *arguments)), f"asks for .*{called.__name__}, which is no tensor"
+    program = pickle.dumps(Calls(called, *arguments), 2)
+    return pickled(program), f"asks for .*{called.__name__}, which is no tensor"
 
 
 def tensor(size, stride, offset=b"K\x00"):
@@ -218,38 +216,41 @@ def crafted_keys(count):
 
 NEGATIVE = b"J\xff\xff\xff\xff"
 LARGE = b"J\xff\xff\xff\x7f"
+MORE = "asks for more than tensors"
+OTHER = "not a file of Prophet's trajectories"
+"""What is plain data, or a view of little, and holds no decode."""
 HOSTILE = {
     "a command": calling(os.system, "touch harmed"),
     "an expression": calling(eval, "1"),
     "an attribute": calling(getattr, "a", "b"),
     "a module": calling(__import__, "os"),
-    "torch inside torch": calling(torch.storage._load_from_bytes, b"x"),
+    "torch inside torch": calling(torch.storage._load_from_bytes, "x"),
     "another tensor": calling(torch._utils._rebuild_parameter, 1, 2, 3),
-    "any class": calling(copyreg._reconstructor, object, object, None),
-    "an object": (pickled(Course), "asks for c4.analysis.exchange.courses.Course"),
-    "a partial function": (pickled(functools.partial(print)), "asks for functools.partial"),
-    "a number of NumPy": (pickled(np.float64(1.0)), "asks for numpy.*scalar"),
-    "an array of NumPy": (pickled(np.arange(3)), "asks for numpy.*_reconstruct"),
-    "a bare pickle": (pickle.dumps(Calls(os.system, "touch harmed")), "asks for posix.system"),
-    "an old file": (saved_as_before_1_6([torch.arange(3)]), "no zip archive, as files of PyTorch"),
+    "any class": calling(copyreg._reconstructor),
+    "an object": (pickled(DataError), MORE),
+    "a partial function": (pickled(functools.partial(print)), MORE),
+    "a number of NumPy": (pickled(np.float64(1.0)), MORE),
+    "an array of NumPy": (pickled(np.arange(3)), MORE),
+    "a bare pickle": (pickle.dumps(Calls(os.system, "touch harmed")), "not a file that torch.save"),
+    "an old file": (saved_as_before_1_6([torch.arange(3)]), "not a file that torch.save writes"),
     "an old file with code": (
         saved_as_before_1_6([torch.arange(3), Calls(os.system, "touch harmed")]),
-        "asks for posix.system",
+        "not a file that torch.save writes",
     ),
     "INST": (pickled(b"(S'touch harmed'\nios\nsystem\n."), "asks for os.system"),
-    "INST of a known name": (pickled(b"(icollections\nOrderedDict\n."), "calls what is no tensor"),
-    "OBJ": (pickled(PROTO + b"(" + NAMED + b"o."), "asks for OBJ"),
-    "NEWOBJ": (pickled(PROTO + NAMED + b")\x81."), "asks for NEWOBJ"),
-    "NEWOBJ_EX": (pickled(b"\x80\x04" + NAMED + b")}\x92."), "asks for NEWOBJ_EX"),
-    "EXT1": (pickled(PROTO + b"\x82\x01."), "asks for EXT1"),
-    "BUILD": (pickled(PROTO + NAMED + b")R}X\x01\x00\x00\x00aK\x01sb."), "asks for BUILD"),
-    "a text outside": (pickled(b"Pabc\n."), "asks for PERSID"),
+    "INST of a known name": (pickled(b"(icollections\nOrderedDict\n."), MORE),
+    "OBJ": (pickled(PROTO + b"(" + NAMED + b"o."), MORE),
+    "NEWOBJ": (pickled(PROTO + NAMED + b")\x81."), OTHER),
+    "NEWOBJ_EX": (pickled(b"\x80\x04" + NAMED + b")}\x92."), MORE),
+    "EXT1": (pickled(PROTO + b"\x82\x01."), MORE),
+    "BUILD": (pickled(PROTO + NAMED + b")R}X\x01\x00\x00\x00aK\x01sb."), OTHER),
+    "a text outside": (pickled(b"Pabc\n."), MORE),
     "a number outside": (pickled(PROTO + b"K\x01Q."), "damaged"),
-    "five letters outside": (pickled(PROTO + b"X\x05\x00\x00\x00abcdeQ."), "outside the file"),
-    "a large size": (tensor(LARGE * 2 + b"\x86", b"K\x00K\x00\x86"), "larger than its storage"),
-    "a negative stride": (tensor(b"K\x02\x85", NEGATIVE + b"\x85"), "impossible shape"),
-    "an offset beyond": (tensor(b"K\x02\x85", b"K\x01\x85", b"K\x05"), "larger than its storage"),
-    "keys that collide": (crafted_keys(100_000), "no dictionary with plain names"),
+    "five letters outside": (pickled(PROTO + b"X\x05\x00\x00\x00abcdeQ."), MORE),
+    "a large size": (tensor(LARGE * 2 + b"\x86", b"K\x00K\x00\x86"), OTHER),
+    "a negative stride": (tensor(b"K\x02\x85", NEGATIVE + b"\x85"), "damaged"),
+    "an offset beyond": (tensor(b"K\x02\x85", b"K\x01\x85", b"K\x05"), "damaged"),
+    "keys that collide": (crafted_keys(100_000), "too many bytes"),
     "two members of a name": (
         zipped("a/data.pkl", "b/data.pkl").replace(b"b/data", b"a/data"),
         "two members of one name",
@@ -267,7 +268,7 @@ HOSTILE = {
             + (b"h\x00h\x01R" * 2**14 + b"e."),
             SIX_NUMBERS,
         ),
-        "too many tensors",
+        OTHER,
     ),
     "countless members": (
         zipped("a/data.pkl", *(f"{n:0100}" for n in range(30_000))),
@@ -277,18 +278,18 @@ HOSTILE = {
     "half a pickle": (pickled(pickle.dumps([1] * 1000)[:300]), "damaged"),
     "a call of a storage": (
         pickled(PROTO + b"ctorch\nLongStorage\n)R."),
-        "calls what is no tensor",
+        "damaged",
     ),
-    "a hook with arguments": (pickled(PROTO + b"ccollections\nOrderedDict\n(K\x01tR."), "calls"),
-    "a state to set": (pickled(PROTO + b"}}b."), "BUILD"),
+    "a hook with arguments": (pickled(PROTO + b"ccollections\nOrderedDict\n(K\x01tR."), "damaged"),
+    "a state to set": (pickled(PROTO + b"}}b."), MORE),
     "an object outside": (pickled(PROTO + b"(X\x01\x00\x00\x00ae(Q."), "damaged"),
     "no end": (pickled(PROTO + b"}"), "damaged"),
     "nothing on the stack": (pickled(PROTO + b"u."), "damaged"),
     "a tensor without storage": (pickled(PROTO + REBUILD + b"(NK\x00))tR."), "damaged"),
-    "names that are no texts": (pickled(b"\x80\x04]]\x93."), "something without a name"),
+    "names that are no texts": (pickled(b"\x80\x04]]\x93."), MORE),
     "a shape that is a list": (
         pickled(PROTO + REBUILD + b"(" + STORAGE + b"K\x00]]tR.", SIX_NUMBERS),
-        "without a shape",
+        "damaged",
     ),
     "a stride beyond all numbers": (
         pickled(
@@ -307,29 +308,16 @@ HOSTILE = {
 def test_files_that_are_not_tensors_are_refused(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     content, words = HOSTILE[kind]
-    (tmp_path / "x.pt").write_bytes(content)
-    with pytest.raises(DataError, match=rf"x\.pt: .*{words}"):
-        read_tensors(tmp_path / "x.pt")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.pt"]
+    path = tmp_path / "question_0000_steps_004.pt"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"{path.name}: .*{words}"):
+        read_decode(path, TASK, None)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_lists_within_lists_without_end_are_read_and_freed(tmp_path):
     (tmp_path / "x.pt").write_bytes(pickled(PROTO + b"]" * 10**5 + b"a" * (10**5 - 1) + b"."))
     assert len(read_tensors(tmp_path / "x.pt")) == 1
-
-
-def test_a_storage_that_many_tensors_name_is_held_once(tmp_path):
-    storage = torch.arange(2**17)  # 1 MiB
-    torch.save([storage[:] for _ in range(200)], tmp_path / "x.pt")
-    tracemalloc.start()
-    try:
-        saved = read_tensors(tmp_path / "x.pt")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(saved) == 200
-    assert all(np.array_equal(tensor, storage.numpy()) for tensor in saved[::50])
-    assert peak < 8 * 2**20
 
 
 def nested(depth):
@@ -349,6 +337,11 @@ REPEATED = {
     "a place inside lists": ({"ans_posidx": nested(6)}, "no number"),
     "blocks of nothing": ({"true_indices_history": torch.zeros(2**29, 0)}, "no list"),
     "predictions of nothing": ({"x0_history": torch.zeros(2**29, 0)}, "no list"),
+    "ids of one number": ({"gen_ids": torch.zeros(1).long().expand(2**40)}, "larger"),
+    "predictions of one number": (
+        {"x0_history": [torch.zeros(1, 1).long().expand(2**20, 2**20)]},
+        "larger",
+    ),
     "predictions inside lists": ({"x0_history": nested(6)}, "no tensors"),
     "one block a thousand times": (
         {"x0_history": [torch.zeros(40_000, 7, dtype=torch.long)] * 1000},
@@ -359,19 +352,17 @@ REPEATED = {
     "commits without end": ({"true_indices_history": [COMMITS] * 3000}, "more commits"),
     "a commit of everything": (
         {"true_indices_history": [[torch.zeros(10_000, 2, dtype=torch.long)]]},
-        "more commits",
+        "larger than a decode has",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", REPEATED)
 def test_what_a_file_repeats_is_refused_before_it_is_copied(kind, tmp_path):
-    from c4.analysis.exchange.prophet import read_course
-
     changes, words = REPEATED[kind]
     path = save_prophet(tmp_path / "question_0000_steps_004.pt", SETTLES_LATE, **changes)
     with pytest.raises(DataError, match=rf"{path.name}.*{words}"):
-        read_course(path, "gsm8k", None)
+        read_decode(path, TASK, None)
 
 
 NUMBERS = ("prompt_token_len", "ans_posidx", "gen_ids", "pred_token_id")
@@ -380,15 +371,13 @@ NUMBERS = ("prompt_token_len", "ans_posidx", "gen_ids", "pred_token_id")
 @pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], [-(2**70)], [7, 2**80], 1e400])
 @pytest.mark.parametrize("key", NUMBERS)
 def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value, tmp_path):
-    from c4.analysis.exchange.prophet import read_course
-
     name = "question_0000_steps_004.pt"
     path = save_prophet(tmp_path / name, SETTLES_LATE, **{key: value})
     if key == "ans_posidx" and isinstance(value, int):  # a place outside the text
-        assert read_course(path, "gsm8k", None).settled is None
+        assert not read_decode(path, TASK, None)["is_final"][-1]
         return
     with pytest.raises(DataError, match=name):
-        read_course(path, "gsm8k", None)
+        read_decode(path, TASK, None)
 
 
 @pytest.mark.parametrize(
@@ -447,28 +436,14 @@ def test_a_zip_that_unfolds_is_refused(tmp_path):
         read_tensors(path)
 
 
-TENSORS = [
-    *(torch.arange(12).view(3, 4), torch.arange(12).view(3, 4).T, torch.tensor(5)),
-    *(torch.zeros(0, 2).long(), torch.tensor([True, False]), torch.arange(20).int()[4::3]),
-    *(torch.rand(2, 2).half(), torch.rand(3).double()),
-]
-PLAIN = (1, 2.5, None, "text", -70_000, 2**40, True, {"a": [[], {}]})
-
-
-@pytest.mark.parametrize("protocol", range(1, 6))
-@pytest.mark.parametrize("tensor", TENSORS)
-def test_tensors_come_as_they_were_saved(tensor, protocol, tmp_path):
-    torch.save({"a": [tensor], "b": PLAIN}, tmp_path / "x.pt", pickle_protocol=protocol)
+def test_tensors_come_as_they_were_saved(tmp_path):
+    tensors = [torch.arange(12).view(3, 4).T, torch.tensor(5), torch.zeros(0, 2).long()]
+    tensors += [torch.tensor([True]), torch.arange(20).int()[4::3], torch.rand(3).bfloat16()]
+    plain = (1, 2.5, None, "text", -70_000, 2**40, True, {"a": [[], {}]})
+    torch.save({"a": tensors, "b": plain}, tmp_path / "x.pt")
     saved = read_tensors(tmp_path / "x.pt")
-    assert saved["b"] == PLAIN
-    assert saved["a"][0].dtype == tensor.numpy().dtype
-    assert np.array_equal(saved["a"][0], tensor.numpy())
-
-
-def test_bfloat16_comes_as_the_numbers_that_it_stands_for(tmp_path):
-    tensor = torch.tensor([1.5, -0.1, 3e38, 0.0]).bfloat16()
-    torch.save(tensor, tmp_path / "x.pt")
-    assert np.array_equal(read_tensors(tmp_path / "x.pt"), tensor.float().numpy())
+    assert saved["b"] == plain
+    assert all(map(torch.equal, saved["a"], tensors))
 
 
 def test_a_tensor_of_a_gpu_is_read_like_any_other(tmp_path):
@@ -566,14 +541,12 @@ def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monke
 
 
 def test_a_prompt_that_klass_writes_over_is_no_position_of_the_text(tmp_path):
-    from c4.analysis.exchange.klass import read_course
-
-    path = save_klass(tmp_path, ["1", "12"], [[10], [11, 3]])  # 3 is in the prompt
+    path = save_klass(tmp_path / "steps_8", ["1", "12"], [[10], [11, 3]])  # 3 is in the prompt
     steps = json.loads(path.read_text())
     for step, masked in zip(steps, ([10, 11], [11]), strict=True):
         step["all_tokens"] = [{"position": place} for place in masked]
     path.write_text(json.dumps(steps))
-    assert read_course(path, "gsm8k", None).commit_step == [1, 2]
+    assert klass.read_decode(path, TASK, None)["commit_step"] == [1, 2]
 
 
 def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
@@ -703,12 +676,12 @@ def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypat
     assert "no gate can be asked about them" in result.stderr
 
 
-@pytest.mark.parametrize("said", [True, False, 1, 0.0, None, np.True_, np.array([0])])
+@pytest.mark.parametrize("said", [True, False, 1, 0.0, None])
 def test_a_verdict_is_what_a_file_says(said):
-    assert read_verdict(said) is (None if said is None else bool(said))
+    assert read_verdict("x.pt", said) is (None if said is None else bool(said))
 
 
-@pytest.mark.parametrize("said", ["False", 0.5, [True], np.array([1, 1]), float("nan")])
-def test_what_is_no_verdict_is_none(said):
-    with pytest.raises(ValueError, match="neither right nor wrong"):
-        read_verdict(said)
+@pytest.mark.parametrize("said", ["False", 0.5, [True], float("nan")])
+def test_what_is_no_verdict_is_refused_by_the_file_s_name(said):
+    with pytest.raises(DataError, match=r"x\.pt: says .* where right or wrong should be"):
+        read_verdict("x.pt", said)

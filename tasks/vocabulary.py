@@ -16,7 +16,7 @@ from itertools import accumulate, groupby
 
 from tokenizers import Tokenizer
 
-from c4.tasks import Ending
+from c4.tasks.task import Ending
 
 GAP = b" "
 """What keeps apart two pieces of text with special tokens between them."""

@@ -1,19 +1,19 @@
-"""Trajectories of other projects: when their answers settled, as far as their files tell."""
+"""Trajectories of other projects: when their answers settled, as far as their files say."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path, PurePath
+from typing import Any
 
 import polars as pl
 
 from c4.analysis.exchange import klass, prophet
-from c4.analysis.exchange.courses import Course
 from c4.analysis.library import Library
 from c4.analysis.stabilization import SETTLING, stabilization_summary
-from c4.errors import DataError, NotReplayable
+from c4.errors import DataError, NotReplayable, shortened
 from c4.store import Run
 from c4.store.locations import Location
 from c4.tasks import TASKS, Task, find_task
@@ -35,26 +35,21 @@ IMPORTED = pl.Schema(
 
 
 class Source(StrEnum):
-    """Whose trajectories can be read."""
+    """Projects whose trajectories can be read."""
 
     PROPHET = "prophet"
     KLASS = "klass"
 
 
-@dataclass(frozen=True)
-class _Format:
-    """How the files of one project are found and read."""
+FORMATS = {Source.PROPHET: prophet, Source.KLASS: klass}
+"""How the files of each project are found and read.
 
-    find: Callable[[Path], list[Path]]
-    read: Callable[[Path, str, int | None], Course]
-    what: str
-    """What its files are called, for a folder that has none."""
-
-
-FORMATS = {
-    Source.PROPHET: _Format(prophet.find_files, prophet.read_course, prophet.FILES),
-    Source.KLASS: _Format(klass.find_files, klass.read_course, klass.FILES),
-}
+`read_decode` gives one decode: the question's `number`; `sample`, which names a second decode of
+it; `is_final`, whether the answer read at each step is the final one; the `budget`; and
+`commit_step`, `answer`, `target` and `correct` as in `IMPORTED`.
+"""
+LARGEST_NUMBER = 2**31 - 1
+"""The largest number of a question, and the largest budget."""
 SETTLES = "stabilization"
 """The table and the figure of when answers settle."""
 NO_GATES = (
@@ -65,7 +60,7 @@ NO_GATES = (
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """Files that are going to be read."""
+    """The files that are going to be read."""
 
     source: Source
     folder: Path
@@ -73,20 +68,10 @@ class ImportPlan:
     task: Task | None = None
     """Whose answers they are; None if the names of folders say it."""
     budget: int | None = None
-    refused: list[str] = field(default_factory=list)
 
     def task_of(self, path: Path) -> Task:
         """The task that a file is of."""
-        return self.task or _task_in(self.folder, path)
-
-    def read(self) -> Iterator[tuple[Path, Course | None]]:
-        """Every file with its course; None where it was refused, which `refused` then says."""
-        for path in self.files:
-            try:
-                yield path, FORMATS[self.source].read(path, self.task_of(path), self.budget)
-            except DataError as error:
-                self.refused.append(str(error))
-                yield path, None
+        return self.task or find_task(_task_in(self.folder, path))
 
 
 def plan_import(
@@ -101,21 +86,21 @@ def plan_import(
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    found = FORMATS[source]
-    files = found.find(folder)
+    files = FORMATS[source].find_files(folder)
     if not files:
-        raise DataError(f"{folder} has no files of {source}, which are called {found.what}")
+        called = FORMATS[source].FILES
+        raise DataError(f"{folder} has no files of {source}, which are called {called}")
     return ImportPlan(source, folder, files, find_task(task) if task else None, budget)
 
 
-def _task_in(folder: Path, file: Path) -> Task:
+def _task_in(folder: Path, file: Path) -> str:
     """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
     inside = file.relative_to(folder).parent.parts
     for part in reversed((*folder.absolute().parts, *inside)):
         words = re.split(r"[\W_]+", part.lower())
         if named := [name for name in TASKS if name == part.lower() or name in words]:
-            return TASKS[named[0]]
-    return TASKS["gsm8k"]
+            return named[0]
+    return "gsm8k"
 
 
 def import_trajectories(
@@ -126,13 +111,17 @@ def import_trajectories(
     Args:
         note: told the name of every file that has been read.
     """
-    rows = []
-    for path, course in plan.read():
+    rows, refused = [], []
+    for path in plan.files:
+        task = plan.task_of(path)
+        try:
+            decode = FORMATS[plan.source].read_decode(path, task, plan.budget)
+            rows.append(_row(plan, path, task, decode))
+        except DataError as error:
+            refused.append(str(error))
         note(path.name)
-        if course is not None:
-            rows.append(_row(plan, path, course))
-    if plan.refused:
-        raise DataError("\n".join(plan.refused))
+    if refused:
+        raise DataError("\n".join(refused))
     frame = pl.DataFrame(rows, schema=IMPORTED)
     twice = frame.filter(pl.struct("model", "trajectory").is_duplicated())
     if twice.height:
@@ -140,30 +129,56 @@ def import_trajectories(
     return frame.sort("model", "trajectory")
 
 
-def _row(plan: ImportPlan, path: Path, course: Course) -> dict[str, object]:
+def _row(plan: ImportPlan, path: Path, task: Task, decode: dict[str, Any]) -> dict[str, Any]:
+    """The row of one decode. See `IMPORTED` and `FORMATS`."""
+    steps, budget = len(decode["is_final"]), decode["budget"]
+    if not 0 < steps <= budget:
+        raise DataError(f"{path}: {steps} steps of a budget of {budget}")
+    if max(decode["number"], budget) > LARGEST_NUMBER:
+        raise DataError(f"{path}: its question or its budget has an impossible number")
     place = path.parent.relative_to(plan.folder).as_posix()
     model = plan.source.value if place == "." else f"{plan.source}/{place}"
-    task = plan.task_of(path)
-    settled, shown = course.settled, course.shown
+    model += decode.get("sample", "")
+    settled, shown = settling_steps(decode["is_final"])
     row = {
-        "model": model + course.sample,
+        "model": model,
         "task": task.name,
         "family": str(task.family),
-        "cohort": model + course.sample,
-        "trajectory": course.number,
+        "cohort": model,
+        "trajectory": decode["number"],
         "pool": False,
-        "stabilization": None if settled is None else settled / course.budget,
-        "first_appearance": None if shown is None else shown / course.budget,
+        "stabilization": settled and settled / budget,
+        "first_appearance": shown and shown / budget,
         "source": plan.source.value,
         "file": path.relative_to(plan.folder).as_posix(),
-        "steps": course.steps,
-        "budget": course.budget,
-        "correct": course.correct,
-        "answer": course.answer,
-        "target": course.target,
-        "commit_step": course.commit_step,
+        "steps": steps,
+        "budget": budget,
+        "correct": read_verdict(path, decode.get("correct")),
+        "answer": decode["answer"],
+        "target": decode.get("target"),
+        "commit_step": decode["commit_step"],
     }
     return {name: _encodable(value) for name, value in row.items()}
+
+
+def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
+    """The step from which the final answer stays, and the first step at which it is read.
+
+    Both are None if the last step lacks it.
+    """
+    if not is_final[-1]:
+        return None, None
+    last_other = max((step for step, same in enumerate(is_final, 1) if not same), default=0)
+    return last_other + 1, list(is_final).index(True) + 1
+
+
+def read_verdict(path: Path, given: object) -> bool | None:
+    """Whether a decode was right, as a file says it: true, false, 1, 0, or None for nothing."""
+    if given is None:
+        return None
+    if isinstance(given, int | float) and given in (0, 1):
+        return bool(given)
+    raise DataError(f"{path}: says {shortened(repr(given))} where right or wrong should be")
 
 
 def _encodable(value: object) -> object:
@@ -190,7 +205,7 @@ def read_imported(path: Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path, hive_partitioning=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{path}: no Parquet file that can be read ({error})") from error
+        raise DataError(f"{path}: this Parquet file cannot be read ({error})") from error
     if frame.schema != IMPORTED:
         raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
     return frame
@@ -212,7 +227,7 @@ class ImportedLibrary(Library):
 
 
 def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
-    """What answers for a place: its runs, or trajectories that were imported.
+    """The class that reads a place: runs, or trajectories that were imported.
 
     Args:
         names: tables or figures that are asked for; of imported trajectories there is only one.

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
-from c4.store.vocabulary import Vocabulary, trace_bytes
 from c4.tasks import Ending
+from c4.tasks.vocabulary import Vocabulary, trace_bytes
 
 END, MASK = 256, 257
 
