@@ -229,11 +229,7 @@ def parse_batch(text: str) -> int | None:
 
 def only_task(named: Sequence[str], out: Location) -> str:
     """The task of a command that takes a single one."""
-    from c4.store.runs import find_recorded_task
-
-    first, *others = dict.fromkeys(named)
-    for name in (first, *others) if others else ():  # a mistyped name is the nearer mistake
-        find_recorded_task(name, out)
+    first, *others = several_tasks(named, out)
     if others:
         raise ConfigError(
             f"--task {first} --task {others[0]}: one task is recorded at a time; give the command "
