@@ -30,7 +30,6 @@ from c4.gates.calibrations import FrozenSetting, load_calibration
 from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
-from c4.plugins import canonical_name
 from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under
@@ -124,13 +123,6 @@ class Library:
     def runs(self) -> list[Run]:
         """The runs of the models and tasks asked for."""
         return [run for run in self.all_runs if self.wants(run.model, run.task_name)]
-
-    @cached_property
-    def typed(self) -> dict[str, str]:
-        """What to type for methods whose results go by less, because files stand in folders."""
-        asked = {r.manifest.identity["method"]: r.manifest.asked.get("method") for r in self.runs}
-        runs = {name: typed for name, typed in asked.items() if typed}
-        return runs | {canonical_name(name): name for name in self.choice.names}
 
     @cached_property
     def full_decodes(self) -> list[Run]:

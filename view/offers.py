@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from c4.analysis.marks import mark_of
+from c4.analysis.colours import mark_of
 from c4.analysis.names import method_label
 from c4.errors import ConfigError, unknown_name
 from c4.gates.cvee import CVEE, FixedPatience, LevelGate, StabilityOnly
