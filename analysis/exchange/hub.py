@@ -16,7 +16,6 @@ from c4.analysis.exchange.card import make_card
 from c4.errors import C4Error, DataError, RunError
 from c4.store import find_runs, open_run
 from c4.store.check import Finding, State, check_run
-from c4.store.contents import Contents
 from c4.store.locations import Location
 from c4.store.manifest import (
     MANIFEST,
@@ -258,7 +257,7 @@ class _Remote:
         own = dict(_files(place, run))
         kinds = tuple(f"{place}/{kind}/" for kind in RECORDED)
         others = [name for name in self.names if name.startswith(kinds) and name not in own]
-        here = [part.rows for part in opened.parts]
+        here = opened.parts
         found = [name for name in others if _overlaps(named_part(PurePosixPath(name)), here)]
         for name in found:
             self._require_known(name, opened.manifest, set(opened.indices))
@@ -287,7 +286,7 @@ class _Remote:
         if kind not in ("rows", "pending") or (few and known.issuperset(part.trajectories)):
             return
         try:
-            held = set(Contents.of(named_part(self.fetch(name)), manifest).numbers)
+            held = set(named_part(self.fetch(name)).load(manifest.digest).trajectories)
         except RunError:
             return  # it is damaged, and everybody's pull fails at it
         if not held <= known:

@@ -17,7 +17,6 @@ from c4.analysis.exchange.hub import KEPT
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
 from c4.store.manifest import read_manifest, read_tokenizer, run_folder, write_manifest
-from c4.store.parts import Stamp
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter
@@ -53,7 +52,7 @@ def write_anew(folder, root, numbers=(40, 41, 42), **identity):
         writer.begin(manifest, read_tokenizer(folder, run.manifest))
         for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
             if row.trajectory in numbers:
-                writer.add(Decode(row, cells), Stamp.of(manifest))
+                writer.add(Decode(row, cells), [manifest.made_with])
     return target
 
 
