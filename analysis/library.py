@@ -27,10 +27,9 @@ from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError, unknown_name
 from c4.gates.calibrations import FrozenSetting, load_calibration
-from c4.gates.kinds import OwnGate
+from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
-from c4.plugins import canonical_name
 from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under
@@ -125,13 +124,6 @@ class Library:
         return [run for run in self.all_runs if self.wants(run.model, run.task)]
 
     @cached_property
-    def typed(self) -> dict[str, str]:
-        """What to type for methods whose results go by less, because files stand in folders."""
-        asked = {r.manifest.identity["method"]: r.manifest.asked.get("method") for r in self.runs}
-        runs = {name: typed for name, typed in asked.items() if typed}
-        return runs | {canonical_name(name): name for name in self.choice.names}
-
-    @cached_property
     def full_decodes(self) -> list[Run]:
         """The recordings of full decodes, which gates are replayed over."""
         return [run for run in self.runs if run.is_baseline and run.has_cells]
@@ -175,7 +167,7 @@ class Library:
         main = self.cohorts.filter("main")["cohort"]
         return [run for cohort in main for run in self.recordings(cohort)]
 
-    def gates(self, run: Run) -> dict[str, OwnGate]:
+    def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
         return self.choice.gates(get_task(run.task).family)
 
@@ -383,7 +375,7 @@ class Library:
     def _decoded(self, run: Run) -> pl.DataFrame:
         return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
 
-    def _replayed(self, run: Run, gates: Mapping[str, OwnGate]) -> pl.DataFrame:
+    def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
         return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(

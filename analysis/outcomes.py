@@ -10,7 +10,7 @@ import polars as pl
 from c4.analysis.cohorts import PLACE, cohort_columns
 from c4.analysis.names import in_order
 from c4.analysis.paired import past_tolerance
-from c4.gates.kinds import OwnGate
+from c4.gates.gate import Gate
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
 from c4.replay.pools import SET_ASIDE, Pools
@@ -94,7 +94,7 @@ def _decoded(row: Row, grader: ReplayGrader) -> dict[str, Any]:
 
 
 def replayed_outcomes(
-    run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """What gates decide on a recording. Texts are dropped part by part to save memory."""
     wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")

@@ -10,9 +10,10 @@ import polars as pl
 from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, are_premature, stabilization_step
+from c4.gates.gate import Gate
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.signals import are_premature, stabilization_step
 from c4.replay.decisions import gate_exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
@@ -50,7 +51,7 @@ GATE_SIGNALS = pl.Schema(
 )
 
 
-def phase_table(run: Run, gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
+def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
 
     Nothing is graded, and no cells are read unless a gate wants them.
@@ -127,7 +128,7 @@ def region_signals(run: Run) -> Iterator[RegionSignals]:
 
 
 def gate_signals(
-    runs: Sequence[Run], gates: Mapping[str, OwnGate], pools: Pools = SET_ASIDE
+    runs: Sequence[Run], gates: Mapping[str, Gate], pools: Pools = SET_ASIDE
 ) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
@@ -176,7 +177,7 @@ def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 
 
 def _moments(
-    runs: Sequence[Run], gates: Mapping[str, OwnGate]
+    runs: Sequence[Run], gates: Mapping[str, Gate]
 ) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
     exits: dict[str, dict[int, int]] = {name: {} for name in gates}

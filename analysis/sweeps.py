@@ -8,7 +8,7 @@ import polars as pl
 
 from c4.analysis.names import in_order
 from c4.analysis.paired import past_tolerance
-from c4.gates.kinds import OwnGate
+from c4.gates.gate import Gate
 from c4.gates.registry import make_gate
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.replay.grids import Grid
@@ -86,7 +86,7 @@ def _has_cache(label: str) -> bool:
     return any(change.name == "cache" for change in Label.parse(label).changes)
 
 
-def wino_gates(task: str) -> dict[str, OwnGate]:
+def wino_gates(task: str) -> dict[str, Gate]:
     """CVEE under every setting of the paper's sweep, by the label of the run it stands for."""
     gates = {}
     for setting in WINO_GRID.settings():

@@ -9,11 +9,13 @@ import polars as pl
 
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, OwnGate, Prophet, stabilization_step
+from c4.gates.cvee import CVEE
+from c4.gates.gate import Gate
 from c4.gates.own_signals import OwnSignals, own_signals
+from c4.gates.prophet import Prophet
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
-from c4.gates.signals import NONE, SIGNAL_NAMES
+from c4.gates.signals import NONE, SIGNAL_NAMES, stabilization_step
 from c4.replay.decisions import PartExits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
@@ -119,7 +121,7 @@ def _find(run: Run, index: int, own: OwnSignals) -> _Traced:
 
 
 def trace_table(
-    run: Run, index: int, gates: Mapping[str, OwnGate], signals: Sequence[str] = ()
+    run: Run, index: int, gates: Mapping[str, Gate], signals: Sequence[str] = ()
 ) -> pl.DataFrame:
     """What CVEE and Prophet see of one trajectory at every step, and where gates stop it.
 
@@ -179,14 +181,12 @@ def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
     return [(step, split_labels(exits)) for step, exits in trace.select("step", "exits").rows()]
 
 
-def _first_of(
-    kind: type, gates: Mapping[str, OwnGate], usual: tuple[str, OwnGate]
-) -> tuple[str, Any]:
+def _first_of(kind: type, gates: Mapping[str, Gate], usual: tuple[str, Gate]) -> tuple[str, Any]:
     """The first gate of a kind and its name, or the usual one."""
     return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 
-def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]:
+def _stops(found: _Traced, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
     """Which gates stop the trajectory, by step."""
     stops: dict[int, list[str]] = {}
     for name, exit_at in _exits(found, gates).items():
@@ -194,14 +194,14 @@ def _stops(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[int, list[str]]
     return stops
 
 
-def _exits(found: _Traced, gates: Mapping[str, OwnGate]) -> dict[str, int]:
+def _exits(found: _Traced, gates: Mapping[str, Gate]) -> dict[str, int]:
     """The step at which each gate stops the trajectory; 0 where it never fires."""
     exits = PartExits(gates, found.part)
     return {name: exits.at(name, found.place, found.trajectory.cells) for name in gates}
 
 
 def text_table(
-    run: Run, index: int, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
+    run: Run, index: int, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """The buffer as each gate would leave it, token by token. See `TEXTS`."""
     found = _find(run, index, own_signals(gates.values()))

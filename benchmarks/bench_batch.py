@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from c4.gates.kinds import GATES
-from c4.gates.registry import make_gate
+from c4.gates.gate import needs_future
+from c4.gates.registry import GATES, make_gate
 from c4.models import EMBEDDED, architecture_of, find_checkpoint, llama_to_llada
 from c4.models.batch import padded
 from c4.record.plan import RunConfig, load_planned, plan_recording
@@ -100,7 +100,7 @@ def share_filled(run: Run, size: int) -> float:
 
 def lines(name: str, found: dict[int, list[Measured]]) -> Iterator[str]:
     """One line a size, as a row of a Markdown table."""
-    gates = {gate: make_gate(gate) for gate, kind in GATES.items() if not kind.needs_future}
+    gates = {gate: make_gate(gate) for gate, kind in GATES.items() if not needs_future(kind)}
     alone = found[1]
     for size in SIZES:
         ratios = [

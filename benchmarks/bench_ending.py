@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from c4.gates.kinds import CVEE, ask, exit_step
+from c4.gates.cvee import CVEE
+from c4.gates.gate import ask, exit_step
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.models import EMBEDDED, LoadedModel

@@ -33,9 +33,10 @@ from c4.gates.candidates import (
     LocatedCandidate,
     filled_predictions,
 )
-from c4.gates.kinds import CVEE
+from c4.gates.cvee import CVEE
+from c4.gates.live import LiveSignals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
-from c4.gates.signals import NONE, LiveSignals, SignalReading, Signals, read_signals
+from c4.gates.signals import NONE, SignalReading, Signals, read_signals
 from c4.gates.steps import StepView
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record.plan import RunConfig, load_planned, plan_recording

@@ -16,7 +16,7 @@ from c4.cli.output import results_aside, say, say_json
 from c4.cli.places import LOCAL_PLACE
 from c4.cli.progress import status
 from c4.errors.system import require_writable_folder
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 
 if TYPE_CHECKING:
     from c4.analysis import Library

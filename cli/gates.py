@@ -8,12 +8,12 @@ import typer
 from c4.cli.complete import complete_gate, complete_method, complete_model, complete_task
 from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.errors import RunError
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.gates.calibrations import FrozenSetting
-    from c4.gates.kinds import OwnGate
+    from c4.gates.gate import Gate
     from c4.replay.choices import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
@@ -122,7 +122,7 @@ def choose_gates(
     settings: Sequence[str] | None,
     task: "Task",
     frozen: "FrozenSetting | None" = None,
-) -> "dict[str, OwnGate]":
+) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.record.methods import refuse_sampler
     from c4.replay.choices import GateChoice

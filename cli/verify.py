@@ -16,11 +16,11 @@ from c4.cli.progress import progress, status
 from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.store.labels import method_name
 
 if TYPE_CHECKING:
-    from c4.gates.kinds import OwnGate
+    from c4.gates.gate import Gate
     from c4.models import LoadedModel
     from c4.record.plan import Plan, RunConfig
     from c4.record.recorder import Recording
@@ -68,21 +68,21 @@ def verify_command(
 
 def live_gates(
     task: str, names: Sequence[str] | None, settings: Sequence[str] | None
-) -> "dict[str, OwnGate]":
+) -> "dict[str, Gate]":
     """The chosen gates, or all that can run live, with their settings for a task."""
-    from c4.gates.kinds import as_gate, require_live
+    from c4.gates.gate import needs_future, require_live
     from c4.tasks import find_task
 
-    names = names or [name for name, kind in GATES.items() if not kind.needs_future]
+    names = names or [name for name, kind in GATES.items() if not needs_future(kind)]
     gates = choose_gates(names, settings, find_task(task))
     for chosen in gates.values():
-        require_live(as_gate(chosen))
+        require_live(chosen)
     return gates
 
 
 def verify_replay(
     configs: "Mapping[str, RunConfig]",
-    gates: "Mapping[str, Mapping[str, OwnGate]]",
+    gates: "Mapping[str, Mapping[str, Gate]]",
     *,
     as_json: bool,
 ) -> None:
@@ -127,7 +127,7 @@ def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
         )
 
 
-def describe(plan: "Plan", gates: "Mapping[str, OwnGate]", checks: "Sequence[Check]") -> str:
+def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]") -> str:
     """How many live decodes equal their replay, and how many the machine failed to grade."""
     agree = sum(check.agrees for check in checks)
     examples = counted(len({check.trajectory for check in checks}), "example")
@@ -142,7 +142,7 @@ def describe(plan: "Plan", gates: "Mapping[str, OwnGate]", checks: "Sequence[Che
 
 
 def check_replay(
-    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, OwnGate]"
+    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, Gate]"
 ) -> "Iterator[Check]":
     """Record a task, and decode its examples live under each gate."""
     from c4.record.recorder import start_recording
@@ -161,7 +161,7 @@ def check_replay(
 
 def verify_batch(
     configs: "Mapping[str, RunConfig]",
-    gates: "Mapping[str, Mapping[str, OwnGate]]",
+    gates: "Mapping[str, Mapping[str, Gate]]",
     *,
     as_json: bool,
 ) -> None:

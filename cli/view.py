@@ -16,7 +16,7 @@ from c4.cli.progress import status
 from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.errors import ConfigError
 from c4.errors.text import counted
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.store.locations import Location, parse_location
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from c4._gates import NAMES
 from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
-from c4.gates import OwnGate, make_gate
+from c4.gates import Gate, make_gate
 from c4.gates.registry import GateKind, is_gate
 from c4.replay import (
     Calibration,
@@ -37,7 +37,7 @@ class Calibrated:
     """How the setting did, per task, on trajectories that it was not chosen on."""
 
     @property
-    def gate(self) -> OwnGate:
+    def gate(self) -> Gate:
         """The gate with the chosen setting, ready for `run.replay`."""
         if self.parameters is None:
             raise ConfigError(f"no setting was chosen: {self.statement}")
@@ -87,7 +87,7 @@ class Calibrated:
 
 def calibrate(
     runs: RunLike | Sequence[RunLike],
-    gate: str | type[OwnGate] = "cvee",
+    gate: str | type[Gate] = "cvee",
     promise: Requirement | None = None,
     *,
     pool: int | None = None,

@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from c4.errors import ConfigError
-from c4.gates import GATES, OwnGate, make_gate
+from c4.gates import GATES, Gate, make_gate
 from c4.gates.registry import checked_gate
 from c4.store.labels import Change, Label
 from c4.tasks import get_task
@@ -13,11 +13,11 @@ from c4.tasks import get_task
 NAMES = {kind: name for name, kind in GATES.items()}
 
 
-def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, OwnGate]:
+def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
     """Gates by what their decisions go by; CVEE, Prophet and SchED where none are given."""
     if not gates and not named:
         gates = ("cvee", "prophet", "sched")
-    found: dict[str, OwnGate] = {}
+    found: dict[str, Gate] = {}
     for gate in _flat(gates):
         name = gate_label(gate)
         if name in found or name in named:
@@ -58,7 +58,7 @@ def _spell(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _made(gate: Any, task: str) -> OwnGate:
+def _made(gate: Any, task: str) -> Gate:
     if isinstance(gate, str):
         return make_gate(gate, get_task(task).family)
     return checked_gate(repr(gate), gate() if isinstance(gate, type) else gate)

@@ -15,7 +15,7 @@ from c4._trajectory import Trajectory
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
 from c4.errors import ConfigError, RunError, unknown_name
-from c4.gates import OwnGate, OwnSignal
+from c4.gates import Gate, OwnSignal
 from c4.replay import replay
 from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
@@ -26,7 +26,7 @@ from c4.tasks import AnswerReading, find_task
 from c4.tasks.extractors import find_style
 from c4.tasks.registry import knows_task, names_task
 
-GateLike = OwnGate | type[OwnGate] | str
+GateLike = Gate | type[Gate] | str
 """A gate, its class, or its name."""
 RunLike = StoredRun | str | Location
 """A run, or its folder."""
@@ -100,7 +100,7 @@ class Run(StoredRun):
         found = super().trajectory(index)
         return Trajectory(found.row, found.cells, self)
 
-    def _gates(self, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, OwnGate]:
+    def _gates(self, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
         require_known_task(self)
         return name_gates(self.task, gates, named)
 

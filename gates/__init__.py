@@ -5,23 +5,16 @@ a decode. `load_signals` turns a run into arrays that no threshold can change; `
 gate by name, with the paper's settings. Knows nothing of models and loads no torch.
 """
 
-from c4.gates.kinds import (
-    CVEE,
-    GATES,
-    ConfidenceOnly,
-    FixedPatience,
-    FixedProgress,
-    Gate,
-    Oracle,
-    OwnGate,
-    Prophet,
-    SchED,
-    StabilityOnly,
-)
+from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
+from c4.gates.gate import Gate
 from c4.gates.live import LiveGate
+from c4.gates.oracle import Oracle
 from c4.gates.own_signals import OwnSignal
-from c4.gates.registry import make_gate
+from c4.gates.progress import FixedProgress
+from c4.gates.prophet import Prophet
+from c4.gates.registry import GATES, make_gate
 from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.sched import SchED
 from c4.gates.signals import Signals
 from c4.gates.steps import StepView
 from c4.plugins.parameters import parameter
@@ -35,7 +28,6 @@ __all__ = [
     "Gate",
     "LiveGate",
     "Oracle",
-    "OwnGate",
     "OwnSignal",
     "Prophet",
     "RunSignals",

@@ -7,9 +7,9 @@ from typing import Any
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import reason
-from c4.gates.kinds import GATES, OwnGate
+from c4.gates.gate import Gate
+from c4.gates.registry import GATES, find_gate, make_gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.gates.registry import find_gate, make_gate
 from c4.plugins.parameters import Value
 from c4.store.labels import frozen_label
 from c4.store.locations import Location
@@ -87,7 +87,7 @@ class FrozenSetting:
                 "or calibrate with them"
             )
 
-    def make(self, family: Family, named: Collection[str] = ()) -> OwnGate:
+    def make(self, family: Family, named: Collection[str] = ()) -> Gate:
         """The gate with its frozen parameters.
 
         Args:

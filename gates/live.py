@@ -1,29 +1,181 @@
-"""Gates inside a live decode."""
+"""A gate inside one decode: every step is appended to the signals, and the gate is asked again."""
 
-from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, as_gate, ask, require_live
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.gates.candidates import CandidateReader, LocatedCandidate
+from c4.gates.gate import Gate, ask, require_live, wants_cells
 from c4.gates.own_signals import own_signals
-from c4.gates.signals import LiveSignals
-from c4.gates.steps import CellRecorder, StepView
-from c4.tasks import Shape
+from c4.gates.signals import (
+    MARGINS,
+    NONE,
+    SIGNAL_NAMES,
+    Floats,
+    Ints,
+    OfTrajectory,
+    Signals,
+    as_signals,
+    margin_signals,
+)
+from c4.gates.steps import StepView, stack_views
+from c4.store.arrays import FloatArray, TokenArray
+from c4.tasks import SearchMode, Shape
 from c4.tasks.task import Choices
 
 
 class LiveGate:
     """A gate inside one decode; every decode needs a new one."""
 
-    def __init__(
-        self, gate: OwnGate, shape: Shape, reader: CandidateReader, choices: Choices
-    ) -> None:
-        self.gate = as_gate(gate)
-        require_live(self.gate)
+    def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
+        require_live(gate)
+        self.gate = gate
         self._signals = LiveSignals(shape, reader, choices, own_signals([gate]))
-        self._cells = CellRecorder() if self.gate.wants_cells else None
 
     def fires(self, view: StepView) -> bool:
         """Whether decoding may stop at this step."""
         signals = self._signals.append(view)
-        if self._cells is None:
-            return bool(ask(self.gate, signals)[-1])
-        self._cells.observe(view)
-        return bool(ask(self.gate, signals, self._cells.cells())[-1])
+        cells = stack_views(self._signals.views) if wants_cells(self.gate) else None
+        return bool(ask(self.gate, signals, cells)[-1])
+
+
+class LiveSignals:
+    """The same signals inside a decode, one step at a time.
+
+    What a gate does not ask for costs a decode nothing: the margins, half of the work, are
+    computed for all steps that lack them when one of them is looked at.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        reader: CandidateReader,
+        choices: Choices,
+        own: Mapping[str, OfTrajectory] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.reader = reader
+        self.choices = choices
+        self.own = own or {}
+        self._columns: dict[str, npt.NDArray[Any]] = {
+            # A sampler may run past the budget, but never past one step for every position.
+            field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
+            for field in fields(Signals)
+        }
+        self._own_columns: dict[str, Floats] = {}
+        self._numbers: dict[str, int] = {}
+        self.views: list[StepView] = []
+        self._margins = 0
+        self._last, self._run, self._changes = NONE, 0, 0
+        self._filled: TokenArray | None = None
+
+    def append(self, view: StepView) -> Signals:
+        """The signals of all steps so far, the present one last."""
+        t = view.step - 1
+        self.views.append(view)
+        kept = view.token if self._filled is None else self._filled
+        self._filled = np.where(view.masked, view.token, kept)
+        ((found, answer),) = self.reader.read(self._filled[None], [self.choices])
+        span = _defined_span(found, (view.block + 1) * self.shape.block_length)
+        start, end = found.span if found and found.span else (NONE, NONE)
+        confidence = _mean(view.confidence, span)
+        candidate = self._number(found.value if found else None)
+        if span is None and self.reader.task.search is SearchMode.CODE:
+            candidate = NONE  # see `counted`
+        self._count(candidate)
+        row = {
+            "step": view.step,
+            "budget": self.shape.budget,
+            "candidate": candidate,
+            "span_start": start,
+            "span_end": end,
+            "confidence": confidence,
+            "entropy": _mean(view.entropy, span),
+            "run": self._run,
+            "changes": self._changes,
+            "answer": self._number(answer),
+        }
+        for name, value in row.items():
+            self._columns[name][t] = value
+        return SignalsSoFar(self, t + 1)
+
+    def column(self, name: str, steps: int) -> npt.NDArray[Any]:
+        """A signal of the first steps."""
+        if name in MARGINS and self._margins < steps:
+            # One step back, for what has changed since.
+            first = max(0, self._margins - 1)
+            margins = margin_signals(stack_views(self.views[first:steps]), self.reader)
+            for margin, column in margins.items():
+                self._columns[margin][self._margins : steps] = column[self._margins - first :]
+            self._margins = steps
+        return self._columns[name][:steps]
+
+    def own_column(self, name: str, steps: int) -> Floats:
+        """A user's own signal of the first steps, computed when the last of them is asked for."""
+        known = self._own_columns.get(name)
+        if known is None or len(known) < steps:
+            cells = stack_views(self.views[:steps])
+            known = self.own[name](SignalsSoFar(self, steps, with_own=False), cells)
+            self._own_columns[name] = known
+        return known[:steps]
+
+    def _count(self, candidate: int) -> None:
+        """`run` and `changes` after one more step, as `stability` has them for all at once."""
+        if candidate == NONE:
+            return
+        if self._last not in (NONE, candidate):
+            self._changes += 1
+            self._run = 0
+        self._run += 1
+        self._last = candidate
+
+    def _number(self, value: str | None) -> int:
+        return NONE if value is None else self._numbers.setdefault(value, len(self._numbers))
+
+
+class SignalsSoFar(Signals):
+    """Signals of a decode in progress, each computed when it is asked for."""
+
+    _live: LiveSignals
+    _steps: int
+    _own: Collection[str]
+
+    def __init__(self, live: LiveSignals, steps: int, *, with_own: bool = True) -> None:
+        """Look at the first steps of a decode.
+
+        Args:
+            with_own: also users' own signals, which do not see one another.
+        """
+        object.__setattr__(self, "_live", live)  # the fields are frozen
+        object.__setattr__(self, "_steps", steps)
+        object.__setattr__(self, "_own", live.own if with_own else ())
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        if name in self._own:
+            return self._live.own_column(name, self._steps)
+        if name not in SIGNAL_NAMES:
+            raise AttributeError(name=name, obj=self)
+        return self._live.column(name, self._steps)
+
+    def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Signals:
+        """Every signal changed alike."""
+        return as_signals(
+            {name: change(getattr(self, name)) for name in [*SIGNAL_NAMES, *self._own]}
+        )
+
+
+def _defined_span(found: LocatedCandidate | None, block_end: int) -> tuple[int, int] | None:
+    """The candidate's span, unless it cannot be located or reaches beyond the current block."""
+    if found is None or found.span is None or found.span[1] > block_end:
+        return None
+    return found.span
+
+
+def _mean(signal: FloatArray, span: tuple[int, int] | None) -> float:
+    """Mean over a span. The sum is exact, so it is the one that running sums give."""
+    if span is None:
+        return np.nan
+    return float(signal[span[0] : span[1]].sum(dtype=np.float64)) / (span[1] - span[0])

@@ -4,7 +4,6 @@ A gate names them in its attribute `signals`, and they are computed wherever the
 a recording or inside a decode.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
@@ -15,14 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
-from c4.gates.kinds import kind_of
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
-from c4.plugins import LabelRegistry, definition, plain_label, source_hash
+from c4.plugins import Registry, definition, plain_label, source_hash
 from c4.store.cells import Cells
 
-REGISTRY = LabelRegistry(
-    "signal", "--signal", dict.fromkeys(sorted(SIGNAL_NAMES)), "my_signals:flux"
-)
+REGISTRY = Registry("signal", "--signal", dict.fromkeys(sorted(SIGNAL_NAMES)), "my_signals:flux")
 """Every signal that a gate or a figure can name."""
 
 
@@ -88,14 +84,9 @@ def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
         label = REGISTRY.label(signal)
         return None if label in SIGNAL_NAMES else _checked(label, REGISTRY.behind(label))
     name = getattr(signal, "__name__", type(signal).__name__)
-    return _checked(f"{name}@{_source_of(signal)[:12]}", signal)
-
-
-def _source_of(signal: Any) -> str:
-    """A hash of the file that defines a function; of one without a file, as in a notebook, new."""
-    module = str(getattr(signal, "__module__", ""))
-    has_file = getattr(sys.modules.get(module), "__file__", None) is not None
-    return source_hash(signal, module) if has_file else uuid4().hex
+    # A function of a notebook has no file, so each one counts as another.
+    source = source_hash(str(getattr(signal, "__module__", ""))) or uuid4().hex
+    return _checked(f"{name}@{source[:12]}", signal)
 
 
 RESERVED = frozenset({"trajectory"})
@@ -109,7 +100,7 @@ def _checked(label: str, compute: Any) -> NamedSignal:
         raise ConfigError(f"{shown} is no signal: it must be a function (s, cells)")
     if not name.isidentifier() or iskeyword(name):
         raise ConfigError(f"gates cannot ask for a signal named {name}; define it with def flux(…)")
-    if hasattr(Signals, name) or name in SIGNAL_NAMES | RESERVED:
+    if hasattr(Signals, name) or name in (*SIGNAL_NAMES, *RESERVED):
         raise ConfigError(f"the signal {shown} would hide c4's own {name}; rename it")
     return signal
 
@@ -133,7 +124,8 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
 
 def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
     """Signals that the classes of gates name: an instance names those of its class."""
-    for kind in map(kind_of, gates):
+    for gate in gates:
+        kind = gate if isinstance(gate, type) else type(gate)
         signals: Any = getattr(kind, "signals", ())
         if isinstance(signals, str) or not isinstance(signals, Iterable):
             raise ConfigError(

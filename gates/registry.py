@@ -7,11 +7,28 @@ from dataclasses import Field, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
-from c4.gates.kinds import GATES, OwnGate
+from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
+from c4.gates.gate import Gate, is_gate
+from c4.gates.oracle import Oracle
 from c4.gates.own_signals import OwnSignals, own_signals
+from c4.gates.progress import FixedProgress
+from c4.gates.prophet import Prophet
+from c4.gates.sched import SchED
 from c4.plugins import Plugin, Registry
 from c4.plugins.parameters import require_meant, settable, typed_parameters
 from c4.tasks import Family
+
+GATES: dict[str, type[Gate]] = {
+    "cvee": CVEE,
+    "confidence": ConfidenceOnly,
+    "stability": StabilityOnly,
+    "fixed-patience": FixedPatience,
+    "prophet": Prophet,
+    "sched": SchED,
+    "progress": FixedProgress,
+    "oracle": Oracle,
+}
+"""Every gate of c4's own by its name."""
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
     "prophet": {
@@ -28,20 +45,13 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-def is_gate(found: Any) -> bool:
-    """Whether an object looks like a gate, or a class of gates."""
-    return callable(getattr(found, "fires", None))
-
-
 REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
 """Every gate that a user can name."""
-
-
-GateKind: TypeAlias = str | type[OwnGate]
+GateKind: TypeAlias = str | type[Gate]
 """A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""
 
 
-def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) -> OwnGate:
+def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) -> Gate:
     """A gate by name or class, with the paper's settings where none are given.
 
     Args:
@@ -77,7 +87,7 @@ def gate_parameters(name: str) -> list[str]:
     return list(gate_fields(name))
 
 
-def set_parameters(gate: OwnGate) -> dict[str, Any]:
+def set_parameters(gate: Gate) -> dict[str, Any]:
     """The parameters that a gate has, as data; none if it declares none."""
     declared: Any = gate
     return (
@@ -113,12 +123,12 @@ def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
         raise ConfigError(f"cannot make the gate {shortened(name)!r}: {failure(error)}") from error
 
 
-def checked_gate(name: str, gate: Any) -> OwnGate:
+def checked_gate(name: str, gate: Any) -> Gate:
     """A gate of a user's own, if it can be one."""
     if not is_gate(gate):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
     own_signals([gate])  # what is wrong with them is said now
     if is_dataclass(gate) and not isinstance(gate, type):
         require_meant(gate)
-    found: OwnGate = gate
+    found: Gate = gate
     return found

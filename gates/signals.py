@@ -4,7 +4,7 @@ Means are sums of fixed-point numbers, exact in float64 whatever their order, so
 a live decode give the same bits.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from functools import cache
 from typing import Any
@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.gates.candidates import CandidateReader, LocatedCandidate, filled_predictions
-from c4.gates.steps import StepView, stack_views
-from c4.store.arrays import BoolArray, FloatArray, TokenArray
+from c4.store.arrays import BoolArray, FloatArray
 from c4.store.cells import Cells
 from c4.tasks import SearchMode, Shape
 from c4.tasks.task import Choices
@@ -112,7 +111,7 @@ class Signals:
         return np.take_along_axis(getattr(self, name), self.steps[..., None] - 1, axis=-1)
 
 
-SIGNAL_NAMES = frozenset(spec.name for spec in fields(Signals))
+SIGNAL_NAMES = tuple(spec.name for spec in fields(Signals))
 
 
 @cache
@@ -200,145 +199,6 @@ def _with_own(signals: Signals, cells: Cells, own: Mapping[str, OfTrajectory]) -
     return as_signals(vars(signals) | made)
 
 
-class LiveSignals:
-    """The same signals inside a decode, one step at a time.
-
-    What a gate does not ask for costs a decode nothing: the margins, half of the work, are
-    computed for all steps that lack them when one of them is looked at.
-    """
-
-    def __init__(
-        self,
-        shape: Shape,
-        reader: CandidateReader,
-        choices: Choices,
-        own: "Mapping[str, OfTrajectory] | None" = None,
-    ) -> None:
-        self.shape = shape
-        self.reader = reader
-        self.choices = choices
-        self.own = own or {}
-        self._columns: dict[str, npt.NDArray[Any]] = {
-            # A sampler may run past the budget, but never past one step for every position.
-            field.name: np.empty(shape.length, np.int32 if field.type == Ints else np.float64)
-            for field in fields(Signals)
-        }
-        self._own_columns: dict[str, Floats] = {}
-        self._numbers: dict[str, int] = {}
-        self._views: list[StepView] = []
-        self._margins = 0
-        self._last, self._run, self._changes = NONE, 0, 0
-        self._filled: TokenArray | None = None
-
-    def append(self, view: StepView) -> Signals:
-        """The signals of all steps so far, the present one last."""
-        t = view.step - 1
-        self._views.append(view)
-        kept = view.token if self._filled is None else self._filled
-        self._filled = np.where(view.masked, view.token, kept)
-        ((found, answer),) = self.reader.read(self._filled[None], [self.choices])
-        span = _defined_span(found, (view.block + 1) * self.shape.block_length)
-        start, end = found.span if found and found.span else (NONE, NONE)
-        confidence = _mean(view.confidence, span)
-        candidate = self._number(found.value if found else None)
-        if span is None and self.reader.task.search is SearchMode.CODE:
-            candidate = NONE  # see `counted`
-        self._count(candidate)
-        row = {
-            "step": view.step,
-            "budget": self.shape.budget,
-            "candidate": candidate,
-            "span_start": start,
-            "span_end": end,
-            "confidence": confidence,
-            "entropy": _mean(view.entropy, span),
-            "run": self._run,
-            "changes": self._changes,
-            "answer": self._number(answer),
-        }
-        for name, value in row.items():
-            self._columns[name][t] = value
-        return SignalsSoFar(self, t + 1)
-
-    def column(self, name: str, steps: int) -> npt.NDArray[Any]:
-        """A signal of the first steps."""
-        if name in MARGINS and self._margins < steps:
-            # One step back, for what has changed since.
-            first = max(0, self._margins - 1)
-            margins = margin_signals(stack_views(self._views[first:steps]), self.reader)
-            for margin, column in margins.items():
-                self._columns[margin][self._margins : steps] = column[self._margins - first :]
-            self._margins = steps
-        return self._columns[name][:steps]
-
-    def own_column(self, name: str, steps: int) -> Floats:
-        """A user's own signal of the first steps, computed when the last of them is asked for."""
-        known = self._own_columns.get(name)
-        if known is None or len(known) < steps:
-            cells = stack_views(self._views[:steps])
-            known = self.own[name](SignalsSoFar(self, steps, with_own=False), cells)
-            self._own_columns[name] = known
-        return known[:steps]
-
-    def _count(self, candidate: int) -> None:
-        """`run` and `changes` after one more step, as `stability` has them for all at once."""
-        if candidate == NONE:
-            return
-        if self._last not in (NONE, candidate):
-            self._changes += 1
-            self._run = 0
-        self._run += 1
-        self._last = candidate
-
-    def _number(self, value: str | None) -> int:
-        return NONE if value is None else self._numbers.setdefault(value, len(self._numbers))
-
-
-class SignalsSoFar(Signals):
-    """Signals of a decode in progress, each computed when it is asked for."""
-
-    _live: LiveSignals
-    _steps: int
-    _own: Collection[str]
-
-    def __init__(self, live: LiveSignals, steps: int, *, with_own: bool = True) -> None:
-        """Look at the first steps of a decode.
-
-        Args:
-            with_own: also users' own signals, which do not see one another.
-        """
-        object.__setattr__(self, "_live", live)  # the fields are frozen
-        object.__setattr__(self, "_steps", steps)
-        object.__setattr__(self, "_own", live.own if with_own else ())
-
-    def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        if name in self._own:
-            return self._live.own_column(name, self._steps)
-        if name not in SIGNAL_NAMES:
-            raise AttributeError(name=name, obj=self)
-        return self._live.column(name, self._steps)
-
-    def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Signals:
-        """Every signal changed alike."""
-        return as_signals(
-            {name: change(getattr(self, name)) for name in SIGNAL_NAMES | {*self._own}}
-        )
-
-
-def _defined_span(found: LocatedCandidate | None, block_end: int) -> tuple[int, int] | None:
-    """The candidate's span, unless it cannot be located or reaches beyond the current block."""
-    if found is None or found.span is None or found.span[1] > block_end:
-        return None
-    return found.span
-
-
-def _mean(signal: FloatArray, span: tuple[int, int] | None) -> float:
-    """Mean over a span. The sum is exact, so it is the one that running sums give."""
-    if span is None:
-        return np.nan
-    return float(signal[span[0] : span[1]].sum(dtype=np.float64)) / (span[1] - span[0])
-
-
 def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
     """Each trajectory's values as numbers in order of appearance, all in a row; None is -1."""
     numbers: list[int] = []
@@ -402,6 +262,36 @@ def stability(candidate: Ints) -> tuple[Ints, Ints]:
     at_change = np.maximum.accumulate(np.where(is_change, extractions - 1, 0), axis=-1)
     run = (extractions - at_change).astype(np.int32)
     return run, np.cumsum(is_change, axis=-1).astype(np.int32)
+
+
+def consecutive(holds: BoolArray) -> Ints:
+    """For how many consecutive steps, up to each step, a condition has held. (…, T)"""
+    steps = np.arange(1, holds.shape[-1] + 1, dtype=np.int32)
+    broken = np.maximum.accumulate(np.where(holds, 0, steps), axis=-1)
+    return (steps - broken).astype(np.int32)
+
+
+def stabilization_step(s: Signals) -> Ints:
+    """s_j in steps: from here on every candidate is the full decode's answer. (…, T) -> (…)
+
+    One more than the trajectory's steps where the last candidate is none, or is not the answer: a
+    box, or the front of a number, may stand before the tail, where no gate looks.
+    """
+    answer = s.last("answer")
+    agrees = (s.candidate == answer) & (answer != NONE)
+    run = consecutive(agrees | ~s.exists)[..., -1]  # padding changes nothing
+    return (s.candidate.shape[-1] - run + 1).astype(np.int32)
+
+
+def are_premature(exits: Ints, stabilization: Ints, steps: Ints) -> list[bool | None]:
+    """Whether each exit came before the answer had settled; 0 is no exit, so never premature.
+
+    None where the answer never settles within the trajectory's steps: no exit is then too early,
+    and none is late enough. Shares of premature exits leave such trajectories out. (n,) each
+    """
+    early = (exits > 0) & (exits < stabilization)
+    settles = stabilization <= steps
+    return [bool(at) if known else None for at, known in zip(early, settles, strict=True)]
 
 
 MARGINS = frozenset(

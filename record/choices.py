@@ -15,7 +15,7 @@ from c4.decode.forward import Forward
 from c4.errors import ConfigError, did_you_mean
 from c4.gates.calibrations import load_calibration
 from c4.gates.candidates import CandidateReader
-from c4.gates.kinds import OwnGate, as_gate, require_live
+from c4.gates.gate import Gate, require_live
 from c4.gates.live import LiveGate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate, make_gate, set_parameters
@@ -125,7 +125,7 @@ def _resolve(
     if method.gate is None:
         return resolved
     gate = make_gate(method.gate, task.family, **changes.get(method.gate, {}))
-    require_live(as_gate(gate))
+    require_live(gate)
     usual = set_parameters(make_gate(method.gate, task.family))
     changed |= _changed(method.gate, set_parameters(gate), usual)
     return replace(
@@ -155,7 +155,7 @@ class LiveGates:
     the same example cheaper than it is.
     """
 
-    gate: OwnGate
+    gate: Gate
     reading: AnswerReading
 
     def __call__(

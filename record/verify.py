@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from c4.decode.loop import Decoded
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
-from c4.gates.kinds import OwnGate
+from c4.gates.gate import Gate
 from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
@@ -43,7 +43,7 @@ class Check:
 
 
 def verify(
-    run: Run, gates: Mapping[str, OwnGate], live: Live, *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
     """Compare exit step, every token after the fill and the grade, for each gate."""
     task = get_task(run.task)
@@ -95,7 +95,7 @@ class Outcome:
     answer: str | None
 
 
-def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> list[Differences]:
+def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> list[Differences]:
     """Count what differs between recordings of the same examples, without a gate and with each."""
     one, other = (dict(_outcomes(run, gates)) for run in (alone, together))
     if one.keys() != other.keys():
@@ -117,7 +117,7 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, OwnGate]) -> 
     return rows
 
 
-def _outcomes(run: Run, gates: Mapping[str, OwnGate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
+def _outcomes(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """How every trajectory ends under every gate and without one."""
     read = load_signals(run, own=own_signals(gates.values()))
     for part, signals in zip(run.parts, read, strict=True):

@@ -15,7 +15,7 @@ import polars as pl
 
 from c4.errors import ConfigError
 from c4.gates.calibrations import column_of
-from c4.gates.kinds import as_gate
+from c4.gates.gate import wants_cells
 from c4.gates.registry import find_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.plugins.parameters import Value
@@ -233,9 +233,9 @@ def _try(grid: Grid, subset: RunSubset) -> _Trial:
 
 def _exits(grid: Grid, subset: RunSubset) -> Ints:
     """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)"""
-    if not as_gate(grid.make(next(grid.settings()))).wants_cells:
+    if not wants_cells(grid.make(next(grid.settings()))):
         return grid_exits(grid, subset.signals.signals)
-    gates = [as_gate(grid.make(setting)) for setting in grid.settings()]
+    gates = [grid.make(setting) for setting in grid.settings()]
     exits = np.zeros((len(gates), len(subset)), dtype=np.int32)
     place = {number: i for i, number in enumerate(subset.signals.trajectory.tolist())}
     for number, cells in subset.run.cells():

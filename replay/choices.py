@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from c4.errors import ConfigError, did_you_mean
 from c4.gates.calibrations import FrozenSetting
-from c4.gates.kinds import GATES, OwnGate
-from c4.gates.registry import REGISTRY, gate_parameters, make_gate
+from c4.gates.gate import Gate
+from c4.gates.registry import GATES, REGISTRY, gate_parameters, make_gate
 from c4.plugins import aliases
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
@@ -33,7 +33,7 @@ class GateChoice:
         """What the results of the gates go by."""
         return list(self.gates(Family.LETTERS))
 
-    def gates(self, family: Family) -> dict[str, OwnGate]:
+    def gates(self, family: Family) -> dict[str, Gate]:
         """The gates by what their results go by, with the paper's settings for a family."""
         typed = REGISTRY.by_canonical_name(self.names)
         changes = gate_settings(self.names, self.settings)

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import Gate, OwnGate, are_premature, as_gate, ask, exit_step, stabilization_step
+from c4.gates.gate import Gate, ask, exit_step, wants_cells
 from c4.gates.own_signals import own_signals
 from c4.gates.run_signals import RunSignals, load_signals
-from c4.gates.signals import NONE, Ints, Signals
+from c4.gates.signals import NONE, Ints, Signals, are_premature, stabilization_step
 from c4.replay.grader import ReplayGrader
 from c4.store.cells import Cells
 from c4.store.parts import Part
@@ -52,7 +52,7 @@ class Split(StrEnum):
 
 
 def replay(
-    run: Run, gates: Mapping[str, OwnGate], *, unsafe_code: bool = False
+    run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
     read = load_signals(run, own=own_signals(gates.values()))
@@ -63,15 +63,15 @@ def replay(
 class PartExits:
     """Where gates stop the trajectories of one part, and where their answers settle."""
 
-    def __init__(self, gates: Mapping[str, OwnGate], signals: RunSignals) -> None:
-        self.gates = {name: as_gate(gate) for name, gate in gates.items()}
+    def __init__(self, gates: Mapping[str, Gate], signals: RunSignals) -> None:
+        self.gates = dict(gates)
         self.read = signals
         self.signals = signals.signals
         self.settled = stabilization_step(self.signals)
         self._exits = {
             name: exit_step(ask(gate, self.signals))
             for name, gate in self.gates.items()
-            if not gate.wants_cells
+            if not wants_cells(gate)
         }
 
     def all(self, name: str) -> Ints:
@@ -93,20 +93,20 @@ def exit_with_cells(gate: Gate, signals: Signals, i: int, cells: Cells) -> int:
 
 
 def gate_exits(
-    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, OwnGate]
+    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate]
 ) -> dict[str, Ints]:
     """The step at which each gate stops each trajectory of a part; 0 where it never fires. (n,)
 
     Cells are read only if a gate wants them.
     """
-    known = {name: as_gate(gate) for name, gate in gates.items()}
+    known = dict(gates)
     exits = {
         name: np.zeros(len(signals), dtype=np.int32)
-        if gate.wants_cells
+        if wants_cells(gate)
         else exit_step(ask(gate, signals.signals))
         for name, gate in known.items()
     }
-    curious = {name: gate for name, gate in known.items() if gate.wants_cells}
+    curious = {name: gate for name, gate in known.items() if wants_cells(gate)}
     if curious:
         for i, (_, cells) in enumerate(run.read_cells(part)):
             for name, gate in curious.items():
@@ -115,7 +115,7 @@ def gate_exits(
 
 
 def _replay_part(
-    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, OwnGate], grader: ReplayGrader
+    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
     decisions = []

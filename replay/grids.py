@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.gates.kinds import GATES, LevelGate, OwnGate, as_gate, ask, exit_step
-from c4.gates.registry import GateKind, gate_fields, kind_label, make_gate
+from c4.gates.cvee import LevelGate
+from c4.gates.gate import Gate, ask, exit_step
+from c4.gates.registry import GATES, GateKind, gate_fields, kind_label, make_gate
 from c4.gates.signals import Floats, Ints, Longs, Signals
 from c4.plugins.parameters import Value, bounds_of, parse_value
 
@@ -62,7 +63,7 @@ class Grid:
         for combination in itertools.product(*self.values.values()):
             yield dict(zip(self.values, combination, strict=True))
 
-    def make(self, setting: Mapping[str, Any]) -> OwnGate:
+    def make(self, setting: Mapping[str, Any]) -> Gate:
         """The gate with one setting, or with arrays of them."""
         return make_gate(self.gate, **setting)
 
@@ -195,10 +196,10 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
         (settings, n)
     """
     if not isinstance(grid.gate, str) or grid.gate not in GATES:  # a user's gate need not broadcast
-        asked = (ask(as_gate(grid.make(setting)), signals) for setting in grid.settings())
+        asked = (ask(grid.make(setting), signals) for setting in grid.settings())
         return np.stack([exit_step(fires) for fires in asked])
     kind = GATES[grid.gate]
-    threshold = kind.threshold if issubclass(kind, LevelGate) else None
+    threshold = "tau" if issubclass(kind, LevelGate) else None
     exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)
     chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
     for words, numbers, places in _groups(grid, threshold):
@@ -212,7 +213,7 @@ def grid_exits(grid: Grid, signals: Signals) -> Ints:
                     level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
                 exits[places[some]] = threshold_exits(level, grid.values[threshold])
             else:
-                exits[places[some, 0]] = exit_step(ask(as_gate(gate), signals))
+                exits[places[some, 0]] = exit_step(ask(gate, signals))
     return exits
 
 

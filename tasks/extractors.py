@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
-from c4.plugins import LabelRegistry, plain_label
+from c4.plugins import Registry, plain_label
 from c4.tasks.answers import EXTRACTORS
 from c4.tasks.task import (
     Candidate,
@@ -22,7 +22,7 @@ from c4.tasks.task import (
     Task,
 )
 
-REGISTRY = LabelRegistry(
+REGISTRY = Registry(
     "extractor",
     "--reading",
     {**{str(style): style for style in ReadingStyle}, **EXTRACTORS},

@@ -3,12 +3,10 @@
 import numpy as np
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
-from c4.plugins import LabelRegistry, plain_label
+from c4.plugins import Registry, plain_label
 from c4.tasks.task import Example, Grader, Judge
 
-REGISTRY = LabelRegistry(
-    "grader", "--grader", {str(kind): kind for kind in Grader}, "my_graders:near"
-)
+REGISTRY = Registry("grader", "--grader", {str(kind): kind for kind in Grader}, "my_graders:near")
 """Every grader that a user can name."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from c4.errors import RAISED, ConfigError, failure
-from c4.gates.kinds import Gate, OwnGate, as_gate, ask, exit_step
+from c4.gates.gate import Gate, ask, exit_step, needs_future, wants_cells
 from c4.gates.live import LiveGate
 from c4.gates.own_signals import own_signals
 from c4.gates.registry import checked_gate, make_gate, set_parameters
@@ -21,7 +21,7 @@ TIMES_ASKED = 4
 """How often a gate is asked the same; one that counts its calls may err only now and then."""
 
 
-def check_gate(gate: OwnGate | type[OwnGate] | str) -> None:
+def check_gate(gate: Gate | type[Gate] | str) -> None:
     """Check a gate: a name as commands take it, a class with defaults, or an object.
 
     It must be made without arguments, answer every step with true or false, answer alike when asked
@@ -35,7 +35,7 @@ def check_gate(gate: OwnGate | type[OwnGate] | str) -> None:
     require("gate", name, _findings(gate))
 
 
-def _made(gate: Any) -> OwnGate:
+def _made(gate: Any) -> Gate:
     if isinstance(gate, str):
         return make_gate(gate)
     try:
@@ -47,7 +47,7 @@ def _made(gate: Any) -> OwnGate:
 
 def _findings(given: Any) -> Iterator[str]:
     made = _made(given)
-    gate = as_gate(made)
+    gate = made
     plain_settings("it", set_parameters(made))
     trajectories = list(made_trajectories())
     for one in trajectories:
@@ -55,7 +55,7 @@ def _findings(given: Any) -> Iterator[str]:
         yield from found
         if found:  # the others would say the same with other numbers
             return
-    if not gate.wants_cells:
+    if not wants_cells(gate):
         numeric = [one for one in trajectories if one.task is trajectories[0].task]
         yield from _stacked(gate, numeric)
 
@@ -72,7 +72,7 @@ def _alone(gate: Gate, one: MadeTrajectory) -> Iterator[str]:
             yield f"it changes the signal {name}, which other gates read too"
     if not all(same(getattr(cells, name), getattr(kept, name)) for name in CELL_SIGNALS):
         yield "it changes the cells, which other gates read too"
-    if not gate.needs_future:
+    if not needs_future(gate):
         yield from _live(gate, one, exit_step(first))
 
 
@@ -85,7 +85,7 @@ def _live(gate: Gate, one: MadeTrajectory, replayed: Any) -> Iterator[str]:
             f"inside a decode it stops at step {stops}, over the recording at {int(replayed)} "
             "(0 is never): it looks at later steps; if it must, set needs_future = True"
         )
-    if gate.wants_cells:
+    if wants_cells(gate):
         recorder = CellRecorder()
         for view in one.views:
             recorder.observe(view)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from c4.gates.live import LiveSignals
 from c4.gates.own_signals import NamedSignal, OwnSignal, find_signal
-from c4.gates.signals import LiveSignals
 from c4.store.cells import SIGNALS as CELL_SIGNALS
 from c4.testing._contract import require
 from c4.testing._made import SHAPE, MadeTrajectory, made_trajectories, same

@@ -10,9 +10,9 @@ import polars as pl
 
 from c4.analysis.stabilization import settled_by, settled_step
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import are_premature, as_gate, stabilization_step
+from c4.gates.gate import wants_cells
 from c4.gates.run_signals import RunSignals
-from c4.gates.signals import Ints
+from c4.gates.signals import Ints, are_premature, stabilization_step
 from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
 from c4.replay.grids import at_exit
 from c4.replay.pools import RunSubset
@@ -50,10 +50,10 @@ class Cohort:
 
     def _find_exits(self, name: str, settings: Settings) -> Ints:
         gate = self.offers.make_one(name, self.book.run.task, settings)
-        if not as_gate(gate).wants_cells:
+        if not wants_cells(gate):
             return PartExits({name: gate}, self.signals).all(name)
         found = [
-            exit_with_cells(as_gate(gate), self.signals.signals, i, cells)
+            exit_with_cells(gate, self.signals.signals, i, cells)
             for i, (_, cells) in enumerate(self.book.run.cells())
         ]
         return np.array(found, dtype=np.int32)

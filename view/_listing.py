@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import unknown_name
-from c4.gates.kinds import as_gate
+from c4.gates.gate import wants_cells
 from c4.replay.decisions import PartExits
 from c4.view._cohort import cohort_of
 from c4.view._trajectory import settled_at
@@ -205,7 +205,7 @@ def _marks(shelf: Shelf, key: Key, settings: Settings) -> dict[str, Any]:
     gates = {
         name: gate
         for name, gate in shelf.offers.make(book.run.task, settings).items()
-        if not as_gate(gate).wants_cells
+        if not wants_cells(gate)
     }
     found = PartExits(gates, signals)
     exits = {name: int(found.all(name)[0]) for name in gates}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.analysis.tables.commands import reading_options
+from c4.analysis.tables import reading_options
 from c4.gates.candidates import filled_predictions
 from c4.gates.run_signals import RunSignals
 from c4.replay.decisions import PartExits, decide

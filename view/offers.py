@@ -12,21 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from c4.analysis.marks import mark_of
+from c4.analysis.colours import mark_of
 from c4.analysis.names import method_label
 from c4.errors import ConfigError, unknown_name
-from c4.gates.kinds import (
-    CVEE,
-    GATES,
-    FixedPatience,
-    LevelGate,
-    OwnGate,
-    Prophet,
-    SchED,
-    StabilityOnly,
-)
+from c4.gates.cvee import CVEE, FixedPatience, LevelGate, StabilityOnly
+from c4.gates.gate import Gate
 from c4.gates.own_signals import OwnSignals
-from c4.gates.registry import gate_signals, make_gate
+from c4.gates.prophet import Prophet
+from c4.gates.registry import GATES, gate_signals, make_gate
+from c4.gates.sched import SchED
 from c4.gates.signals import Floats, Signals
 from c4.plugins.parameters import bounds_of, plain_value, settable
 from c4.store.labels import parse_settings
@@ -51,11 +45,11 @@ class Offers:
         """The users' own signals that these gates name."""
         return gate_signals(*self.names)
 
-    def make(self, task: str, settings: Settings | None = None) -> dict[str, OwnGate]:
+    def make(self, task: str, settings: Settings | None = None) -> dict[str, Gate]:
         """Every gate on offer, as it is set."""
         return {name: self.make_one(name, task, settings or {}) for name in self.names}
 
-    def make_one(self, name: str, task: str, settings: Settings) -> OwnGate:
+    def make_one(self, name: str, task: str, settings: Settings) -> Gate:
         """One gate on offer, as it is set. A gate of any other name is refused and not loaded."""
         if name not in self.names:
             raise unknown_name("gate", name, self.names)
@@ -94,7 +88,7 @@ class Offers:
         }
 
 
-def parameters_of(gate: OwnGate) -> Sequence[Field[Any]]:
+def parameters_of(gate: Gate) -> Sequence[Field[Any]]:
     """The parameters of a gate; one that is no dataclass has none that can be told."""
     return settable(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
 
@@ -133,7 +127,7 @@ def slider_range(spec: Field[Any]) -> dict[str, float]:
     return {"low": least, "high": most, "step": step}
 
 
-def demands(gate: OwnGate, s: Signals) -> dict[str, Floats]:
+def demands(gate: Gate, s: Signals) -> dict[str, Floats]:
     """What a gate asks of each signal at every step, as far as it can be drawn. (…, T) each"""
     found: dict[str, Floats] = {}
     if isinstance(gate, CVEE):

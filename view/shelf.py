@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from c4.analysis.marks import FAMILY_COLOURS, mark_of
+from c4.analysis.colours import FAMILY_COLOURS, mark_of
 from c4.analysis.names import family_of, method_label, model_label, task_label
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader

@@ -1,4 +1,4 @@
-"""Loading an object of a user's own, and telling what it was made from."""
+"""Loading an object of a user's own by its name."""
 
 import hashlib
 import re
@@ -16,11 +16,11 @@ from typing import Any
 from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
-from c4.plugins._source import know_source, source_hash
+from c4.plugins._source import source_hash
 
-Fits = Callable[[Any], bool]
-"""Whether an object looks like one of a kind."""
 MISSING = object()
+NO_FILE = hashlib.sha256().hexdigest()
+"""The hash of a module that has no file, such as a built-in one."""
 FILE_NAME = re.compile(r"\w[\w .-]*\.py")
 """The name of a Python file that fits into a label."""
 
@@ -30,7 +30,7 @@ class Plugin:
     """An object that was found by its name."""
 
     name: str
-    """What results of it go by; of a path only the file's name is kept."""
+    """The name that results carry; of a path only the file's name is kept."""
     found: Any
     source_sha256: str | None = None
     """A hash of the files that define it; None for what is c4's own."""
@@ -77,10 +77,10 @@ def load_offered(noun: str, point: EntryPoint) -> Plugin:
             f"cannot load the {noun} {point.name!r} that {package_of(point)} offers as "
             f"{point.value}: {failure(error)}; repair or uninstall it"
         ) from error
-    return Plugin(point.name, found, source_hash(found, point.module))
+    return Plugin(point.name, found, source_hash(point.module) or NO_FILE)
 
 
-def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
+def load_named(noun: str, name: str, example: str, fits: Callable[[Any], bool]) -> Plugin:
     """The object that `module:object` or `file.py:object` names. Its module is run.
 
     Args:
@@ -88,10 +88,10 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
     """
     module, _, attribute = name.rpartition(":")
     of_file = is_file_name(module)
-    written = attribute.isidentifier() and (
-        _is_file_like(module) if of_file else all(map(str.isidentifier, module.split(".")))
-    )
-    if not written:
+    # A file's own name has to fit into a label.
+    is_path = FILE_NAME.fullmatch(Path(module).name) is not None and "\0" not in module
+    is_module = all(map(str.isidentifier, module.split(".")))
+    if not attribute.isidentifier() or not (is_path if of_file else is_module):
         letters = " (a file's own name has letters, digits, spaces, dots and dashes)"
         raise ConfigError(
             f"cannot load the {noun} {shortened(name)!r}: write module:object, as in {example}, "
@@ -102,67 +102,53 @@ def load_named(noun: str, name: str, example: str, fits: Fits) -> Plugin:
         found = getattr(loaded, attribute, MISSING)
     except ConfigError:
         raise
-    except ImportError as error:
-        advice = _import_advice(error, module, of_file=of_file)
-        raise ConfigError(
-            f"cannot load the {noun} {shortened(name)!r}: {shortened(str(error))}; {advice}"
-        ) from error
     except RAISED as error:
+        what = shortened(str(error)) if isinstance(error, ImportError) else failure(error)
+        advice = _advice(error, module, of_file=of_file)
         raise ConfigError(
-            f"cannot load the {noun} {shortened(name)!r}: {failure(error)}; repair its module"
+            f"cannot load the {noun} {shortened(name)!r}: {what}; {advice}"
         ) from error
     if found is MISSING:
         there = _what_is_there(loaded, noun, attribute, fits)
         where = Path(module).name if of_file else f"the module {module}"
         raise ConfigError(f"{where} has no {noun} named {shortened(attribute)!r}; {there}")
-    return Plugin(canonical_name(name), found, source_hash(found, loaded.__name__))
+    return Plugin(canonical_name(name), found, source_hash(loaded.__name__) or NO_FILE)
 
 
-def _import_advice(error: ImportError, module: str, *, of_file: bool) -> str:
-    """What to do where a module, or something that it imports, cannot be imported."""
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing is not None and not of_file and f"{module}.".startswith(f"{missing}."):
-        return "the module must stand in this folder or be installed"
+def _advice(error: BaseException, module: str, *, of_file: bool) -> str:
+    """What to do about a module that cannot be imported."""
     repair = "repair the file" if of_file else "repair the module"
-    package = "" if missing is None else missing.partition(".")[0]
-    is_other = package not in ("", module.partition(".")[0])
-    return f"install {package}, or {repair}" if is_other else repair
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing is None:
+        return repair
+    if not of_file and f"{module}.".startswith(f"{missing}."):
+        return "the module must stand in this folder or be installed"
+    package = missing.partition(".")[0]
+    return repair if package == module.partition(".")[0] else f"install {package}, or {repair}"
 
 
-def _what_is_there(module: ModuleType, noun: str, attribute: str, fits: Fits) -> str:
-    """The objects of a module that could be meant, in words."""
+def _what_is_there(
+    module: ModuleType, noun: str, attribute: str, fits: Callable[[Any], bool]
+) -> str:
+    """Names the objects that a module itself defines and that could be meant."""
     names = [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and _is_of(module, value) and fits(value)
+        if not name.startswith("_")
+        and not isinstance(value, ModuleType)
+        # Classes and functions that it imports are not what a user looks for.
+        and not (callable(value) and getattr(value, "__module__", None) != module.__name__)
+        and fits(value)
     ]
-    return did_you_mean(attribute, names) or (
-        f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
-        if names
-        else f"there is no {noun} in it"
-    )
-
-
-def _is_of(module: ModuleType, value: Any) -> bool:
-    """Whether a value was made in a module; what it imports is not what a user looks for."""
-    if isinstance(value, ModuleType):
-        return False
-    is_named = isinstance(value, type) or callable(value)
-    return not is_named or getattr(value, "__module__", None) == module.__name__
-
-
-def _is_file_like(text: str) -> bool:
-    """Whether a text can be the path of a Python file whose name fits into a label."""
-    return FILE_NAME.fullmatch(Path(text).name) is not None and "\0" not in text
+    if not names:
+        return f"there is no {noun} in it"
+    verb = "is" if len(names) == 1 else "are"
+    return did_you_mean(attribute, names) or f"there {verb} {', '.join(names)}"
 
 
 def _import(module: str) -> ModuleType:
     _look_in(Path.cwd())  # a console script does not look where it is called
-    was_there = module in sys.modules
-    found = import_module(module)
-    if not was_there and getattr(found, "__file__", None) is not None:
-        know_source(found)
-    return found
+    return import_module(module)
 
 
 def _look_in(folder: Path) -> None:
@@ -201,5 +187,4 @@ def _load_file(text: str) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
-    know_source(module)
     return module

@@ -1,24 +1,21 @@
 """Names and what they stand for: c4's own objects, and those of users."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from c4.errors import ConfigError
-from c4.plugins._load import (
-    Fits,
-    Plugin,
-    canonical_name,
-    load_named,
-    load_offered,
-    package_of,
-)
+from c4.plugins._load import Plugin, canonical_name, load_named, load_offered, package_of
 from c4.plugins._parsed import unknown_object
 
 log = logging.getLogger(__name__)
+
+OWN_LABEL = re.compile(r"[^,=@]*[\w-]@[0-9a-f]{12}")
+"""The label of a user's own object: its name, and the beginning of its source's hash."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,10 @@ class Registry:
     """Those that come with c4."""
     example: str
     """A name that a user might give, for messages."""
-    fits: Fits = callable
+    fits: Callable[[Any], bool] = callable
     """Whether an object looks like one of the kind; those are offered where a name is mistyped."""
+    loaded: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Users' own objects that were named in this process, by label."""
 
     @property
     def names(self) -> list[str]:
@@ -42,7 +41,7 @@ class Registry:
         return [*self.own, *sorted(self.offered())]
 
     def offered(self) -> Mapping[str, EntryPoint]:
-        """What installed packages offer, c4's own names aside."""
+        """What installed packages offer, except under c4's own names."""
         return offered(self.noun, self.option, frozenset(self.own))
 
     def find(self, name: str) -> Plugin:
@@ -61,16 +60,12 @@ class Registry:
         """Whether a text could name such an object: a known name, or one with a colon."""
         return name in self.own or ":" in name or name in self.offered()
 
-    def is_own(self, name: str) -> bool:
-        """Whether a name is of c4's own, so that finding it runs nobody's code."""
-        return name in self.own
-
     def canonical(self, name: str) -> str:
-        """What the results of an object go by that a user names so."""
+        """The name under which results of the object that a user names are kept."""
         return name if name in self.own else canonical_name(name)
 
     def by_canonical_name(self, names: Iterable[str]) -> dict[str, str]:
-        """The names that a user typed, by what their results go by; each must have its own."""
+        """The names that a user typed, by their canonical names; no two may share one."""
         typed: dict[str, str] = {}
         for name in names:
             short = self.canonical(name)
@@ -81,15 +76,53 @@ class Registry:
                 )
         return typed
 
+    def label(self, name: str) -> str:
+        """The label that results carry under an object that a user names; it is loaded."""
+        plugin = self.find(name)
+        if plugin.source_sha256 is None:
+            return plugin.name
+        label = f"{plugin.name}@{plugin.source_sha256[:12]}"
+        self.loaded[label] = plugin.found
+        return label
+
+    def parse(self, text: str) -> str:
+        """Check a label that a file holds; nothing is loaded."""
+        if not self.allows(text):
+            raise ValueError(f"{text!r} is no {self.noun}")
+        return text
+
+    def allows(self, text: str) -> bool:
+        """Whether a text can be a label."""
+        return text in self.own or OWN_LABEL.fullmatch(text) is not None
+
+    def behind(self, label: str) -> Any:
+        """The object behind a label: c4's own, or one that the user of this process has named."""
+        if label in self.own:
+            return self.own[label]
+        if label not in self.loaded:
+            name = plain_label(label)
+            raise ConfigError(
+                f"this was made with an earlier version of the {self.noun} {name}, or you have not "
+                f"named it; name it: {self.option} {name}"
+            )
+        return self.loaded[label]
+
+
+def plain_label(label: str) -> str:
+    """A label without the hash of its source, as a user would type it."""
+    return label.partition("@")[0]
+
 
 @cache
 def offered(noun: str, option: str, own: frozenset[str]) -> Mapping[str, EntryPoint]:
-    """What installed packages offer, not loaded yet. A name of c4's own stays c4's, and is said.
+    """What installed packages offer under the entry-point group of a kind, not loaded yet.
+
+    A package cannot take one of c4's own names; a warning says how its object is named instead.
 
     Args:
         own: the names of c4's own.
     """
-    points = {point.name: point for point in entry_points(group=group_of(noun))}
+    points = {point.name: point for point in entry_points(group=f"c4.{noun}s")}
     for name in sorted(points.keys() & own):
         point = points.pop(name)
         log.warning(
@@ -102,8 +135,3 @@ def offered(noun: str, option: str, own: frozenset[str]) -> Mapping[str, EntryPo
             point.value,
         )
     return points
-
-
-def group_of(noun: str) -> str:
-    """Entry-point group under which installed packages offer objects of a kind."""
-    return f"c4.{noun}s"

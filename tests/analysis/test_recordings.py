@@ -19,7 +19,10 @@ from c4.analysis import (
 from c4.analysis.phases import gate_signals
 from c4.errors import RunError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, FixedProgress, Oracle, Prophet
+from c4.gates.cvee import CVEE
+from c4.gates.oracle import Oracle
+from c4.gates.progress import FixedProgress
+from c4.gates.prophet import Prophet
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
@@ -282,7 +285,7 @@ def test_a_report_has_dashes_and_says_what_is_missing(runs):
     everything = c4("report", "main", "--runs", runs, "--all").stdout
     (line,) = [x for x in everything.splitlines() if "| MMLU | C4 |" in x]
     assert line.count("–") == 9
-    assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --method slow" in result.stdout
+    assert "mmlu on random-llada: slowfast, klass, wino, c4 (run: c4 run --m" in result.stdout
     assert "mmlu on random-llada: timings of baseline, prophet" in result.stdout
     assert "may have seen them: 2 of mmlu, 2 of gsm8k" in result.stdout
 

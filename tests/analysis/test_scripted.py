@@ -8,7 +8,7 @@ from conftest import made_reading
 
 from c4.analysis import phase_summary, phase_table, stabilization_table, trace_table
 from c4.analysis.phases import gate_signals
-from c4.gates.kinds import FixedProgress
+from c4.gates.progress import FixedProgress
 from c4.models import Denoiser
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording

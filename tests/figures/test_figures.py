@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
-from c4.analysis.marks import MARKS, mark_of, shade_of
+from c4.analysis.colours import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
 from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.sweeps import h_sweep
@@ -34,7 +34,7 @@ from c4.figures._dark import adapt_to_ground
 from c4.figures._phase import CROWDED, NEVER, spread
 from c4.figures.gallery import _put_title, save_figure
 from c4.figures.style import Look, draw_apart, looking, read_style, styled
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.record.methods import METHODS
 from c4.tasks import TASKS
 

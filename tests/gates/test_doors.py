@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from c4.cli.app import app
 from c4.errors import ConfigError
 from c4.gates.calibrations import find_calibrations, load_calibration
-from c4.gates.kinds import as_gate, ask
+from c4.gates.gate import ask
 from c4.gates.registry import make_gate
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
@@ -89,7 +89,7 @@ def test_whatever_a_module_raises_is_one_error(own_module, source):
 def test_a_gate_that_fails_while_it_is_asked_names_itself(own_module, signals, answer, message):
     own_module(f"class Gate:\n    def fires(self, s):\n        return {answer}\n")
     with pytest.raises(ConfigError) as refused:
-        ask(as_gate(make_gate("own_gates:Gate")), signals)
+        ask(make_gate("own_gates:Gate"), signals)
     assert message in str(refused.value)
 
 

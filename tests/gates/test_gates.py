@@ -10,30 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError, NotReplayable
-from c4.gates.kinds import (
-    CVEE,
-    GATES,
-    Aggregate,
-    Clock,
-    ConfidenceOnly,
-    Curve,
-    FixedPatience,
-    FixedProgress,
-    Oracle,
-    Prophet,
-    Region,
-    SchED,
-    StabilityOnly,
-    as_gate,
-    ask,
-    consecutive,
-    exit_step,
-    require_live,
-    stabilization_step,
-)
-from c4.gates.registry import make_gate
+from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
+from c4.gates.gate import ask, exit_step, needs_future, require_live, wants_cells
+from c4.gates.oracle import Oracle
+from c4.gates.progress import FixedProgress
+from c4.gates.prophet import Prophet
+from c4.gates.registry import GATES, make_gate
 from c4.gates.run_signals import RunSignals, stack_signals
-from c4.gates.signals import NONE, Signals, stability
+from c4.gates.sched import Aggregate, Clock, Curve, Region, SchED
+from c4.gates.signals import NONE, Signals, consecutive, stability, stabilization_step
 from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
@@ -275,7 +260,7 @@ class FewMasked:
 @settings(max_examples=40)
 @given(many=st.lists(trajectories(), min_size=2, max_size=4))
 def test_a_gate_stops_stacked_trajectories_where_it_stops_them_alone(name, many):
-    gate = make_gate(name) if name in GATES else as_gate(FewMasked())
+    gate = make_gate(name) if name in GATES else FewMasked()
     alone = [exit_step(gate.fires(s)) for s in many]
     assert exit_step(ask(gate, stack(many).signals)).tolist() == alone
 
@@ -287,18 +272,11 @@ class Foresight(FewMasked):
     needs_future = True
 
 
-@pytest.mark.parametrize("name", GATES)
-def test_a_gate_of_c4_s_own_says_what_it_can_do(name):
-    gate = make_gate(name)
-    assert as_gate(gate) is gate
-    assert (gate.wants_cells, gate.needs_future) == (False, name == "oracle")
-
-
-def test_what_a_user_s_gate_does_not_mention_it_does_not_need():
-    plain, seer = as_gate(FewMasked()), as_gate(Foresight())
-    assert (plain.wants_cells, plain.needs_future) == (False, False)
-    assert (seer.wants_cells, seer.needs_future) == (True, True)
-    assert as_gate(plain) is plain
+def test_a_gate_needs_only_what_it_says_that_it_needs():
+    plain, seer = FewMasked(), Foresight()
+    assert (wants_cells(plain), needs_future(plain)) == (False, False)
+    assert (wants_cells(seer), needs_future(seer)) == (True, True)
+    assert [name for name, kind in GATES.items() if needs_future(kind)] == ["oracle"]
     require_live(plain)
     with pytest.raises(ConfigError, match="Foresight needs to know later steps"):
         require_live(seer)

@@ -18,10 +18,12 @@ from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import ConfigError
 from c4.gates.candidates import CandidateReader, filled_predictions
-from c4.gates.kinds import CVEE, GATES, Oracle, exit_step, stabilization_step
-from c4.gates.live import LiveGate
-from c4.gates.registry import make_gate
-from c4.gates.signals import NONE, LiveSignals, Signals, read_signals
+from c4.gates.cvee import CVEE
+from c4.gates.gate import exit_step
+from c4.gates.live import LiveGate, LiveSignals
+from c4.gates.oracle import Oracle
+from c4.gates.registry import GATES, make_gate
+from c4.gates.signals import NONE, Signals, read_signals, stabilization_step
 from c4.gates.steps import CellRecorder
 from c4.models import read_logits
 from c4.store.cells import Cells

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from c4.cli.app import app
 from c4.errors import ConfigError
-from c4.gates.kinds import CVEE
+from c4.gates.cvee import CVEE
 from c4.gates.registry import make_gate
 from c4.plugins import offered
 

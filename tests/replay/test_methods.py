@@ -13,7 +13,7 @@ from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import ConfigError, NotReplayable
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS, refuse_sampler
 from c4.store.manifest import content_checksum

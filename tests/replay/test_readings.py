@@ -9,7 +9,8 @@ import pytest
 from c4.analysis import Library, make_report
 from c4.errors import ConfigError
 from c4.gates import run_signals as cache_module
-from c4.gates.kinds import CVEE, FixedProgress
+from c4.gates.cvee import CVEE
+from c4.gates.progress import FixedProgress
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.record.choices import MethodChoice, plan_methods, resolve_methods
 from c4.record.plan import RunConfig, plan_recording

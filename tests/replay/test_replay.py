@@ -17,7 +17,10 @@ from c4.analysis.phases import phase_table
 from c4.cli.replay import never_settle_note
 from c4.errors import SandboxError
 from c4.gates.candidates import filled_predictions
-from c4.gates.kinds import CVEE, GATES, FixedProgress, Oracle
+from c4.gates.cvee import CVEE
+from c4.gates.oracle import Oracle
+from c4.gates.progress import FixedProgress
+from c4.gates.registry import GATES
 from c4.gates.signals import Signals
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
@@ -339,7 +342,7 @@ def test_calibration_chooses_on_the_pool_and_freezes_what_replay_accepts(runs, t
 
 
 def test_naming_an_own_gate_beside_its_calibration_asks_for_nothing_else():
-    own = "c4.gates.kinds:CVEE"  # as a user's own would be named
+    own = "c4.gates.cvee:CVEE"  # as a user's own would be named
     frozen = SimpleNamespace(gate=own, label="frozen", make=lambda family, names: CVEE(tau=0.9))
     shown = {
         "as it is": GateChoice([own, "cvee"], (), [frozen]),

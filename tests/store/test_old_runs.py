@@ -7,7 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from c4.gates.kinds import CVEE, Prophet
+from c4.gates.cvee import CVEE
+from c4.gates.prophet import Prophet
 from c4.replay.decisions import replay
 from c4.store.check import check_run
 from c4.store.runs import find_recordings, find_runs

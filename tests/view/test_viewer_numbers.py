@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from viewing import recordings, shelf  # noqa: F401 - fixtures
 
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.replay.decisions import replay, summarise_decisions
 from c4.view import Shelf
 from c4.view._cohort import cohort_message, cohort_of

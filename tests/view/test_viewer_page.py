@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from viewing import browser, recordings, serving, shelf, viewer, watched  # noqa: F401 - fixtures
 
 from c4.cli.app import app
-from c4.gates.kinds import GATES
+from c4.gates.registry import GATES
 from c4.gates.run_signals import load_signals
 from c4.replay.decisions import gate_exits, replay
 from c4.store.runs import open_run

@@ -6,7 +6,7 @@ from contextlib import chdir
 import pytest
 from typer.testing import CliRunner
 
-from c4.cli import _complete
+from c4.cli import complete
 from c4.cli.app import app
 from c4.plugins import offered
 from c4.tasks.registry import forget_tasks
@@ -176,9 +176,9 @@ def test_all_names_are_listed_and_completed_without_loading_anything(installed):
     }
     assert "from installed packages: brokentoy, toy" in c4("plugins").stdout
     assert "bad-task, toy-sums" in c4("tasks").stdout
-    assert _complete.complete_gate("toy-") == ["toy-late"]
-    assert _complete.complete_task("toy-") == ["toy-sums"]
-    assert _complete.complete_grader("toy-") == ["toy-always"]
-    assert _complete.complete_reading("toy-") == ["toy-any"]
-    assert _complete.complete_signal("toy-") == ["toy-elapsed"]
-    assert _complete.complete_method("toy-") == ["toy-greedy+"]
+    assert complete.complete_gate("toy-") == ["toy-late"]
+    assert complete.complete_task("toy-") == ["toy-sums"]
+    assert complete.complete_grader("toy-") == ["toy-always"]
+    assert complete.complete_reading("toy-") == ["toy-any"]
+    assert complete.complete_signal("toy-") == ["toy-elapsed"]
+    assert complete.complete_method("toy-") == ["toy-greedy+"]

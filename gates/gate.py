@@ -1,0 +1,112 @@
+"""What an exit gate is, and how every gate is asked."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from c4.errors import RAISED, C4Error, ConfigError, did_you_mean, failure
+from c4.gates.signals import SIGNAL_NAMES, Ints, Signals
+from c4.store.arrays import BoolArray
+from c4.store.cells import Cells
+
+Number = float | npt.NDArray[np.float64]
+"""A parameter of a gate, or an array of its values that broadcasts against (…, T)."""
+
+
+class Gate(Protocol):
+    """An exit gate: any object with a function `fires`, whether c4's own or a user's.
+
+    A gate may also set two attributes. With `wants_cells = True` it is asked as `fires(s, cells)`,
+    one trajectory at a time. With `needs_future = True` it looks at later steps too, so it can be
+    replayed but not asked inside a decode.
+    """
+
+    def fires(self, s: Signals, /) -> npt.ArrayLike:
+        """Whether each step may stop. (…, T)"""
+
+
+def is_gate(found: Any) -> bool:
+    """Whether an object is a gate, or a class of gates."""
+    return callable(getattr(found, "fires", None))
+
+
+def wants_cells(gate: Gate | type[Gate]) -> bool:
+    """Whether a gate is asked with all cells of a trajectory beside its signals."""
+    return bool(getattr(gate, "wants_cells", False))
+
+
+def needs_future(gate: Gate | type[Gate]) -> bool:
+    """Whether a gate looks at later steps, so that no live decode can ask it."""
+    return bool(getattr(gate, "needs_future", False))
+
+
+def require_live(gate: Gate) -> None:
+    """Refuse a gate that a live decode cannot ask."""
+    if needs_future(gate):
+        raise ConfigError(
+            f"{type(gate).__name__} needs to know later steps, so it can be replayed over a "
+            "recording but not run in a live decode; ask it with: c4 replay"
+        )
+
+
+def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
+    """Ask a gate whether each step may stop; a user's gate that fails is a `ConfigError`.
+
+    A padded step, which a trajectory does not have, never fires, whatever the gate answers there.
+
+    Args:
+        s: arrays of (…, T).
+        cells: arrays of (T, L), for a gate that wants cells.
+
+    Returns:
+        (…, T), with the dimensions of a grid's parameters in front.
+    """
+    question: Any = gate.fires
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):  # comparing NaN is false, as it should
+            answer = question(s, cells) if wants_cells(gate) else question(s)
+        return _booleans(gate, answer, s.exists.shape) & s.exists
+    except (C4Error, MemoryError):
+        raise
+    except RAISED as error:
+        if type(gate).__module__.startswith("c4.gates."):
+            raise
+        if isinstance(error, AttributeError) and error.obj is s:
+            raise _unknown_signal(str(error.name)) from error
+        raise ConfigError(f"the gate {type(gate).__name__} fails: {failure(error)}") from error
+
+
+def exit_step(fires: BoolArray) -> Ints:
+    """The first step that fires, counted from 1; 0 if none does. (…, T) -> (…)"""
+    return np.where(fires.any(axis=-1), fires.argmax(axis=-1) + 1, 0).astype(np.int32)
+
+
+def _unknown_signal(name: str) -> ConfigError:
+    there = did_you_mean(name, SIGNAL_NAMES) or f"there are: {', '.join(SIGNAL_NAMES)}"
+    return ConfigError(
+        f"there is no signal {name!r}; {there}; a gate names a signal of your own in its class: "
+        f"signals = ({name},)"
+    )
+
+
+def _booleans(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
+    """A gate's answer, if it is a boolean for every step. A number would count as true."""
+    found = np.asarray(answer)
+    if found.dtype.kind != "b":
+        what = found.dtype if found.shape else repr(answer)
+        raise ConfigError(
+            f"the gate {type(gate).__name__} fails: fires must return booleans, not {what}; write "
+            "a comparison such as s.run >= 3"
+        )
+    try:
+        np.broadcast_shapes(found.shape, shape)  # a grid's parameters come before the steps
+        answers_steps = found.shape[-1:] == shape[-1:]
+    except ValueError:
+        answers_steps = False
+    if not answers_steps:
+        raise ConfigError(
+            f"the gate {type(gate).__name__} fails: fires must answer each step, an array of "
+            f"{shape}, not one of {found.shape}"
+        )
+    return found

@@ -1,0 +1,20 @@
+"""The oracle: a gate that knows the future and so bounds every gate that never stops too early."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from c4.gates.signals import Signals, stabilization_step
+from c4.store.arrays import BoolArray
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Stops where the candidate is the full decode's answer and never changes again: the bound.
+
+    It can be replayed but not run live.
+    """
+
+    needs_future: ClassVar[bool] = True
+
+    def fires(self, s: Signals, /) -> BoolArray:
+        return s.step >= stabilization_step(s)[..., None]

@@ -1,0 +1,18 @@
+"""A gate that looks at nothing but the steps spent, to compare the others with."""
+
+from dataclasses import dataclass
+
+from c4.gates.gate import Number
+from c4.gates.signals import Signals
+from c4.plugins.parameters import Checked, parameter
+from c4.store.arrays import BoolArray
+
+
+@dataclass(frozen=True)
+class FixedProgress(Checked):
+    """Stop at a fraction of the budget, whatever the model says."""
+
+    fraction: Number = parameter(0.5, high=1.0, meaning="share of the budget to spend")
+
+    def fires(self, s: Signals, /) -> BoolArray:
+        return s.progress >= self.fraction
