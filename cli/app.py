@@ -31,6 +31,7 @@ from c4.cli import (
     view,
 )
 from c4.cli.bash import bash_asks, complete_bash
+from c4.cli.engines import WORDS
 from c4.cli.output import (
     close_streams,
     complain,
@@ -69,6 +70,10 @@ class C4Group(TyperGroup):
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             sys.exit(NOBODY_READS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        ctx.meta[WORDS] = list(args)  # workers are given them again
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

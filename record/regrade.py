@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 
 from c4.record.environment import programs
+from c4.record.progress import ProgressWatch
 from c4.store.claims import Sign
 from c4.store.grades import newest_grade, read_grades
 from c4.store.locations import Location
 from c4.store.parts import Part, list_parts
-from c4.store.progress import ProgressWatch
 from c4.store.rows import Row
 from c4.store.runs import Run, RunPart, open_run
 from c4.store.writer import RunWriter

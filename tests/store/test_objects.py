@@ -11,7 +11,7 @@ import pytest
 from benchmarks.s3_server import SECRET, free_port
 from c4.errors import ConfigError, RunError
 from c4.store.check import State, check_run
-from c4.store.claims import WORK_FOLDERS, WORKERS, bury
+from c4.store.claims import WORK_FOLDERS, WORKERS, mark_dead
 from c4.store.locations import parse_location
 from c4.store.manifest import run_folder
 from c4.store.merge import plan_merge
@@ -87,7 +87,7 @@ def test_a_writer_that_dies_anywhere_is_followed_by_one_that_ends_with_the_same_
             except KeyboardInterrupt:
                 died += 1
         for sign in list_files(folder / WORKERS):
-            bury(folder, sign.stem, "killed")  # its process, which is this one, still runs
+            mark_dead(folder, sign.stem, "killed")  # its process, which is this one, still runs
         write(folder)
         recorded = {
             name: data
