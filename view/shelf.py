@@ -23,10 +23,10 @@ from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
+from c4.store.parts import Part
 from c4.store.rows import Row
 from c4.store.runs import (
     Run,
-    RunPart,
     Trajectory,
     find_recorded_tasks,
     find_runs,
@@ -124,7 +124,7 @@ class Book:
     def indices(self) -> list[int]:
         return self.run.indices
 
-    def part_of(self, index: int) -> RunPart:
+    def part_of(self, index: int) -> Part:
         """The part that holds a trajectory."""
         for part in self.run.parts:
             if index in part.trajectories:
@@ -135,7 +135,7 @@ class Book:
         """One trajectory without its cells."""
         part = self.part_of(index)
         rows = self._rows.get(
-            part.rows.path.name, lambda: {r.trajectory: r for r in self.run.read_rows(part)}
+            part.path.name, lambda: {r.trajectory: r for r in self.run.read_rows(part)}
         )
         return rows[index]
 
@@ -153,22 +153,20 @@ class Book:
     def signals(self, recorded: Trajectory) -> RunSignals:
         """The signals of one trajectory, without waiting for others. Arrays are (1, T)."""
         part = self.part_of(recorded.row.trajectory)
-        read = self._signals.peek(part.rows.path.name) or cached_signals(
-            self.run, part, own=self.own
-        )
+        read = self._signals.peek(part.path.name) or cached_signals(self.run, part, own=self.own)
         if read is None:
             return self._alone.get(
                 recorded.row.trajectory,
                 lambda: trajectory_signals(self.run, recorded, self.reader, self.own),
             )
-        self._signals.get(part.rows.path.name, lambda: read)
+        self._signals.get(part.path.name, lambda: read)
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
 
     def listed_signals(self, index: int) -> RunSignals:
         """The signals of one trajectory, out of its whole part's, which are computed if need be."""
         part = self.part_of(index)
         read = self._signals.get(
-            part.rows.path.name,
+            part.path.name,
             lambda: next(iter(load_signals(self.run, parts=[part], own=self.own))),
         )
         return choose(read, [index - int(read.trajectory[0])])

@@ -10,7 +10,6 @@ import numpy as np
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
 from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
-from c4.store.parts import Stamp
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.schema import RESOLUTION
@@ -154,5 +153,5 @@ def write_anew(folder, root, numbers=(40, 41, 42), **identity):
         writer.begin(manifest, read_tokenizer(folder, run.manifest))
         for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
             if row.trajectory in numbers:
-                writer.add(Decode(row, cells), Stamp.of(manifest))
+                writer.add(Decode(row, cells), [manifest.made_with])
     return target
