@@ -21,6 +21,7 @@ from c4.cli.options import (
     MethodSettingsOption,
     TasksOption,
     method_choice,
+    several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
@@ -71,7 +72,7 @@ def run_command(
     choice = engines.choose(decode.device)
     plans = [
         plan
-        for name in dict.fromkeys(task)
+        for name in several_tasks(task, decode.out)
         for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
     ]
     decode_plans(ctx, choice, plans, as_json=as_json)

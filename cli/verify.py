@@ -15,6 +15,7 @@ from c4.cli.options import (
     GateSettingsOption,
     JsonOption,
     TasksOption,
+    several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
@@ -62,7 +63,8 @@ def verify_command(
     decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
-    gates = {name: live_gates(name, gate, settings) for name in dict.fromkeys(task)}
+    named = several_tasks(task, Path("runs"))
+    gates = {name: live_gates(name, gate, settings) for name in named}
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         out = Path(scratch)
         configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}
@@ -221,7 +223,7 @@ def record(recording: "Recording") -> "Run":
     with progress(f"recording {plan.task.name}{together}", total=len(recording)) as advance:
         for _ in recording:
             advance()
-    return open_run(plan.folder, plan.config.reading)
+    return open_run(plan.folder, plan.config.reading, [plan.task])
 
 
 def render(rows: "Sequence[Differences]") -> Table:
