@@ -10,7 +10,7 @@ import pytest
 from decodes import SHAPES, TARGETS, TEXTS, write_run
 from viewing import recordings, viewer  # noqa: F401 - fixtures
 
-from c4.cli import _view
+from c4.cli.view import tunnel_advice
 from c4.store.runs import open_run
 from c4.tasks import Shape, find_task
 from c4.view import Viewer, show
@@ -148,7 +148,7 @@ def test_a_busy_port_is_said(recordings):
 def test_a_remote_shell_is_told_of_the_tunnel(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.2 50000 10.0.0.9 22")
     monkeypatch.setenv("USER", "ann")
-    assert _view.tunnel_advice(8044).endswith("ssh -L 8044:127.0.0.1:8044 ann@10.0.0.9")
+    assert tunnel_advice(8044).endswith("ssh -L 8044:127.0.0.1:8044 ann@10.0.0.9")
 
 
 def test_a_notebook_shows_the_page_behind_glass(recordings):
