@@ -12,7 +12,7 @@ from c4.store.grades import newest_grade, read_grades
 from c4.store.locations import Location
 from c4.store.parts import Part, list_parts
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, open_run
+from c4.store.runs import Run, open_run
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Task, get_task, grade
 from c4.tasks.grading import check_can_grade
@@ -47,7 +47,7 @@ def regrade(
         writer.go_on(replace(run.manifest, environment=programs()))
         newest = newest_grade(folder, run.manifest.digest) if since is None else since
         grading = Grading(writer, run, task, Newer(run, newest), everything, unsafe_code)
-        yield from grading.shared({f"grade-{part.rows.first:06d}": part for part in run.parts})
+        yield from grading.shared({f"grade-{part.first:06d}": part for part in run.parts})
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Grading:
     everything: bool
     unsafe_code: bool
 
-    def shared(self, parts: dict[str, RunPart]) -> Iterator[tuple[int, Grade]]:
+    def shared(self, parts: dict[str, Part]) -> Iterator[tuple[int, Grade]]:
         """Grade part after part, each claimed first; wait for those that others grade."""
         claims = self.writer.claims
         while parts:
@@ -104,7 +104,7 @@ class Grading:
             yield from self._grade_rows(self._ungraded(parts.pop(claim.name)))
             claims.release(claim.name)
 
-    def _ungraded(self, part: RunPart) -> Iterator[Row]:
+    def _ungraded(self, part: Part) -> Iterator[Row]:
         done = self.newer.look()
         for row in self.run.read_rows(part):
             if row.trajectory not in done and (self.everything or row.correct is None):

@@ -23,9 +23,10 @@ from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
+from c4.store.parts import Part
 from c4.store.recorded_tasks import find_recorded_task
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, Trajectory, find_runs, of_known_tasks, readable_runs
+from c4.store.runs import Run, Trajectory, find_runs, of_known_tasks, readable_runs
 from c4.tasks import AnswerReading, Family
 from c4.view.cohort import Cohort
 from c4.view.menu import GateMenu
@@ -81,7 +82,7 @@ class RunCache:
         """What reads the run's candidates."""
         return candidate_reader(self.run)
 
-    def part_of(self, index: int) -> RunPart:
+    def part_of(self, index: int) -> Part:
         """The part that holds a trajectory."""
         for part in self.run.parts:
             if index in part.trajectories:
