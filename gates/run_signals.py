@@ -29,7 +29,7 @@ from c4.plugins import definition
 from c4.store.parts import PART, Part, list_parts, naming, write_part
 from c4.store.runs import Run, Trajectory
 from c4.store.storage import remove_files, remove_leftovers
-from c4.tasks import Task, get_task, read_under
+from c4.tasks import Task, read_under
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,7 @@ def load_signals(
 
 def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
     """What reads candidates off a run's predictions, under its reading."""
-    task = get_task(run.task)
-    return CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+    return CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading, tail_frac)
 
 
 def cached_signals(
@@ -115,8 +114,8 @@ def signals_key(part: Part, run: Run, tail_frac: float, own: OwnSignals = NO_SIG
     identity = run.manifest.identity
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.path.name, identity["tokenizer_sha256"]]
-    facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
+    facts += [run.task_name, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
+    facts += [*task_facts(run.task, run.reading.style), code_hash()]
     facts += [signal.definition for signal in own.values()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Grading a run after it was decoded, by one worker or several that share the parts."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 
@@ -14,7 +14,7 @@ from c4.store.parts import Part, list_parts
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Grade, Task, get_task, grade
+from c4.tasks import AnswerReading, Grade, Task, grade
 from c4.tasks.grading import check_can_grade
 
 ROWS_AT_A_TIME = 32
@@ -25,6 +25,7 @@ def regrade(
     folder: Location,
     reading: AnswerReading | None = None,
     *,
+    tasks: Collection[Task] = (),
     everything: bool = False,
     unsafe_code: bool = False,
     since: int | None = None,
@@ -36,14 +37,15 @@ def regrade(
     on an answer that has a better verdict already.
 
     Args:
+        tasks: the tasks that the user named; a run's task that is code must be among them.
         everything: grade again what has a grade under the reading already.
         since: the newest grade when the grading began; what has a newer one is not graded again.
         sign: who grades, where that matters to others.
     """
-    task = get_task(open_run(folder, reading).task)
+    task = open_run(folder, reading, tasks).task
     check_can_grade(task, reading, unsafe_code=unsafe_code)
     with RunWriter(folder, sign) as writer:
-        run = open_run(folder, reading)
+        run = open_run(folder, reading, tasks)
         writer.go_on(replace(run.manifest, environment=programs()))
         newest = newest_grade(folder, run.manifest.digest) if since is None else since
         grading = Grading(writer, run, task, Newer(run, newest), everything, unsafe_code)

@@ -124,7 +124,7 @@ def _replay_part(
             decisions.append({"gate": name, **outcome})
     frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
         model=pl.lit(run.model),
-        task=pl.lit(run.task),
+        task=pl.lit(run.task_name),
         method=pl.lit(run.method),
         split=pl.lit(None),
     )

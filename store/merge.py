@@ -50,7 +50,9 @@ def plan_merge(source: Location, target: Location) -> "list[Merge]":
     for folder in folders:
         run = open_run(folder)
         label = str(run.manifest.identity["label"])
-        merge = Merge(run, target if into_one else run_folder(target, run.model, run.task, label))
+        merge = Merge(
+            run, target if into_one else run_folder(target, run.model, run.task_name, label)
+        )
         merge.check()
         merges.append(merge)
     return merges

@@ -3,7 +3,7 @@
 import logging
 import shlex
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +17,6 @@ from c4.store.labels import is_baseline, label_under
 from c4.store.locations import Location, cache_folder, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
-    ROWS_ASKED,
     TOKENIZER,
     Manifest,
     is_run,
@@ -26,9 +25,10 @@ from c4.store.manifest import (
 )
 from c4.store.parts import Part, list_parts, missing_cells
 from c4.store.rows import GRADE, Row
+from c4.store.run_task import task_of_run, task_typed
 from c4.store.storage import file_exists, find_folders, folder_exists, is_remote
-from c4.tasks import AnswerReading, Shape
-from c4.tasks.registry import knows_task, learn_task
+from c4.tasks import AnswerReading, Shape, Task, find_task
+from c4.tasks.registry import REGISTRY, names_task, unknown_task
 from c4.tasks.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
@@ -52,22 +52,28 @@ class Run:
     decoded.
     """
 
-    def __init__(self, folder: Location, reading: AnswerReading | None = None) -> None:
+    def __init__(
+        self,
+        folder: Location,
+        reading: AnswerReading | None = None,
+        tasks: Collection[Task] = (),
+    ) -> None:
+        """Open a run.
+
+        Args:
+            tasks: the tasks that the user named, of which one may be the run's.
+        """
         self.folder = folder
         self.reading = reading or AnswerReading()
         self.manifest: Manifest = read_manifest(folder)
-        self._learn_task()
+        self.tasks = tuple(tasks)
+        try:
+            self._task = task_of_run(self.manifest, self.tasks)
+        except ConfigError as error:
+            raise RunError(f"{self.folder}: {error}") from error
         self.parts = _find_parts(folder, self.manifest)
         self._loaded: dict[Part, int] = {}
         """The parts in memory and their bytes, the last one used at the end."""
-
-    def _learn_task(self) -> None:
-        """Get to know a task that was a YAML file, which the manifest holds in full."""
-        try:
-            definition = self.manifest.identity.get("task_definition", {})
-            learn_task(self.task, definition, self.manifest.asked.get(ROWS_ASKED))
-        except ConfigError as error:
-            raise RunError(f"{self.folder}: {error}") from error
 
     @cached_property
     def indices(self) -> list[int]:
@@ -84,12 +90,29 @@ class Run:
     def __repr__(self) -> str:
         graded = [row.correct for row in self.rows() if row.correct is not None]
         accuracy = f", accuracy {sum(graded) / len(graded):.1%}" if graded else ""
-        told = f"{self.model} {self.task} {self.method}, n={len(self)}{accuracy}"
+        told = f"{self.model} {self.task_name} {self.method}, n={len(self)}{accuracy}"
         return f"<Run {visible_line(told)}>"  # a manifest may be anybody's
 
     @property
-    def task(self) -> str:
+    def task_name(self) -> str:
         return str(self.manifest.identity["task"])
+
+    @property
+    def task(self) -> Task:
+        """The run's task; one that is code must have been named when the run was opened."""
+        if self._task is None:
+            typed = task_typed(self.manifest)
+            raise RunError(
+                f"{self.folder}: the task {self.task_name} is code of your own, which a recording "
+                f"names and never loads; name it as it was recorded: --task {shlex.quote(typed)}, "
+                f"or c4.open({str(self.folder)!r}, task={typed!r})"
+            )
+        return self._task
+
+    @property
+    def has_task(self) -> bool:
+        """Whether the task is known; one that is code is known only if the user named it."""
+        return self._task is not None
 
     @property
     def model(self) -> str:
@@ -188,7 +211,7 @@ class Run:
         if not self.has_cells or part.cells is None:
             raise RunError(
                 f"{self.folder}: only results are kept here; decode with every step by: "
-                f"c4 run --cells --task {self.task} --method NAME --fresh"
+                f"c4 run --cells --task {self.task_name} --method NAME --fresh"
             )
         try:
             self._load_rows(part)
@@ -235,7 +258,7 @@ class Run:
 
     def _sealed_since(self, part: Part) -> "Run":
         """The run as it is now, where a writer has sealed a pending file away meanwhile."""
-        now = Run(self.folder, self.reading)
+        now = Run(self.folder, self.reading, self.tasks)
         if not part.is_pending or part in now.parts:
             raise RunError(f"{part.path}: gone while it was being read")
         return now
@@ -328,13 +351,19 @@ def refuse_file(place: Location) -> None:
         )
 
 
-def open_run(path: str | Location, reading: AnswerReading | None = None) -> Run:
-    """Open one run, the folder that holds a manifest.json, to be read in one way."""
+def open_run(
+    path: str | Location, reading: AnswerReading | None = None, tasks: Collection[Task] = ()
+) -> Run:
+    """Open one run, the folder that holds a manifest.json, to be read in one way.
+
+    Args:
+        tasks: the tasks that the user named; a run's task that is code must be among them.
+    """
     folder = parse_location(path)
     refuse_file(folder)
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
-    return Run(folder, reading)
+    return Run(folder, reading, tasks)
 
 
 def find_runs(root: str | Location) -> list[Location]:
@@ -369,7 +398,9 @@ def is_kept_apart(name: str) -> bool:
 
 
 def find_recordings(
-    root: str | Location, reading: AnswerReading | None = None, tasks: Collection[str] = ()
+    root: str | Location,
+    reading: AnswerReading | None = None,
+    tasks: Collection[Task] = (),
 ) -> list[Run]:
     """The recorded full decodes below a root; or the run at the root, whatever its method.
 
@@ -380,32 +411,63 @@ def find_recordings(
     """
     folders = find_runs(root)
     if folders == [parse_location(root)]:
-        return of_known_tasks([open_run(root, reading)])
-    runs = [run for run in readable_runs(folders, reading) if not tasks or run.task in tasks]
-    return [run for run in of_known_tasks(runs) if run.is_baseline and run.has_cells]
+        return with_known_task([open_run(root, reading, tasks)])
+    names = {task.name for task in tasks}
+    runs = readable_runs(folders, reading, tasks)
+    runs = with_known_task([run for run in runs if not names or run.task_name in names])
+    return [run for run in runs if run.is_baseline and run.has_cells]
 
 
-def task_named(manifest: Manifest) -> str:
-    """What `--task` takes for a run: its task's name, or where the user has it from."""
-    name = manifest.identity["task"]
-    usual = manifest.identity.get("task_definition", {}).get("task", name)
-    return manifest.asked.get("task", str(usual))
+def find_recorded_task(name: str, root: Location) -> Task:
+    """The task that a user named, also by the name of its runs below a folder."""
+    if names_task(name):
+        return find_task(name)
+    manifests = {}
+    for folder in find_runs(root):
+        try:
+            manifest = read_manifest(folder)
+        except RunError:  # opening the run reports it
+            continue
+        manifests[manifest.identity["task"]] = manifest
+    if name not in manifests:
+        raise unknown_task(name, dict.fromkeys([*REGISTRY.names, *manifests]))
+    task = task_of_run(manifests[name])
+    if task is None:
+        raise ConfigError(
+            f"the task {name} is code of your own, which a recording names and never loads; name "
+            f"it as it was recorded: --task {shlex.quote(task_typed(manifests[name]))}"
+        )
+    return task
 
 
-def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
-    """The runs whose answers can be read; of a user's own task only if the user has named it.
+def find_recorded_tasks(names: Iterable[str], root: Location) -> dict[str, Task]:
+    """The tasks that a user named, by what the user typed; each must have a name of its own."""
+    found = {name: find_recorded_task(name, root) for name in names}
+    typed: dict[str, str] = {}
+    for name, task in found.items():
+        other = found[typed.setdefault(task.name, name)]
+        if (other.definition, other.rows) != (task.definition, task.rows):
+            raise ConfigError(
+                f"--task {name}: results of it and of {typed[task.name]} would both go by "
+                f"{task.name}; rename one of the tasks"
+            )
+    return found
 
-    A manifest names such a task and never loads it. Where no run is left, that is the error.
+
+def with_known_task(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
+    """The runs whose task is known; a user's own code is known only if the user named it.
+
+    If that leaves no run, it is an error.
 
     Args:
-        asked: the tasks that a user wants; what is passed over of others is not said.
+        asked: names of the tasks that a user wants; other runs are passed over without a warning.
     """
-    known = [run for run in runs if knows_task(run.task)]
+    known = [run for run in runs if run.has_task]
     notes = [
-        f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
-        f"as in --task {shlex.quote(task_named(run.manifest))}"
+        f"{run.folder}: its task {run.task_name} is not c4's own; name it as when it was recorded, "
+        f"as in --task {shlex.quote(task_typed(run.manifest))}"
         for run in runs
-        if not knows_task(run.task) and (not asked or run.task in asked)
+        if not run.has_task and (not asked or run.task_name in asked)
     ]
     if notes and not known:
         raise RunError(notes[0])
@@ -414,16 +476,20 @@ def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run
     return known
 
 
-def readable_runs(folders: Sequence[Location], reading: AnswerReading | None = None) -> list[Run]:
-    """The runs that can be opened; what cannot is said, and harms no other.
+def readable_runs(
+    folders: Sequence[Location],
+    reading: AnswerReading | None = None,
+    tasks: Collection[Task] = (),
+) -> list[Run]:
+    """The runs that can be opened. Each of the others is a warning, and harms no other run.
 
-    Where none can, the first reason is the error.
+    If none can be opened, the first reason is the error.
     """
     runs: list[Run] = []
     failures: list[RunError] = []
     for folder in folders:
         try:
-            run = open_run(folder, reading)
+            run = open_run(folder, reading, tasks)
             len(run)  # what cannot be counted cannot be read
             runs.append(run)
         except RunError as error:

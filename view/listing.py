@@ -68,7 +68,7 @@ def list_message(viewer: Viewer, query: Query, start: int, count: int) -> dict[s
 
 
 def _is_wanted(cache: RunCache, query: Query) -> bool:
-    task, method = cache.run.task, cache.run.method
+    task, method = cache.run.task_name, cache.run.method
     return (not query.tasks or task in query.tasks) and (
         not query.methods or method in query.methods
     )

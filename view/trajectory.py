@@ -16,7 +16,6 @@ from c4.gates.run_signals import RunSignals
 from c4.replay.decisions import PartExits, decide
 from c4.store.origins import Origin
 from c4.store.runs import Trajectory
-from c4.tasks import get_task
 from c4.tasks.vocabulary import Vocabulary
 from c4.view.menu import GateMenu, Settings, demands
 from c4.view.viewer import RunCache, Viewer
@@ -140,7 +139,7 @@ def replay_command(cache: RunCache, menu: GateMenu, settings: Settings) -> str:
     changed = [name for name in menu.names if settings.get(name)]
     names = changed or [name for name in ("cvee", "prophet", "sched") if name in menu.names]
     words = ["c4", "replay", "--runs", str(cache.run.folder)]
-    own_task = get_task(cache.run.task).definition.get("task")
+    own_task = cache.run.task.definition.get("task")
     if own_task is not None:  # other tasks are known without being named
         words += ["--task", cache.typed_task or own_task]
     for name in names:

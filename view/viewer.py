@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis.colours import FAMILY_COLOURS, mark_of
-from c4.analysis.names import family_of, method_label, model_label, task_label
+from c4.analysis.names import method_label, model_label, task_label
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import OwnSignals
@@ -24,9 +24,15 @@ from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
 from c4.store.parts import Part
-from c4.store.recorded_tasks import find_recorded_task
 from c4.store.rows import Row
-from c4.store.runs import Run, Trajectory, find_runs, of_known_tasks, readable_runs
+from c4.store.runs import (
+    Run,
+    Trajectory,
+    find_recorded_tasks,
+    find_runs,
+    readable_runs,
+    with_known_task,
+)
 from c4.tasks import AnswerReading, Family
 from c4.view.cohort import Cohort
 from c4.view.menu import GateMenu
@@ -137,13 +143,13 @@ class RunCache:
     def describe(self) -> dict[str, Any]:
         """What the page shows of a run in its lists."""
         run = self.run
-        family = family_of(run.task)
+        family = str(run.task.family)
         return {
             "key": self.key,
             "model": run.model,
             "modelLabel": model_label(run.model),
-            "task": run.task,
-            "taskLabel": task_label(run.task),
+            "task": run.task_name,
+            "taskLabel": task_label(run.task_name),
             "family": family,
             "familyColour": FAMILY_COLOURS[family],
             "method": run.method,
@@ -177,8 +183,9 @@ class Viewer:
         unsafe_code: bool = False,
     ) -> None:
         self.root = parse_location(root)
-        self.tasks = {find_recorded_task(name, self.root).name: name for name in tasks}
-        """The tasks to show, each with the name that the user gave it."""
+        self.named = find_recorded_tasks(tasks, self.root)
+        """The tasks to show, by what the user typed."""
+        self.tasks = {task.name: typed for typed, task in self.named.items()}
         self.model = model
         self.menu = gates or GateMenu()
         self.reading = reading or AnswerReading()
@@ -189,12 +196,13 @@ class Viewer:
 
     def refresh(self) -> None:
         """Look again what there is: a recording may go on while one looks at it."""
-        readable = readable_runs(find_runs(self.root), self.reading)
-        wanted = of_known_tasks(
+        readable = readable_runs(find_runs(self.root), self.reading, list(self.named.values()))
+        wanted = with_known_task(
             [
                 run
                 for run in readable
-                if self.model in (None, run.model) and (not self.tasks or run.task in self.tasks)
+                if self.model in (None, run.model)
+                and (not self.tasks or run.task_name in self.tasks)
             ]
         )
         if not wanted:
@@ -209,7 +217,7 @@ class Viewer:
             if known is not None and known.files == _files(run):
                 caches[key] = known
             else:
-                typed = self.tasks.get(run.task)
+                typed = self.tasks.get(run.task_name)
                 caches[key] = RunCache(key, run, self.unsafe_code, typed, self.menu.signals)
         self.runs = dict(sorted(caches.items()))  # at once: other threads read it
 
@@ -222,7 +230,7 @@ class Viewer:
 
     @property
     def families(self) -> list[Family]:
-        return sorted({Family(family_of(cache.run.task)) for cache in self.runs.values()})
+        return sorted({cache.run.task.family for cache in self.runs.values()})
 
     def describe(self) -> dict[str, Any]:
         """The runs, the gates that may be asked, and how answers are read."""

@@ -321,7 +321,7 @@ def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
     with RunWriter(whole) as writer:
         writer.start(other, "{}", fresh=True)
     assert len(open_run(whole)) == 0
-    assert open_run(whole).task == "math"
+    assert open_run(whole).task_name == "math"
     assert [path.read_text() for path in mine] == ["mine"] * 3
 
 
