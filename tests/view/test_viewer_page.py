@@ -67,7 +67,8 @@ def test_every_step_on_screen_is_the_recorded_one(server, viewer, watched, task)
 
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k", "humaneval"])
 def test_exits_on_screen_are_those_of_a_replay(server, viewer, watched, task):
-    run, gates = viewer.cache(f"model=made/task={task}/method=baseline").run, viewer.menu.make(task)
+    run = viewer.cache(f"model=made/task={task}/method=baseline").run
+    gates = viewer.menu.make(run.task)
     (signals,) = load_signals(run)
     exits = gate_exits(run, run.parts[0], signals, gates)
     assert list(exits) == list(GATES)
