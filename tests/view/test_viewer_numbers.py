@@ -11,7 +11,7 @@ from viewing import recordings, viewer  # noqa: F401 - fixtures
 
 from c4.gates.registry import GATES
 from c4.replay.decisions import replay, summarise_decisions
-from c4.tasks import TASKS
+from c4.tasks import find_task
 from c4.view import Viewer
 from c4.view.cohort import cohort_message
 from c4.view.menu import GateMenu
@@ -68,7 +68,7 @@ def test_cells_arrive_bit_by_bit(viewer, task):
 @pytest.mark.parametrize("settings", [{}, {"cvee": {"tau": "0.35", "p_min": "1"}}])
 def test_exits_and_grades_are_those_of_a_replay(viewer, task, settings):
     cache = cache_of(viewer, task)
-    gates = viewer.menu.make(TASKS[task], settings)
+    gates = viewer.menu.make(find_task(task), settings)
     frame = pl.concat(replay(cache.run, gates))
     fired = frame.group_by("gate").agg(pl.col("fired").any()).filter("fired")["gate"]
     assert {"cvee", "oracle", "progress"} <= set(fired)  # else this compares nothing
@@ -150,4 +150,4 @@ def test_sliders_stay_within_what_gates_declare(viewer):
     with pytest.raises(Exception, match=r"GATE\.NAME=VALUE"):
         viewer.menu.read_settings(["nonsense.tau=1"])
     with pytest.raises(Exception, match="takes tau from 0 to 1"):
-        viewer.menu.make(TASKS["gsm8k"], {"cvee": {"tau": "7"}})
+        viewer.menu.make(find_task("gsm8k"), {"cvee": {"tau": "7"}})
