@@ -12,11 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis.names import family_of, in_order, spell_shape
+from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
 from c4.store.runs import Run
-from c4.tasks import get_task
 
 PLACE = {
     "model": pl.String(),
@@ -54,10 +53,10 @@ def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
     identity = run.manifest.identity
     return {
         "model": pl.lit(run.model),
-        "task": pl.lit(run.task),
-        "family": pl.lit(family_of(run.task)),
+        "task": pl.lit(run.task_name),
+        "family": pl.lit(str(run.task.family)),
         "cohort": pl.lit(cohort_key(identity)),
-        "pool": pl.col("trajectory").is_in(sorted(pools.of(identity))),
+        "pool": pl.col("trajectory").is_in(sorted(pools.of(run))),
     }
 
 
@@ -83,7 +82,7 @@ def cohort_table(
     own = [
         cohort
         for cohort, (run, *_) in members.items()
-        if asdict(get_task(run.task).shape) == run.manifest.identity["shape"]
+        if asdict(run.task.shape) == run.manifest.identity["shape"]
     ]
     return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame, own))), "cohort")
 
@@ -91,14 +90,14 @@ def cohort_table(
 def _row(cohort: str, runs: Sequence[Run], gates: Sequence[str], pools: Pools) -> dict[str, Any]:
     identity = runs[0].manifest.identity
     indices = {index for run in runs for index in run.indices}
-    pooled = indices & pools.of(identity)
+    pooled = indices & pools.of(runs[0])
     methods = {run.method for run in runs}
     if any(run.is_baseline and run.has_cells for run in runs):
         methods.update(gates)
     return {
         "model": runs[0].model,
-        "task": runs[0].task,
-        "family": family_of(runs[0].task),
+        "task": runs[0].task_name,
+        "family": str(runs[0].task.family),
         "cohort": cohort,
         "source": identity["source"],
         **{name: identity["shape"][name] for name in SHAPE},

@@ -239,7 +239,7 @@ judged = simple_evaluate(model=model, tasks=[f"harness/{name}.yaml" for name in 
     log_samples=True, bootstrap_iters=0, task_manager=TaskManager(include_defaults=False))
 agree = total = 0
 for run in c4.open_all("harness-runs"):
-    name = run.task.removeprefix("lm-eval:")
+    name = run.task_name.removeprefix("lm-eval:")
     samples = judged["samples"][name]
     first = {s["doc_id"]: s for s in samples if s["filter"] == samples[0]["filter"]}
     for row in run.rows():

@@ -42,7 +42,6 @@ from c4.cli.output import (
 )
 from c4.errors import C4Error
 from c4.errors.system import explain
-from c4.tasks.registry import begin_command
 
 NOBODY_READS, BAD_INPUT = 1, 2
 """Exit codes besides 0: the reader of the output closed it, an error that was said."""
@@ -137,7 +136,6 @@ def configure(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
 ) -> None:
-    begin_command()
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)

@@ -149,6 +149,7 @@ def grade_here(run: "Run", *, everything: bool, unsafe_code: bool) -> None:
     grades = regrade(
         run.folder,
         run.reading,
+        tasks=run.tasks,
         everything=everything,
         unsafe_code=unsafe_code,
         since=worker.since,

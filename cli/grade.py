@@ -68,19 +68,16 @@ def grade_command(
     slurm: SlurmOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import find_run, of_known_tasks, open_run
+    from c4.store.runs import find_recorded_task, find_run, open_run
     from c4.store.summary import summarise
-    from c4.tasks import get_task
     from c4.tasks.grading import check_can_grade
 
     run = find_run(run)
-    if task is not None:
-        find_recorded_task(task, run)
+    tasks = [] if task is None else [find_recorded_task(task, run)]
     read_as = choose_reading(reading, ending, grader)
     choice = choose_engine(engine, workers, ray_address, slurm)
-    (recorded,) = of_known_tasks([open_run(run, read_as)])
-    check_can_grade(get_task(recorded.task), read_as, unsafe_code=unsafe_code)
+    recorded = open_run(run, read_as, tasks)
+    check_can_grade(recorded.task, read_as, unsafe_code=unsafe_code)
     if choice.name is not None:
         grade_with_workers(ctx, choice, recorded, everything=everything, as_json=as_json)
     else:

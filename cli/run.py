@@ -25,6 +25,7 @@ from c4.cli.options import (
     SettingsOption,
     TasksOption,
     method_choice,
+    several_tasks,
     takes_decode_options,
 )
 from c4.cli.output import say, say_json, show
@@ -77,7 +78,7 @@ def run_command(
     choice = choose_engine(engine, workers, ray_address, slurm, decode.given["device"])
     plans = [
         plan
-        for name in dict.fromkeys(task)
+        for name in several_tasks(task, decode.given["out"])
         for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
     ]
     decode_plans(ctx, choice, plans, as_json=as_json)

@@ -86,7 +86,7 @@ class Cohort:
         run = self.book.run
         frame = frame.with_columns(
             model=pl.lit(run.model),
-            task=pl.lit(run.task),
+            task=pl.lit(run.task_name),
             method=pl.lit(run.method),
             gate=pl.lit(name),
             split=pl.lit(None),

@@ -69,7 +69,7 @@ def list_message(shelf: Shelf, query: Query, start: int, count: int) -> dict[str
 
 
 def _is_wanted(book: Book, query: Query) -> bool:
-    task, method = book.run.task, book.run.method
+    task, method = book.run.task_name, book.run.method
     return (not query.tasks or task in query.tasks) and (
         not query.methods or method in query.methods
     )

@@ -14,7 +14,6 @@ from c4.replay.decisions import PartExits, decide
 from c4.store.origins import Origin
 from c4.store.rows import Row
 from c4.store.runs import Trajectory
-from c4.tasks import get_task
 from c4.tasks.vocabulary import Vocabulary
 from c4.view._wire import pack
 from c4.view.offers import Offers, Settings, demands
@@ -149,7 +148,7 @@ def replay_command(book: Book, offers: Offers, settings: Settings) -> str:
 
 def _task_option(book: Book) -> list[str]:
     """The option that names a task of a user's own; other tasks are known without it."""
-    name = get_task(book.run.task).definition.get("task")
+    name = book.run.task.definition.get("task")
     return [] if name is None else ["--task", book.typed_task or name]
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from c4.analysis.colours import FAMILY_COLOURS, mark_of
-from c4.analysis.names import family_of, method_label, model_label, task_label
+from c4.analysis.names import method_label, model_label, task_label
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
@@ -23,9 +23,16 @@ from c4.replay.grader import AskedGrader
 from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
-from c4.store.recorded_tasks import find_recorded_task
+from c4.store.parts import Part
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, Trajectory, find_runs, of_known_tasks, readable_runs
+from c4.store.runs import (
+    Run,
+    Trajectory,
+    find_recorded_tasks,
+    find_runs,
+    readable_runs,
+    with_known_task,
+)
 from c4.tasks import AnswerReading, Family
 from c4.view.offers import Offers
 
@@ -117,7 +124,7 @@ class Book:
     def indices(self) -> list[int]:
         return self.run.indices
 
-    def part_of(self, index: int) -> RunPart:
+    def part_of(self, index: int) -> Part:
         """The part that holds a trajectory."""
         for part in self.run.parts:
             if index in part.trajectories:
@@ -128,7 +135,7 @@ class Book:
         """One trajectory without its cells."""
         part = self.part_of(index)
         rows = self._rows.get(
-            part.rows.path.name, lambda: {r.trajectory: r for r in self.run.read_rows(part)}
+            part.path.name, lambda: {r.trajectory: r for r in self.run.read_rows(part)}
         )
         return rows[index]
 
@@ -146,22 +153,20 @@ class Book:
     def signals(self, recorded: Trajectory) -> RunSignals:
         """The signals of one trajectory, without waiting for others. Arrays are (1, T)."""
         part = self.part_of(recorded.row.trajectory)
-        read = self._signals.peek(part.rows.path.name) or cached_signals(
-            self.run, part, own=self.own
-        )
+        read = self._signals.peek(part.path.name) or cached_signals(self.run, part, own=self.own)
         if read is None:
             return self._alone.get(
                 recorded.row.trajectory,
                 lambda: trajectory_signals(self.run, recorded, self.reader, self.own),
             )
-        self._signals.get(part.rows.path.name, lambda: read)
+        self._signals.get(part.path.name, lambda: read)
         return choose(read, [recorded.row.trajectory - int(read.trajectory[0])])
 
     def listed_signals(self, index: int) -> RunSignals:
         """The signals of one trajectory, out of its whole part's, which are computed if need be."""
         part = self.part_of(index)
         read = self._signals.get(
-            part.rows.path.name,
+            part.path.name,
             lambda: next(iter(load_signals(self.run, parts=[part], own=self.own))),
         )
         return choose(read, [index - int(read.trajectory[0])])
@@ -178,13 +183,13 @@ class Book:
     def describe(self) -> dict[str, Any]:
         """What the page shows of a run in its lists."""
         run = self.run
-        family = family_of(run.task)
+        family = str(run.task.family)
         return {
             "key": self.key,
             "model": run.model,
             "modelLabel": model_label(run.model),
-            "task": run.task,
-            "taskLabel": task_label(run.task),
+            "task": run.task_name,
+            "taskLabel": task_label(run.task_name),
             "family": family,
             "familyColour": FAMILY_COLOURS[family],
             "method": run.method,
@@ -218,8 +223,9 @@ class Shelf:
         unsafe_code: bool = False,
     ) -> None:
         self.root = parse_location(root)
-        self.tasks = {find_recorded_task(name, self.root).name: name for name in tasks}
-        """The tasks to show, each with the name that the user gave it."""
+        self.named = find_recorded_tasks(tasks, self.root)
+        """The tasks to show, by what the user typed."""
+        self.tasks = {task.name: typed for typed, task in self.named.items()}
         self.model = model
         self.offers = gates or Offers()
         self.reading = reading or AnswerReading()
@@ -232,8 +238,8 @@ class Shelf:
 
     def refresh(self) -> None:
         """Look again what there is: a recording may go on while one looks at it."""
-        runs = readable_runs(find_runs(self.root), self.reading)
-        wanted = of_known_tasks([run for run in runs if self._wants(run)])
+        runs = readable_runs(find_runs(self.root), self.reading, list(self.named.values()))
+        wanted = with_known_task([run for run in runs if self._wants(run)])
         found = {self._key(run.folder): run for run in wanted}
         if not found:
             raise RunError(
@@ -246,7 +252,7 @@ class Shelf:
                 kept.keep_only(self.books.values())
 
     def _wants(self, run: Run) -> bool:
-        return self.model in (None, run.model) and (not self.tasks or run.task in self.tasks)
+        return self.model in (None, run.model) and (not self.tasks or run.task_name in self.tasks)
 
     def _key(self, folder: Location) -> str:
         return "/".join(folder.parts[len(self.root.parts) :]) or "."
@@ -256,7 +262,7 @@ class Shelf:
         known = self.books.get(key)
         if known is not None and known.files == _files(run):
             return known
-        return Book(key, run, self.unsafe_code, self.tasks.get(run.task), self.offers.signals)
+        return Book(key, run, self.unsafe_code, self.tasks.get(run.task_name), self.offers.signals)
 
     def book(self, key: str) -> Book:
         """A run by its key, which is its folder below the root."""
@@ -267,7 +273,7 @@ class Shelf:
 
     @property
     def families(self) -> list[Family]:
-        return sorted({Family(family_of(book.run.task)) for book in self.books.values()})
+        return sorted({book.run.task.family for book in self.books.values()})
 
     def describe(self) -> dict[str, Any]:
         """The runs, the gates on offer and how answers are read."""

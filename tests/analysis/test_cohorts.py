@@ -68,7 +68,7 @@ def test_the_rest_is_named(library):
 
 def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):
     runs = [open_run(folder) for folder in find_runs(root)]
-    runs = [run for run in runs if run.task == "gsm8k"]
+    runs = [run for run in runs if run.task_name == "gsm8k"]
     assert cohort_table(runs, ["cvee"]).filter("main")["length"].to_list() == [12]
     sampled = [run for run in runs if not run.is_baseline]
     assert {run.method for run in sampled} == {"c4,H=2", "wino"}

@@ -93,8 +93,8 @@ def test_the_copied_command_names_a_task_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "my_task.py").write_text(
-        "from dataclasses import replace\nfrom c4.tasks import get_task\n"
-        "TASK = replace(get_task('gsm8k'), name='sums_seen')\n",
+        "from dataclasses import replace\nfrom c4.tasks import TASKS\n"
+        "TASK = replace(TASKS['gsm8k'], name='sums_seen')\n",
         encoding="utf-8",
     )
     typed = "own/my_task.py:TASK"

@@ -15,13 +15,12 @@ from c4.analysis.exchange.card import make_card
 from c4.analysis.exchange.columns import MEANINGS
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
-from c4.store.manifest import read_manifest, read_tokenizer, run_folder, write_manifest
-from c4.store.parts import Stamp
+from c4.store.manifest import read_manifest, write_manifest
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
-from c4.store.writer import Decode, RunWriter
 from tests.analysis.exchange.standin import standing_in
 from tests.commands import c4
+from tests.store.made import write_anew
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
 DATA = Path(__file__).parents[2] / "data" / "runs" / "v3"
@@ -40,20 +39,6 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with standing_in(monkeypatch, tmp_path / "cache") as hub:
         yield hub
-
-
-def write_anew(folder, root, numbers=(40, 41, 42), **identity):
-    """A sound run with the same decodes in other files: some of them, or of another identity."""
-    run = open_run(folder)
-    manifest = replace(run.manifest, identity=dict(run.manifest.identity) | identity)
-    names = (str(manifest.identity[name]) for name in ("model", "task", "label"))
-    target = run_folder(root, *names)
-    with RunWriter(target) as writer:
-        writer.begin(manifest, read_tokenizer(folder, run.manifest))
-        for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
-            if row.trajectory in numbers:
-                writer.add(Decode(row, cells), Stamp.of(manifest))
-    return target
 
 
 def content(folder):
@@ -360,7 +345,7 @@ def test_a_pulled_run_never_chooses_code(hub, runs, tmp_path):
     pulled = c4("pull", REPO, "--out", "elsewhere")
     assert pulled.exit_code == 0, pulled.output
     (folder,) = find_runs(tmp_path / "elsewhere")
-    assert open_run(folder).task == "evil.py:TASK"
+    assert open_run(folder).task_name == "evil.py:TASK"
     for command in (("runs",), ("runs", "--check"), ("replay",), ("report", "main")):
         result = c4(*command, "--runs", "elsewhere")
         assert result.exception is None or isinstance(result.exception, SystemExit), command
@@ -463,17 +448,15 @@ def test_the_card_says_which_tasks_need_code_of_their_own():
     assert "These tasks are not part of c4: `my_task.py:TASK`. To replay them" in card
 
 
-def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("c4.tasks.registry._NAMED", {})  # what other tests have named
+def test_a_command_that_an_error_suggests_is_quoted(runs, tmp_path):
     from c4.errors import C4Error
-    from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import of_known_tasks
+    from c4.store.runs import find_recorded_task, with_known_task
 
     definition = {"task": "my tasks.py:TASK; rm -rf ~", "source_sha256": "0"}
     anew = write_anew(runs / FULL, tmp_path / "own", task="sums", task_definition=definition)
     for ask in (
         lambda: find_recorded_task("sums", tmp_path / "own"),
-        lambda: of_known_tasks([open_run(anew)]),
+        lambda: with_known_task([open_run(anew)]),
     ):
         with pytest.raises(C4Error, match=r"--task 'my tasks\.py:TASK; rm -rf ~'"):
             ask()
