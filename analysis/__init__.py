@@ -8,11 +8,12 @@ the function that makes it, as `PHASES` is in `c4.analysis.phases`.
 from c4.analysis.evaluation import evaluate_run
 from c4.analysis.library import Library
 from c4.analysis.outcomes import method_totals
-from c4.analysis.paired import mcnemar, paired_table
+from c4.analysis.paired import paired_table
 from c4.analysis.phases import phase_summary, phase_table
+from c4.analysis.render import TableFormat, render_tables
 from c4.analysis.stabilization import settled_by, stabilization_summary, stabilization_table
+from c4.analysis.statistics import mcnemar
 from c4.analysis.tables import make_report
-from c4.analysis.tables.render import TableFormat, render_tables
 from c4.analysis.traces import text_table, trace_table
 from c4.replay.calibration import TOLERANCE
 

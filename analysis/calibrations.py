@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis._published import published_model, unlike_paper
+from c4.analysis.paper import published_model, unlike_paper
 from c4.errors import ConfigError
 from c4.gates.calibrations import (
     FrozenSetting,

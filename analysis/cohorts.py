@@ -6,18 +6,16 @@ task one cohort is shown; tables name the others.
 
 import hashlib
 import json
-import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import polars as pl
 
-from c4.analysis.names import family_of, in_order, spell_shape
+from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import conditions, is_plain
-from c4.store.runs import Run, task_named
-from c4.tasks import get_task
-from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE
+from c4.store.runs import Run
 
 PLACE = {
     "model": pl.String(),
@@ -38,9 +36,6 @@ COHORTS = pl.Schema(
         "examples": pl.Int64(),  # outside the calibration pool
         "pooled": pl.Int64(),  # inside it
         "created": pl.String(),
-        "again": pl.String(),  # the options that decode with the same weights, shape and source
-        "span": pl.String(),  # and those that choose the same examples, decoded as many at once
-        "timed": pl.String(),  # those that choose what to time
         "main": pl.Boolean(),  # the one of its model and task that is shown
     }
 )
@@ -58,10 +53,10 @@ def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
     identity = run.manifest.identity
     return {
         "model": pl.lit(run.model),
-        "task": pl.lit(run.task),
-        "family": pl.lit(family_of(run.task)),
+        "task": pl.lit(run.task_name),
+        "family": pl.lit(str(run.task.family)),
         "cohort": pl.lit(cohort_key(identity)),
-        "pool": pl.col("trajectory").is_in(sorted(pools.of(identity))),
+        "pool": pl.col("trajectory").is_in(sorted(pools.of(run))),
     }
 
 
@@ -79,117 +74,57 @@ def cohort_table(
     Args:
         gates: what the recordings of full decodes are replayed under.
     """
-    members: dict[str, list[_Member]] = {}
+    members: dict[str, list[Run]] = {}
     for run in runs:
-        methods = {run.method, *(gates if run.is_baseline and run.has_cells else ())}
-        member = _Member(run, methods, set(run.indices))
-        members.setdefault(cohort_key(run.manifest.identity), []).append(member)
-    rows = [_row(cohort, found, pools) for cohort, found in members.items()]
+        members.setdefault(cohort_key(run.manifest.identity), []).append(run)
+    rows = [_row(cohort, found, gates, pools) for cohort, found in members.items()]
     frame = pl.DataFrame(rows, schema=COHORTS)
-    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame))), "cohort")
+    own = [
+        cohort
+        for cohort, (run, *_) in members.items()
+        if asdict(run.task.shape) == run.manifest.identity["shape"]
+    ]
+    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame, own))), "cohort")
 
 
-class _Member(NamedTuple):
-    """A folder of a cohort, and the methods it has results of."""
-
-    run: Run
-    methods: set[str]
-    indices: set[int]
-
-
-def _row(cohort: str, found: Sequence[_Member], pools: Pools) -> dict[str, Any]:
-    run = found[0].run
-    indices = set().union(*(member.indices for member in found))
-    methods = set().union(*(member.methods for member in found))
-    pooled = indices & pools.of(run.manifest.identity)
+def _row(cohort: str, runs: Sequence[Run], gates: Sequence[str], pools: Pools) -> dict[str, Any]:
+    identity = runs[0].manifest.identity
+    indices = {index for run in runs for index in run.indices}
+    pooled = indices & pools.of(runs[0])
+    methods = {run.method for run in runs}
+    if any(run.is_baseline and run.has_cells for run in runs):
+        methods.update(gates)
     return {
-        "model": run.model,
-        "task": run.task,
-        "family": family_of(run.task),
+        "model": runs[0].model,
+        "task": runs[0].task_name,
+        "family": str(runs[0].task.family),
         "cohort": cohort,
-        "source": run.manifest.identity["source"],
-        **{name: run.manifest.identity["shape"][name] for name in SHAPE},
+        "source": identity["source"],
+        **{name: identity["shape"][name] for name in SHAPE},
         "methods": sum(map(is_plain, methods)),
         "examples": len(indices - pooled),
         "pooled": len(pooled),
-        "created": max(str(m.run.manifest.environment.get("created", "")) for m in found),
-        "again": _spell_options(_setup(run)),
-        "span": _spell_options(_span(indices - pooled or indices) | _batch(run)),
-        "timed": _spell_options(_timed(run, indices)),
+        "created": max(str(run.manifest.environment.get("created", "")) for run in runs),
         "main": False,
     }
 
 
-def _main(cohorts: pl.DataFrame) -> list[str]:
+def _main(cohorts: pl.DataFrame, own: Collection[str]) -> list[str]:
     """The cohort of each model and task that stands for it.
 
     The task's own shape before others, then the one that the model has on most tasks of the
     family (its own, if it brings one), then the one with most methods, examples, and the newest.
+
+    Args:
+        own: the cohorts in their task's own shape.
     """
-    own = {name: list(_own_shape(name)) for name in cohorts["task"].unique()}
-    shape = pl.concat_list(SHAPE)
     ranked = cohorts.with_columns(
-        own=shape == pl.col("task").replace_strict(own, return_dtype=pl.List(pl.Int32())),
+        own=pl.col("cohort").is_in(own),
         usual=pl.col("task").n_unique().over("model", "family", *SHAPE),
     )
     order = ["own", "usual", "methods", "examples", "created", "cohort"]
     best = ranked.sort(order, descending=True).group_by("model", "task", maintain_order=True)
     return best.first()["cohort"].to_list()
-
-
-def _own_shape(task: str) -> tuple[int, ...]:
-    return tuple(getattr(get_task(task).shape, name) for name in SHAPE)
-
-
-def _setup(run: Run) -> dict[str, Any]:
-    """The options with which `c4 run` decodes in the same cohort."""
-    identity, asked = run.manifest.identity, run.manifest.asked
-    return {
-        "model": asked.get("model", run.model.replace("--", "/")),
-        "revision": identity["revision"],
-        "task": task_named(run.manifest),
-        "source": asked.get("source", _usual_source(run)),
-        "prompt": asked.get("prompt", identity.get("task_definition", {}).get("prompt")),
-        "seed": identity["seed"],
-        "gen-length": identity["shape"]["length"],
-        "steps": identity["shape"]["budget"],
-        "block-length": identity["shape"]["block_length"],
-        "out": run.folder.parents[2],
-    }
-
-
-def _usual_source(run: Run) -> str | None:
-    """The source that decodes the same examples; None where the task brings them along."""
-    source = str(run.manifest.identity["source"])
-    if source in (EMBEDDED_SOURCE, HUB_SOURCE) or not get_task(run.task).is_own:
-        return source if get_task(run.task).is_own else None
-    # A file: an old run tells its name, and not where it is.
-    return str(run.manifest.identity["origin"]).partition(":")[2].rpartition("@")[0]
-
-
-def _batch(run: Run) -> dict[str, int]:
-    batch = int(run.manifest.identity["batch"])
-    return {"batch": batch} if batch != 1 else {}
-
-
-def _timed(run: Run, indices: set[int]) -> dict[str, int]:
-    """Options of `c4 bench`: as many of the recorded examples as it needs, if there may be fewer.
-
-    Data sets have more than enough. Of a user's own rows, only those recorded are known to exist.
-    """
-    if run.manifest.identity["source"] in (EMBEDDED_SOURCE, HUB_SOURCE):
-        return {}
-    warmups = min(2, len(indices) - 1)
-    return {"skip": min(indices), "n": min(20, len(indices) - warmups), "warmups": warmups}
-
-
-def _span(indices: set[int]) -> dict[str, int]:
-    return {"skip": min(indices), "n": max(indices) - min(indices) + 1}
-
-
-def _spell_options(options: Mapping[str, Any]) -> str:
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    return shlex.join(word for name, value in given.items() for word in (f"--{name}", value))
 
 
 def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
@@ -201,7 +136,7 @@ def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
         others = [_describe(row, shown) for row in group.filter(~pl.col("main")).to_dicts()]
         notes.append(
             f"{task} on {model}: {spell_shape(shown)} is shown; not shown: {', '.join(others)}; "
-            "every shape is in (c4 report scaling)"
+            "every shape is in (run: c4 report scaling)"
         )
     return notes
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from c4.analysis.names import family_of
 from c4.analysis.phases import PHASES
 from c4.analysis.stabilization import SETTLING
 from c4.errors import ConfigError
 from c4.replay.decisions import Split
+from c4.tasks import TASKS
 
 DECIDED = (
     *("model", "task", "trajectory", "gate", "split", "fired"),
@@ -28,8 +28,11 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
         require_columns(frame, set(PHASES) - {"cohort", "early_by"})
         return frame
     require_columns(frame, DECIDED)
+    if "family" not in frame.columns:
+        _require_builtin(frame)
+        families = {name: str(task.family) for name, task in TASKS.items()}
+        frame = frame.with_columns(family=pl.col("task").replace_strict(families))
     phases = frame.with_columns(
-        family=pl.col("task").map_elements(family_of, return_dtype=pl.String),
         cohort=pl.lit(None),
         pool=(pl.col("split") == Split.POOL).fill_null(value=False),
         exit=pl.col("steps") / pl.col("budget"),
@@ -38,6 +41,16 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
     early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
     phases = phases.with_columns(early_by=early_by)
     return phases.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
+
+
+def _require_builtin(frame: pl.DataFrame) -> None:
+    for name in frame["task"].unique().sort():
+        if name not in TASKS:
+            raise ConfigError(
+                f"these decisions do not say of which family the task {name} is; draw "
+                "run.phases(…) in their place, or give the frame a column family: letters, "
+                "long_reasoning or code"
+            )
 
 
 def as_settling(frame: pl.DataFrame) -> pl.DataFrame:

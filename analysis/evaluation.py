@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from c4.analysis.stabilization import settled_by, stabilization_table
+from c4.analysis.statistics import wilson_interval
 from c4.gates.run_signals import load_signals
 from c4.store.runs import Run
-from c4.tasks import get_task
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class TaskEvaluation:
 
 def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvaluation:
     """Accuracy, stabilization and speed of a recording, or of some of its trajectories."""
-    task = get_task(run.task)
+    task = run.task
     wanted = set(run.indices if indices is None else indices)
     rows = [row for row in run.rows() if row.trajectory in wanted]
     graded = [row.correct for row in rows if row.correct is not None]
@@ -65,9 +64,3 @@ def located_share(run: Run, wanted: Collection[int]) -> float:
     located = np.concatenate([part.signals.last("span_start")[:, 0] >= 0 for part in parts])
     chosen = np.isin(np.concatenate([part.trajectory for part in parts]), list(wanted))
     return float(located[chosen].mean())
-
-
-def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """The 95% interval of a share."""
-    interval = stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)

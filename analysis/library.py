@@ -30,15 +30,13 @@ from c4.gates.calibrations import FrozenSetting, load_calibration
 from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
-from c4.plugins import canonical_name
 from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
 from c4.store.labels import BASELINE, label_under
 from c4.store.locations import Location, resolve_location
-from c4.store.recorded_tasks import find_recorded_task
-from c4.store.runs import Run, find_runs, of_known_tasks, readable_runs
+from c4.store.runs import Run, find_recorded_tasks, find_runs, readable_runs, with_known_task
 from c4.store.timings import read_timings
-from c4.tasks import AnswerReading, get_task
+from c4.tasks import AnswerReading
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +78,8 @@ class Library:
             note: told what is being read, for people who wait.
         """
         self.root = root
-        self.tasks = [find_recorded_task(task, root).name for task in tasks or ()]
+        self.named = list(find_recorded_tasks(tasks or (), root).values())
+        self.tasks = [task.name for task in self.named]
         self.model = model
         self.choice = gates if isinstance(gates, GateChoice) else GateChoice(gates)
         self.gate_names = self.choice.labels
@@ -98,7 +97,8 @@ class Library:
     @cached_property
     def all_runs(self) -> list[Run]:
         """Every run that is not empty, whatever models and tasks were asked for."""
-        found = of_known_tasks(readable_runs(find_runs(self.root), self.reading), self.tasks)
+        found = readable_runs(find_runs(self.root), self.reading, self.named)
+        found = with_known_task(found, self.tasks)
         runs = [run for run in found if len(run)]
         outdated = {run.folder for run in runs if not self.is_current(run.manifest.identity)}
         for folder in sorted(outdated):
@@ -122,14 +122,7 @@ class Library:
     @cached_property
     def runs(self) -> list[Run]:
         """The runs of the models and tasks asked for."""
-        return [run for run in self.all_runs if self.wants(run.model, run.task)]
-
-    @cached_property
-    def typed(self) -> dict[str, str]:
-        """What to type for methods whose results go by less, because files stand in folders."""
-        asked = {r.manifest.identity["method"]: r.manifest.asked.get("method") for r in self.runs}
-        runs = {name: typed for name, typed in asked.items() if typed}
-        return runs | {canonical_name(name): name for name in self.choice.names}
+        return [run for run in self.all_runs if self.wants(run.model, run.task_name)]
 
     @cached_property
     def full_decodes(self) -> list[Run]:
@@ -177,7 +170,7 @@ class Library:
 
     def gates(self, run: Run) -> dict[str, Gate]:
         """The gates with the settings of the run's family."""
-        return self.choice.gates(get_task(run.task).family)
+        return self.choice.gates(run.task.family)
 
     @cached_property
     def settling(self) -> pl.DataFrame:
@@ -204,7 +197,7 @@ class Library:
         frames = [GATE_SIGNALS.to_frame()]
         for cohort in self.cohorts.filter("main")["cohort"]:
             if runs := self.recordings(cohort):
-                self.note(f"reading cells of {runs[0].model} {runs[0].task}")
+                self.note(f"reading cells of {runs[0].model} {runs[0].task_name}")
                 frames.append(gate_signals(runs, self.gates(runs[0]), self.pools))
         return in_order(pl.concat(frames))
 
@@ -340,7 +333,7 @@ class Library:
 
     def _asked(self, index: int) -> tuple[Run, int] | None:
         """The one run that has the trajectory that was asked for; several are an error."""
-        kinds = sorted({(run.model, run.task) for run in self.main_runs})
+        kinds = sorted({(run.model, run.task_name) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
             raise ConfigError(f"--trajectory {index}: of which recording? Give one of {names}")
@@ -395,6 +388,6 @@ class Library:
     ) -> pl.DataFrame:
         frames = [schema.to_frame()]
         for run in runs:
-            self.note(f"{doing} {run.model} {run.task}")
+            self.note(f"{doing} {run.model} {run.task_name}")
             frames.append(read(run))
         return pl.concat(frames)

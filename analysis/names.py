@@ -9,7 +9,7 @@ import polars as pl
 
 from c4.plugins import canonical_name
 from c4.store.labels import BASELINE, Change, Label
-from c4.tasks import TASKS, get_task
+from c4.tasks import TASKS
 
 TASK_LABELS = {
     "mmlu": "MMLU",
@@ -98,10 +98,6 @@ def _is_cache(change: Change) -> bool:
 def spell_shape(shape: Mapping[str, Any]) -> str:
     """Length, budget and block length in the paper's letters."""
     return f"L={shape['length']} T={shape['budget']} B={shape['block_length']}"
-
-
-def family_of(task: str) -> str:
-    return str(get_task(task).family)
 
 
 TASK_ORDER: ContextVar[Sequence[str]] = ContextVar("TASK_ORDER", default=())

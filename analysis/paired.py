@@ -4,11 +4,10 @@ from typing import overload
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
-from c4.analysis._bootstrap import bootstrap_interval
 from c4.analysis.cohorts import PLACE
 from c4.analysis.names import in_order
+from c4.analysis.statistics import bootstrap_interval, mcnemar
 from c4.replay.calibration import TOLERANCE
 
 NOISE = 1e-9
@@ -41,11 +40,6 @@ def past_tolerance(lost: pl.Expr) -> pl.Expr: ...
 def past_tolerance(lost: float | pl.Expr) -> bool | pl.Expr:
     """Whether a drop in points is larger than the tolerance."""
     return lost > TOLERANCE + NOISE
-
-
-def mcnemar(b: int, c: int) -> float:
-    """The exact two-sided p-value of b against c discordant pairs."""
-    return 1.0 if b + c == 0 else float(stats.binomtest(b, b + c).pvalue)
 
 
 def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:

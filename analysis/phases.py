@@ -17,7 +17,6 @@ from c4.gates.signals import are_premature, stabilization_step
 from c4.replay.decisions import gate_exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
-from c4.tasks import get_task
 
 PHASES = pl.Schema(
     {
@@ -117,7 +116,7 @@ class RegionSignals(NamedTuple):
 
 def region_signals(run: Run) -> Iterator[RegionSignals]:
     """The signals in the region that margin gates look at, part by part."""
-    reader = CandidateReader(get_task(run.task), run.vocabulary, run.shape.length, run.reading)
+    reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
     for part in run.parts:
         for numbers, cells in run.read_batches(part):
             means = (

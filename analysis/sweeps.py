@@ -13,7 +13,7 @@ from c4.gates.registry import make_gate
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.replay.grids import Grid
 from c4.store.labels import Label, method_name
-from c4.tasks import get_task
+from c4.tasks import Task
 
 H_SWEEP = pl.Schema(
     {
@@ -86,12 +86,12 @@ def _has_cache(label: str) -> bool:
     return any(change.name == "cache" for change in Label.parse(label).changes)
 
 
-def wino_gates(task: str) -> dict[str, Gate]:
+def wino_gates(task: Task) -> dict[str, Gate]:
     """CVEE under every setting of the paper's sweep, by the label of the run it stands for."""
     gates = {}
     for setting in WINO_GRID.settings():
         words = [f"cvee.{name}={value}" for name, value in setting.items()]
-        (method,) = resolve_methods(MethodChoice(["wino+cvee"], words), get_task(task))
+        (method,) = resolve_methods(MethodChoice(["wino+cvee"], words), task)
         gates[method.label] = make_gate("cvee", **method.gate_settings)
     return gates
 

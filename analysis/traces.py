@@ -21,7 +21,7 @@ from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.labels import split_labels
 from c4.store.runs import Run, Trajectory
-from c4.tasks import get_task, read_under
+from c4.tasks import read_under
 
 TRACE = pl.Schema(
     {
@@ -133,7 +133,7 @@ def trace_table(
     known = [name for name in signals if name in SIGNAL_NAMES and name not in TRACE]
     more = {f"{name} (own)" if name in TRACE else name: name for name in [*known, *own]}
     found = _find(run, index, own)
-    family = get_task(run.task).family
+    family = run.task.family
     patient, cvee = _first_of(CVEE, gates, ("cvee", CVEE()))
     wide, prophet = _first_of(Prophet, gates, ("prophet", make_gate("prophet", family)))
     s, i = found.part.signals, found.place
@@ -164,7 +164,7 @@ def trace_table(
     )
     frame = frame.with_columns(
         model=pl.lit(run.model),
-        task=pl.lit(run.task),
+        task=pl.lit(run.task_name),
         trajectory=pl.lit(index),
         confidence=pl.col("confidence").fill_nan(None),
         correct=pl.lit(found.trajectory.row.correct),
@@ -227,7 +227,7 @@ def _buffer(
     run: Run, trajectory: Trajectory, ids: TokenArray, forced: np.ndarray, unsafe_code: bool
 ) -> pl.DataFrame:
     row = trajectory.row
-    task = read_under(get_task(run.task), run.reading.style)
+    task = read_under(run.task, run.reading.style)
     traced = run.vocabulary.trace(ids.tolist(), run.reading.ending)
     found = task.extract(traced.text, row.example.choices)
     first, last = (found and traced.token_span(found.start, found.end)) or (0, 0)
@@ -247,7 +247,7 @@ def _buffer(
         schema_overrides={"position": pl.Int32(), "piece": pl.String()},
     ).with_columns(
         model=pl.lit(run.model),
-        task=pl.lit(run.task),
+        task=pl.lit(run.task_name),
         trajectory=pl.lit(row.trajectory),
         budget=pl.lit(row.budget),
         answer=pl.lit(found.value if found else None),

@@ -43,7 +43,7 @@ from c4.models._checkpoint import weight_files
 from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS
 from c4.store.arrays import BoolArray, IntArray
-from c4.tasks import AnswerReading, Ending, ReadingStyle, Shape, get_task
+from c4.tasks import TASKS, AnswerReading, Ending, ReadingStyle, Shape
 from c4.tasks.vocabulary import Vocabulary
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -150,7 +150,7 @@ def reproduce(line: Line, *, ties: bool = False) -> Decoded:
     """The decode of a line, by c4; with the authors' ties if asked for."""
     shape = Shape(length=line["length"], budget=line["steps"], block_length=line["block"])
     prompt = np.array(line["prompt_ids"], dtype=np.int64)
-    task = get_task(line.get("task", "gsm8k"))  # which matters to gates alone
+    task = TASKS[line.get("task", "gsm8k")]  # which matters to gates alone
     (method,) = resolve_methods(
         MethodChoice([line["method"]], [f"{k}={v}" for k, v in line["settings"].items()]),
         task,

@@ -12,6 +12,7 @@
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -28,9 +29,7 @@ from typing import Any
 import torch
 from s3_server import environment, make_bucket, serve_s3
 
-from c4.record.engines import DecodeJob, Request, Supervisor
-from c4.record.engines._local import LocalEngine
-from c4.record.plan import RunConfig, load_planned
+from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import Recording, start_recording
 from c4.store.claims import Claims
 from c4.store.locations import Location, parse_location
@@ -50,6 +49,7 @@ SHARED = [
 """What a worker does for the sake of others."""
 ROUNDS = 3
 """Of one worker and of two."""
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 PROCESSES = 4
 """Processes among which claimants are divided."""
 
@@ -82,7 +82,7 @@ class Stopwatch:
 def cost_of_claims(out: Path, n: int) -> None:
     """One worker, one thread, a local folder."""
     torch.set_num_threads(1)
-    (plan,) = DecodeJob([Request(config(out, n))]).plans
+    plan = plan_recording(config(out, n))
     model = load_planned(plan)
     claims, decodes = Stopwatch(), Stopwatch()
     for owner, name in SHARED:
@@ -141,10 +141,11 @@ class Pace:
 
 def pace(out: Path, n: int, workers: int) -> float:
     """Trajectories a second once all workers are at it."""
-    job = DecodeJob([Request(config(out, n))])
-    watch = Pace(Path(job.folders[0]))
+    watch = Pace(Path(plan_recording(config(out, n)).folder))
+    words = ["record", "--task", "mmlu", "--n", str(n), "--skip", "0", "--out", str(out)]
+    command = [sys.executable, "-m", "c4.cli", *words, "--engine", "local"]
     with watch.watched():
-        Supervisor(LocalEngine(["cpu"] * workers, 1), job.for_workers(), lambda: 0).run()
+        subprocess.run([*command, "--workers", str(workers)], check=True, env=ONE_THREAD)
         time.sleep(0.2)  # for one more look
     return watch.per_second(n // 4, n)
 

@@ -29,7 +29,7 @@ from c4.replay.calibration import TOLERANCE
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
 from c4.store.runs import Run, open_run
-from c4.tasks import TASKS, AnswerReading, Ending, get_task
+from c4.tasks import TASKS, AnswerReading, Ending
 
 PATIENCES = range(3, 25)
 """Values of p_min that are tried for equal steps; 3 is the deployed one."""
@@ -103,11 +103,11 @@ def decode_missing(plan: Plan, model: LoadedModel) -> None:
 
 def replayed(run: Run, wanted: set[int], unsafe_code: bool) -> Measured:
     """CVEE over the recording."""
-    gates = {"cvee": make_gate("cvee", get_task(run.task).family)}
+    gates = {"cvee": make_gate("cvee", run.task.family)}
     frame = pl.concat(replay(run, gates, unsafe_code=unsafe_code))
     frame = frame.filter(pl.col("trajectory").is_in(sorted(wanted)))
     means = frame.select(pl.col("correct", "full_correct", "identical", "steps").mean())
-    return Measured(run.task, "cvee", run.reading.ending, len(frame), *means.row(0))
+    return Measured(run.task_name, "cvee", run.reading.ending, len(frame), *means.row(0))
 
 
 def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
@@ -123,7 +123,7 @@ def ran(run: Run, plan: Plan, wanted: set[int], unsafe_code: bool) -> Measured:
         if own and base and None not in (own.correct, base.correct)
     ]
     return Measured(
-        task=run.task,
+        task=run.task_name,
         method="c4",
         ending=run.reading.ending,
         n=len(pairs),

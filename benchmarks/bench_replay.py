@@ -44,7 +44,7 @@ from c4.record.recorder import start_recording
 from c4.replay.grids import grid_exits, make_grid
 from c4.store.arrays import IntArray, TokenArray
 from c4.store.runs import Run, open_run
-from c4.tasks import TASKS, Ending, read_under
+from c4.tasks import Ending, read_under
 from c4.tasks.task import Choices
 
 POOL = ("mmlu", "gsm8k", "math")
@@ -210,7 +210,7 @@ class ForgetfulReader(CandidateReader):
 
 def bench_pass(run: Run) -> None:
     """The signal pass against the same signals step by step."""
-    task = TASKS[run.task]
+    task = run.task
     tokenizer = Tokenizer.from_file(str(run.folder / "tokenizer.json"))
     batches = [batch for part in run.parts for batch in run.read_batches(part)]
     choices = {row.trajectory: row.example.choices for row in run.rows()}
@@ -249,7 +249,7 @@ def bench_pass(run: Run) -> None:
     seconds = median_seconds(ours, 5)
     ratio, text = (median_seconds(job, 3) / seconds for job in (stepwise, text_only))
     print(
-        f"signal pass on {run.task}: {ratio:.0f}x every step's {say(ratio >= PASS_LIMIT)}; "
+        f"signal pass on {run.task_name}: {ratio:.0f}x every step's {say(ratio >= PASS_LIMIT)}; "
         f"{text:.1f}x detokenising and extracting alone {say(text >= PASS_LIMIT)}"
     )
 

@@ -14,7 +14,6 @@ nor signs of life. Prints counts, and ends with 1 if any of them should be zero 
 """
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -28,21 +27,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from counted_job import CountedJob, decoded_again
+from counted_task import LOG_VARIABLE, TASK, decoded_again
 from s3_server import environment, make_bucket, serve_s3
 
 from c4.errors import C4Error
-from c4.record.engines import EngineChoice, Request, Supervisor, Worker, open_engine
-from c4.record.plan import RunConfig
 from c4.store.claims import WORK_FOLDERS, Claims, Watch, read_aside
 from c4.store.locations import Location, parse_location
-from c4.store.manifest import DATA_FOLDERS, is_run
+from c4.store.manifest import DATA_FOLDERS, run_folder
 from c4.store.runs import open_run
 from c4.store.storage import list_files, list_folders, list_leftovers, owner_of, read_file
-from c4.store.writer import RunWriter
 
 MOST_RECORDINGS = 10
 """Of an engine that are disturbed, if some of them end before as many kills have struck."""
+ENGINES = ("local", "ray", "slurm")
 WORKERS = 3
 LEASE = 5.0
 PATIENCE = 900.0
@@ -50,46 +47,45 @@ PATIENCE = 900.0
 FAULTS = ("incomplete", "other bytes", "decoded again", "left over", "stuck")
 
 
-def make_job(spec: Mapping[str, Any]) -> CountedJob:
-    out = parse_location(spec["out"])
-    config = RunConfig(task="mmlu", n=spec["n"], skip=0, out=out, device="cpu")
-    return CountedJob([Request(config)], spec["beside"] + ".log")
+COUNTED = str(Path(__file__).with_name("counted_task.py"))
 
 
-def coordinate(spec: dict[str, Any]) -> None:
-    """What the process does that starts an engine: it can be killed like any other."""
-    job = make_job(spec)
-    (folder,) = job.folders
-    if is_run(folder):
-        with RunWriter(folder) as writer:
-            writer.claims.retry_aside()
-    slurm = {"cluster": "local", "folder": spec["beside"] + ".slurm"}
-    choice = EngineChoice(
-        spec["engine"],
-        spec["workers"],
-        "cpu",
-        ray_address=spec.get("address"),
-        slurm=slurm if spec["engine"] == "slurm" else {},
-    )
-    with suppress(C4Error):  # too many deaths in a row; whoever watches starts it again
-        Supervisor(open_engine(choice), job.for_workers(), lambda: 0).run()
+def folder_of(spec: Mapping[str, Any]) -> Location:
+    """The run that a recording makes."""
+    return run_folder(parse_location(spec["out"]), "tiny", TASK.name, "baseline")
 
 
-def start_coordinator(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, __file__, "--coordinate", json.dumps(spec)]
-    settings = {"C4_LEASE": str(LEASE), "OMP_NUM_THREADS": "1"}
-    settings |= {"PYTHONPATH": str(Path(__file__).parent)}
+def settings(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables of everything that takes part in a recording."""
+    return {
+        "C4_LEASE": str(LEASE),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        LOG_VARIABLE: spec["beside"] + ".log",
+    }
+
+
+def start_coordinator(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    """The command that a user types; it can be killed like any worker."""
+    command = [sys.executable, "-m", "c4.cli", "record", "--task", f"{COUNTED}:TASK"]
+    command += ["--n", str(spec["n"]), "--skip", "0", "--out", spec["out"], "--device", "cpu"]
+    if spec["engine"] in ENGINES:
+        command += ["--engine", spec["engine"], "--workers", str(spec["workers"])]
+    if spec["engine"] == "slurm":
+        command += ["--slurm", "cluster=local", "--slurm", f"folder={spec['beside']}.slurm"]
+    if "address" in spec:
+        command += ["--ray-address", spec["address"]]
     with open(spec["beside"] + ".err", "ab") as log:
-        return subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+        return subprocess.Popen(command, env=os.environ | settings(spec), stdout=log, stderr=log)
 
 
 class Nodes:
     """Two nodes of a Ray cluster in this process's care."""
 
-    def __init__(self) -> None:
+    def __init__(self, spec: Mapping[str, Any]) -> None:
         from ray.cluster_utils import Cluster
 
-        os.environ |= {"C4_LEASE": str(LEASE), "PYTHONPATH": str(Path(__file__).parent)}
+        os.environ |= settings(spec)
         self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
         self.nodes = [self.cluster.add_node(num_cpus=2) for _ in range(2)]
 
@@ -110,10 +106,10 @@ def busy_workers(folder: Location) -> list[int]:
 def disturb(spec: dict[str, Any], kills: int, rng: random.Random) -> Counter[str]:
     """A recording under fire."""
     found: Counter[str] = Counter()
-    nodes = Nodes() if spec["engine"] == "ray" else None
+    nodes = Nodes(spec) if spec["engine"] == "ray" else None
     if nodes:
         spec["address"] = nodes.cluster.address
-    (folder,) = make_job(spec).folders
+    folder = folder_of(spec)
     coordinator, began = start_coordinator(spec), time.monotonic()
     while time.monotonic() - began < PATIENCE:
         if coordinator.poll() is not None:
@@ -164,10 +160,9 @@ def complete(folder: Location, n: int) -> bool:
 def look_after(spec: Mapping[str, Any]) -> Counter[str]:
     """What is wrong with a run that ought to be complete."""
     found: Counter[str] = Counter()
-    job = make_job(spec)
-    (folder,) = job.folders
+    folder = folder_of(spec)
     found["incomplete"] += not complete(folder, spec["n"])
-    found["decoded again"] += decoded_again(job.log)
+    found["decoded again"] += decoded_again(settings(spec)[LOG_VARIABLE])
     found["set aside"] += len(read_aside(folder))
     deadline = time.monotonic() + 3 * LEASE
     while (left := leftovers(folder)) and time.monotonic() < deadline:
@@ -190,14 +185,14 @@ def leftovers(folder: Location) -> list[str]:
 
 def parts(spec: Mapping[str, Any]) -> dict[str, bytes]:
     """Every file but the manifest, which says when and with how many threads the run was begun."""
-    (folder,) = make_job(spec).folders
+    folder = folder_of(spec)
     files = [path for kind in DATA_FOLDERS for path in list_files(folder / kind)]
     return {f"{path.parent.name}/{path.name}": read_file(path) for path in files}
 
 
 def resume_elsewhere(engines: list[str], spec: dict[str, Any]) -> Counter[str]:
     """A recording stopped twice, and resumed with another number of workers on another engine."""
-    (folder,), n = make_job(spec).folders, spec["n"]
+    folder, n = folder_of(spec), spec["n"]
     for engine, workers, until in zip(engines, (1, 3, 2), (n // 3, 2 * n // 3, n), strict=True):
         spec |= {"engine": engine, "workers": workers}
         coordinator, began = start_coordinator(spec), time.monotonic()
@@ -213,24 +208,21 @@ def resume_elsewhere(engines: list[str], spec: dict[str, Any]) -> Counter[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engine", choices=["local", "ray", "slurm"], help="Only this one.")
+    parser.add_argument("--engine", choices=ENGINES, help="Only this one.")
     parser.add_argument("--storage", choices=["folder", "S3"], help="Only this one.")
     parser.add_argument("--kills", type=int, default=20, help="Kills of every engine.")
     parser.add_argument("--n", type=int, default=24, help="Trajectories of a recording.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="Only the change of engines.")
-    parser.add_argument("--coordinate", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.coordinate:
-        coordinate(json.loads(options.coordinate))
-        return
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch, serve_s3() as endpoint:
         os.environ |= environment(endpoint)
         roots = {"folder": scratch, "S3": make_bucket(endpoint)}
         chosen = [options.storage] if options.storage else list(roots)
         serial = new_spec("serial", scratch, scratch, options.n)
-        make_job(serial).for_workers().work(Worker("serial", device="cpu"))
+        if start_coordinator(serial).wait():
+            sys.exit(Path(serial["beside"] + ".err").read_text(encoding="utf-8"))
         for storage in chosen:
             total += matrix(storage, roots[storage], scratch, parts(serial), options)
     report("all", total)
@@ -249,7 +241,7 @@ def matrix(
 ) -> Counter[str]:
     """Every engine on one storage, and one after another."""
     total: Counter[str] = Counter()
-    engines = [options.engine] if options.engine else ["local", "ray", "slurm"]
+    engines = [options.engine] if options.engine else list(ENGINES)
     for engine in [] if options.resume else engines:
         found: Counter[str] = Counter()
         rng = random.Random(options.seed)

@@ -31,6 +31,7 @@ from c4.cli import (
     view,
 )
 from c4.cli.bash import bash_asks, complete_bash
+from c4.cli.engines import WORDS
 from c4.cli.output import (
     close_streams,
     complain,
@@ -41,7 +42,6 @@ from c4.cli.output import (
 )
 from c4.errors import C4Error
 from c4.errors.system import explain
-from c4.tasks.registry import begin_command
 
 NOBODY_READS, BAD_INPUT = 1, 2
 """Exit codes besides 0: the reader of the output closed it, an error that was said."""
@@ -69,6 +69,10 @@ class C4Group(TyperGroup):
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             sys.exit(NOBODY_READS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        ctx.meta[WORDS] = list(args)  # workers are given them again
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -132,7 +136,6 @@ def configure(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
 ) -> None:
-    begin_command()
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)

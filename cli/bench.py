@@ -16,6 +16,7 @@ from c4.cli.options import (
     SettingsOption,
     TasksOption,
     method_choice,
+    several_tasks,
     takes_decode_options,
 )
 from c4.cli.output import say, say_json, show
@@ -72,7 +73,9 @@ def bench_command(
 
     choice = method_choice(method, settings, config, label)
     timed = {"n": n + warmups, "graded": False}
-    configs = [decode.config(name, config, **timed) for name in dict.fromkeys(task)]
+    configs = [
+        decode.config(name, config, **timed) for name in several_tasks(task, decode.given["out"])
+    ]
     chosen = [choose_methods(timing_config(one, skip), choice) for one in configs]
     for plan, _ in chosen:
         require_writable(timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name))

@@ -143,7 +143,7 @@ def calibrate_command(
 
 def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
     """The runs to choose on: of the tasks that were named, or else of the paper's pool."""
-    return found if tasks else [run for run in found if run.task in POOL_TASKS] or found
+    return found if tasks else [run for run in found if run.task_name in POOL_TASKS] or found
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: Location, runs: Location) -> str:

@@ -145,11 +145,11 @@ def _is_timed(out: Path, tasks: Sequence[str]) -> bool:
 def _code_task() -> str | None:
     """HumanEval if this machine can isolate model-written programs, else None."""
     from c4.errors import SandboxError
-    from c4.tasks import get_task
+    from c4.tasks import TASKS
     from c4.tasks.grading import check_can_grade
 
     try:
-        check_can_grade(get_task("humaneval"), unsafe_code=False)
+        check_can_grade(TASKS["humaneval"], unsafe_code=False)
     except SandboxError as error:
         say(f"no code task in this demo: {error}", err=True)
         return None

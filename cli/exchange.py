@@ -155,8 +155,8 @@ PUSH_HELP = """Push a run, or all runs below a folder, to the hub as a data set 
 
 The card says what was recorded and with what, lists the columns, and tells how to replay. Runs are
 checked first, and a damaged one is not pushed. Give the same command again after an interruption:
-what the hub has is not sent twice, and files that were replaced here are removed there. A push that
-would remove trajectories that you lack is refused; pull them first.
+what the hub has is not sent twice. Files of the same run that overlap yours are replaced, so pull
+first if somebody else may have added to them.
 
 Examples:
 
@@ -214,13 +214,11 @@ def pull_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.analysis.exchange.hub import plan_pull, pull_runs
+    from c4.analysis.exchange.hub import pull_runs
 
     require_writable(out)
-    with status(f"asking for {repo}"):
-        plan = plan_pull(repo, revision)
-    with progress(f"pulling {repo}", total=len(plan.files)) as advance:
-        merged = pull_runs(plan, out, fresh=fresh, note=advance)
+    with status(f"pulling {repo}"):
+        merged = pull_runs(repo, out, revision=revision, fresh=fresh)
     if as_json:
         say_json([asdict(one) for one in merged])
         return

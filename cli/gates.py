@@ -98,15 +98,14 @@ def choose_runs(
 ) -> "list[Run]":
     """The recordings of some tasks below a folder, opened under one reading."""
     from c4.analysis.exchange.imports import refuse_imported
-    from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import find_recordings
+    from c4.store.runs import find_recorded_tasks, find_recordings
 
     refuse_imported(root)
-    # A misspelling is answered here.
-    typed = {find_recorded_task(name, root).name: name for name in tasks or ()}
-    found = find_recordings(root, reading, typed)
+    named = find_recorded_tasks(tasks or (), root)  # refuses a misspelling
+    typed = {task.name: name for name, task in named.items()}
+    found = find_recordings(root, reading, list(named.values()))
     runs = [run for run in found if model is None or run.model == model]
-    missing = typed.keys() - {run.task for run in runs}
+    missing = typed.keys() - {run.task_name for run in runs}
     if missing or not runs:
         task = typed[min(missing)] if missing else "math"
         what = f"no recording of {task}" if missing else "no recordings"

@@ -7,17 +7,20 @@ import typer
 
 from c4.cli.complete import complete_task, run_folders
 from c4.cli.engines import (
-    EngineAnswers,
+    EngineOption,
+    RayAddressOption,
+    SlurmOption,
+    WorkersOption,
     choose_engine,
-    grade_with_engine,
-    takes_engine_options,
+    grade_here,
+    grade_with_workers,
 )
 from c4.cli.options import UnsafeOption
 from c4.cli.output import say, say_json
 from c4.cli.places import ANY_PLACE
-from c4.cli.progress import progress
 from c4.cli.reading import EndingOption, GraderOption, ReadingOption, choose_reading
 from c4.cli.record import render
+from c4.record.engines.worker import this_worker
 from c4.store.locations import Location
 
 HELP = """Grade a run that was made with --no-grade, or grade one again.
@@ -40,9 +43,8 @@ Examples:
 """
 
 
-@takes_engine_options
 def grade_command(
-    engines: EngineAnswers,
+    ctx: typer.Context,
     run: Annotated[
         Location, typer.Argument(**ANY_PLACE, help="Folder of one run.", autocompletion=run_folders)
     ],
@@ -60,32 +62,28 @@ def grade_command(
     ending: EndingOption = None,
     grader: GraderOption = None,
     unsafe_code: UnsafeOption = False,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    slurm: SlurmOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    from c4.record.engines.jobs import GradeJob
-    from c4.record.regrade import regrade
-    from c4.store.grades import newest_grade
-    from c4.store.recorded_tasks import find_recorded_task
-    from c4.store.runs import find_run, of_known_tasks, open_run
+    from c4.store.runs import find_recorded_task, find_run, open_run
     from c4.store.summary import summarise
-    from c4.tasks.readings import ReadingNames
+    from c4.tasks.grading import check_can_grade
 
     run = find_run(run)
-    if task is not None:
-        find_recorded_task(task, run)
+    tasks = [] if task is None else [find_recorded_task(task, run)]
     read_as = choose_reading(reading, ending, grader)
-    choice = choose_engine(engines)
-    (recorded,) = of_known_tasks([open_run(run, read_as)])
+    choice = choose_engine(engine, workers, ray_address, slurm)
+    recorded = open_run(run, read_as, tasks)
+    check_can_grade(recorded.task, read_as, unsafe_code=unsafe_code)
     if choice.name is not None:
-        since = newest_grade(recorded.folder, recorded.manifest.digest)
-        names = ReadingNames(reading, grader)
-        job = GradeJob(recorded.folder, read_as, everything, unsafe_code, since, task, names)
-        grade_with_engine(choice, recorded, job, as_json=as_json)
+        grade_with_workers(ctx, choice, recorded, everything=everything, as_json=as_json)
     else:
-        with progress(f"grading {run}", total=len(recorded)) as advance:
-            grades = regrade(run, read_as, everything=everything, unsafe_code=unsafe_code)
-            for _ in grades:
-                advance()
+        grade_here(recorded, everything=everything, unsafe_code=unsafe_code)
+    if not this_worker().reports:
+        return
     summary = summarise(run, reading=read_as)
     if as_json:
         say_json(asdict(summary))

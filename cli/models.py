@@ -8,16 +8,18 @@ import typer
 
 from c4.cli.complete import complete_model, complete_source, complete_task
 from c4.cli.engines import (
-    EngineAnswers,
+    EngineOption,
+    RayAddressOption,
+    SlurmOption,
+    WorkersOption,
     choose_engine,
-    decode_job,
-    for_engine,
+    decode_plans,
     require_none_aside,
-    takes_engine_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.places import ANY_PLACE, RUNS_HELP
 from c4.cli.tables import new_table, not_gradable_note
+from c4.record.engines.worker import this_worker
 from c4.store.locations import Location
 
 if TYPE_CHECKING:
@@ -44,9 +46,8 @@ def list_command(
 
 
 @app.command("eval")
-@takes_engine_options
 def eval_command(
-    engines: EngineAnswers,
+    ctx: typer.Context,
     model: Annotated[
         str, typer.Argument(help="A name, a hub id or a folder.", autocompletion=complete_model)
     ] = "tiny",
@@ -64,6 +65,10 @@ def eval_command(
         ),
     ] = "embedded",
     out: Annotated[Location, typer.Option(**ANY_PLACE, help=RUNS_HELP)] = Path("runs"),
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    slurm: SlurmOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Decode evaluation problems of every task at full budget; report accuracy and stabilization.
@@ -71,19 +76,20 @@ def eval_command(
     Recordings are kept, so a second call decodes only what is missing. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
-    from c4.record.engines.jobs import DecodeJob, Request
-    from c4.record.plan import RunConfig
+    from c4.record.plan import RunConfig, plan_recording
     from c4.store.runs import open_run
     from c4.tasks import TASKS
 
-    choice = choose_engine(engines)
-    configs = [
-        RunConfig(task=name, model=model, source=source, n=n, out=out)
+    choice = choose_engine(engine, workers, ray_address, slurm)
+    plans = [
+        plan_recording(
+            choice.config(RunConfig(task=name, model=model, source=source, n=n, out=out))
+        )
         for name in dict.fromkeys(task or TASKS)
     ]
-    job = DecodeJob([Request(for_engine(choice, config)) for config in configs])
-    decode_job(choice, job, as_json=as_json)
-    plans = job.plans
+    decode_plans(ctx, choice, plans, as_json=as_json)
+    if not this_worker().reports:
+        return
     require_none_aside(plans)
     evaluations = [
         evaluate_run(open_run(plan.folder), {sample.index for sample in plan.sample_set.samples})

@@ -229,17 +229,23 @@ def parse_batch(text: str) -> int | None:
 
 def only_task(named: Sequence[str], out: Location) -> str:
     """The task of a command that takes a single one."""
-    from c4.store.recorded_tasks import find_recorded_task
-
-    first, *others = dict.fromkeys(named)
-    for name in (first, *others) if others else ():  # a mistyped name is the nearer mistake
-        find_recorded_task(name, out)
+    first, *others = several_tasks(named, out)
     if others:
         raise ConfigError(
             f"--task {first} --task {others[0]}: one task is recorded at a time; give the command "
             "once for each"
         )
     return first
+
+
+def several_tasks(named: Sequence[str], out: Location) -> list[str]:
+    """The tasks of a command that takes several, each with results of its own."""
+    from c4.store.runs import find_recorded_tasks
+
+    names = list(dict.fromkeys(named))
+    if len(names) > 1:
+        find_recorded_tasks(names, out)  # refuses two tasks whose results have one name
+    return names
 
 
 def takes_decode_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

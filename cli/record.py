@@ -4,13 +4,16 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import typer
+
 from c4.cli.engines import (
-    EngineAnswers,
+    EngineOption,
+    RayAddressOption,
+    SlurmOption,
+    WorkersOption,
     choose_engine,
-    decode_job,
-    for_engine,
+    decode_plans,
     require_none_aside,
-    takes_engine_options,
 )
 from c4.cli.options import (
     DecodeOptions,
@@ -21,7 +24,7 @@ from c4.cli.options import (
 )
 from c4.cli.output import say, say_json
 from c4.errors.text import counted
-from c4.record.ranks import read_rank
+from c4.record.engines.worker import this_worker
 
 if TYPE_CHECKING:
     from c4.store.summary import RunSummary
@@ -49,25 +52,27 @@ Examples:
 """
 
 
-@takes_engine_options
 @takes_decode_options()
 def record_command(
     task: TaskOption,
     decode: DecodeOptions,
-    engines: EngineAnswers,
+    ctx: typer.Context,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    slurm: SlurmOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.jobs import DecodeJob, Request
+    from c4.record.plan import plan_recording
     from c4.store.summary import summarise
 
     name = only_task(task, decode.given["out"])
-    choice = choose_engine(engines, decode.given["device"])
-    job = DecodeJob([Request(for_engine(choice, decode.config(name)))])
-    (plan,) = job.plans
+    choice = choose_engine(engine, workers, ray_address, slurm, decode.given["device"])
+    plan = plan_recording(choice.config(decode.config(name)))
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, name)
-    decode_job(choice, job, as_json=as_json)
-    if not read_rank().reports:
+    decode_plans(ctx, choice, [plan], as_json=as_json)
+    if not this_worker().reports:
         return
     wanted = {sample.index for sample in plan.sample_set.samples}
     summary = summarise(plan.folder, wanted, plan.config.reading)
@@ -75,7 +80,7 @@ def record_command(
         say_json(asdict(summary))
     else:
         say(render(summary))
-    require_none_aside(job.plans)
+    require_none_aside([plan])
 
 
 def render(summary: "RunSummary") -> str:

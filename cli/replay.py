@@ -74,7 +74,6 @@ def replay_command(
     from c4.gates.calibrations import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
     from c4.replay.splits import split_calibrated
-    from c4.tasks import get_task
 
     if out is not None:
         require_writable_file(out)
@@ -82,13 +81,13 @@ def replay_command(
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
     read_as = choose_reading(reading, ending, grader, config)
     chosen = choose_runs(runs, task, model, read_as)
-    gates = [choose_gates(names, settings, get_task(run.task), frozen) for run in chosen]
+    gates = [choose_gates(names, settings, run.task, frozen) for run in chosen]
     frames = []
     with progress("replaying", total=sum(len(run.parts) for run in chosen)) as advance:
         for run, its_gates in zip(chosen, gates, strict=True):
             for frame in replay(run, its_gates, unsafe_code=unsafe_code):
                 frames.append(split_calibrated(frame, frozen, run) if frozen else frame)
-                advance(run.task)
+                advance(run.task_name)
     decisions = pl.concat(frames)
     if out is not None:
         decisions.write_parquet(out)

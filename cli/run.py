@@ -8,12 +8,13 @@ import typer
 from rich.table import Table
 
 from c4.cli.engines import (
-    EngineAnswers,
+    EngineOption,
+    RayAddressOption,
+    SlurmOption,
+    WorkersOption,
     choose_engine,
-    decode_job,
-    for_engine,
+    decode_plans,
     require_none_aside,
-    takes_engine_options,
 )
 from c4.cli.options import (
     CalibrationOption,
@@ -24,11 +25,12 @@ from c4.cli.options import (
     SettingsOption,
     TasksOption,
     method_choice,
+    several_tasks,
     takes_decode_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table, not_gradable_note, percent
-from c4.record.ranks import read_rank
+from c4.record.engines.worker import this_worker
 
 if TYPE_CHECKING:
     from c4.record.plan import Plan
@@ -54,33 +56,35 @@ Examples:
 """
 
 
-@takes_engine_options
 @takes_decode_options()
 def run_command(
     method: MethodOption,
     task: TasksOption,
     decode: DecodeOptions,
-    engines: EngineAnswers,
+    ctx: typer.Context,
     settings: SettingsOption = None,
     config: CalibrationOption = None,
     label: LabelOption = None,
     cells: Annotated[bool, typer.Option("--cells", help="Keep every step as well.")] = False,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    slurm: SlurmOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.jobs import DecodeJob, Request
+    from c4.record.choices import plan_methods
 
     methods = method_choice(method, settings, config, label)
-    choice = choose_engine(engines, decode.given["device"])
-    job = DecodeJob(
-        [
-            Request(for_engine(choice, decode.config(name, config)), methods, cells)
-            for name in dict.fromkeys(task)
-        ]
-    )
-    decode_job(choice, job, as_json=as_json)
-    if read_rank().reports:
-        print_summaries(job.plans, as_json=as_json)
-        require_none_aside(job.plans)
+    choice = choose_engine(engine, workers, ray_address, slurm, decode.given["device"])
+    plans = [
+        plan
+        for name in several_tasks(task, decode.given["out"])
+        for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
+    ]
+    decode_plans(ctx, choice, plans, as_json=as_json)
+    if this_worker().reports:
+        print_summaries(plans, as_json=as_json)
+        require_none_aside(plans)
 
 
 def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:

@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 
 from c4.cli.complete import run_folders
-from c4.cli.engines import watch_runs
 from c4.cli.gates import RunsOption
 from c4.cli.output import say, say_json, show
 from c4.cli.places import ANY_PLACE, require_folder
 from c4.cli.progress import progress, status
 from c4.cli.tables import new_table, not_gradable_note, percent
+from c4.cli.watch import watch_runs
 from c4.errors import ConfigError, RunError
 from c4.errors.text import counted
 from c4.store.locations import Location, resolve_location

@@ -10,7 +10,13 @@ import typer
 from rich.table import Table
 
 from c4.cli.gates import GateOption, SetOption, choose_gates
-from c4.cli.options import DecodeOptions, JsonOption, TasksOption, takes_decode_options
+from c4.cli.options import (
+    DecodeOptions,
+    JsonOption,
+    TasksOption,
+    several_tasks,
+    takes_decode_options,
+)
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
 from c4.cli.tables import new_table
@@ -56,7 +62,8 @@ def verify_command(
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    gates = {name: live_gates(name, gate, settings) for name in dict.fromkeys(task)}
+    named = several_tasks(task, Path("runs"))
+    gates = {name: live_gates(name, gate, settings) for name in named}
     with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
         out = Path(scratch)
         configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}
@@ -211,7 +218,7 @@ def record(recording: "Recording") -> "Run":
     with progress(f"recording {plan.task.name}{together}", total=len(recording)) as advance:
         for _ in recording:
             advance()
-    return open_run(plan.folder, plan.config.reading)
+    return open_run(plan.folder, plan.config.reading, [plan.task])
 
 
 def render(rows: "Sequence[Differences]") -> Table:

@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from c4.analysis.colours import mark_of
 from c4.analysis.decided import require_columns
-from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label
 from c4.figures._dark import ON_AREA
 from c4.figures._fit import fitted, wrapped

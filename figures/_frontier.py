@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE
+from c4.analysis.colours import FAMILY_COLOURS
 from c4.analysis.decided import require_columns
-from c4.analysis.marks import FAMILY_COLOURS
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.figures.style import (
     COLUMN,

@@ -18,8 +18,8 @@ from matplotlib.offsetbox import (
     VPacker,
 )
 
+from c4.analysis.colours import FAMILY_COLOURS, mark_of
 from c4.analysis.decided import as_phases
-from c4.analysis.marks import FAMILY_COLOURS, mark_of
 from c4.analysis.names import FAMILY_LABELS, in_order, method_label
 from c4.figures._fit import text_width
 from c4.figures.style import (

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from c4.analysis import stabilization_summary
+from c4.analysis.colours import FAMILY_COLOURS, mixed
 from c4.analysis.decided import as_settling
-from c4.analysis.marks import FAMILY_COLOURS, mixed
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
 from c4.figures._fit import fitted, points
 from c4.figures.style import (

@@ -7,8 +7,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4.analysis.colours import mark_of
 from c4.analysis.decided import require_columns, require_one_trajectory
-from c4.analysis.marks import mark_of
 from c4.analysis.names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE, stops_in
 from c4.figures._fit import drawable, fitted, points, shorten, text_width, wrapped

@@ -1,6 +1,6 @@
 """One look for every figure: sizes, colours, and the mark that a method keeps everywhere.
 
-The marks of methods are in `c4.analysis.marks`. Settings are applied while a figure is made and
+The marks of methods are in `c4.analysis.colours`. Settings are applied while a figure is made and
 never kept.
 """
 
@@ -28,7 +28,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from c4.analysis.marks import FAMILY_COLOURS, is_variant, mark_of, shade_of
+from c4.analysis.colours import FAMILY_COLOURS, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file

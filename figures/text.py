@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 from rich.console import Group
 from rich.text import Text
 
+from c4.analysis.colours import mark_of
 from c4.analysis.decided import require_columns, require_one_trajectory
-from c4.analysis.marks import mark_of
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.analysis.traces import TEXTS
 from c4.errors.text import visible

@@ -8,12 +8,12 @@ from c4.errors import ConfigError
 from c4.gates import GATES, Gate, make_gate
 from c4.gates.registry import checked_gate
 from c4.store.labels import Change, Label
-from c4.tasks import get_task
+from c4.tasks import Task
 
 NAMES = {kind: name for name, kind in GATES.items()}
 
 
-def name_gates(task: str, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
+def name_gates(task: Task, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
     """Gates by what their decisions go by; CVEE, Prophet and SchED where none are given."""
     if not gates and not named:
         gates = ("cvee", "prophet", "sched")
@@ -58,7 +58,7 @@ def _spell(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _made(gate: Any, task: str) -> Gate:
+def _made(gate: Any, task: Task) -> Gate:
     if isinstance(gate, str):
-        return make_gate(gate, get_task(task).family)
+        return make_gate(gate, task.family)
     return checked_gate(repr(gate), gate() if isinstance(gate, type) else gate)

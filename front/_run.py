@@ -19,12 +19,12 @@ from c4.gates import Gate, OwnSignal
 from c4.replay import replay
 from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
-from c4.store.runs import find_run, find_runs, open_run, readable_runs, task_named
+from c4.store.runs import find_run, find_runs, open_run, readable_runs
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading, find_task
 from c4.tasks.extractors import find_style
-from c4.tasks.registry import knows_task, names_task
+from c4.tasks.registry import names_task
 
 GateLike = Gate | type[Gate] | str
 """A gate, its class, or its name."""
@@ -59,18 +59,15 @@ class Run(StoredRun):
     @cached_property
     def signals(self) -> pl.DataFrame:
         """What gates see: one row per trajectory and step. See `c4.analysis.signals.SIGNALS`."""
-        require_known_task(self)
         return signal_table(self)
 
     def signals_with(self, *more: str | OwnSignal) -> pl.DataFrame:
         """The same with signals of your own: functions, or their names."""
-        require_known_task(self)
         return signal_table(self, more)
 
     @property
     def stabilization(self) -> pl.DataFrame:
         """When each answer settled and first appeared; `stabilization_figure` draws it."""
-        require_known_task(self)
         return stabilization_table(self)
 
     def phases(self, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
@@ -101,7 +98,6 @@ class Run(StoredRun):
         return Trajectory(found.row, found.cells, self)
 
     def _gates(self, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
-        require_known_task(self)
         return name_gates(self.task, gates, named)
 
     @cached_property
@@ -119,7 +115,7 @@ class Run(StoredRun):
             "dtype": identity["dtype"],
             "folder": self.folder,
         }
-        return facts_table(f"{self.task} by {self.model}, {self.method}", facts)
+        return facts_table(f"{self.task_name} by {self.model}, {self.method}", facts)
 
 
 class Runs(list[Run]):
@@ -133,15 +129,6 @@ class Runs(list[Run]):
         return records_table(LISTED, rows)
 
 
-def require_known_task(run: StoredRun) -> None:
-    """Refuse to read answers of a task that is code, which opening a run never loads."""
-    if not knows_task(run.task):
-        raise ConfigError(
-            f"the task {run.task} is code of your own; name it when you open its runs, as in "
-            f"c4.open({str(run.folder)!r}, task={task_named(run.manifest)!r})"
-        )
-
-
 def open(  # noqa: A001
     path: RunLike, reading: ReadingLike = None, *, task: str | None = None
 ) -> Run:
@@ -153,14 +140,14 @@ def open(  # noqa: A001
         task: a task that is code of your own, as `--task` takes it: my_task.py:TASK. Its code is
             run.
     """
-    if task is not None:
-        find_task(task)
+    tasks = [] if task is None else [find_task(task)]
     if isinstance(path, StoredRun):
-        return _opened(path if reading is None else open_run(path.folder, _as_reading(reading)))
+        reading = path.reading if reading is None else _as_reading(reading)
+        return Run(path.folder, reading, [*tasks, *path.tasks])
     if not isinstance(path, str | PurePath):
         raise ConfigError(f"c4.open takes the folder of a run, not {path!r}")
     folder = find_run(path, or_all=f", or open all with: c4.open_all({str(path)!r})")
-    return _opened(open_run(folder, _as_reading(reading)))
+    return _opened(open_run(folder, _as_reading(reading), tasks))
 
 
 def open_all(
@@ -178,15 +165,17 @@ def open_all(
     """
     if not folder_exists(parse_location(root)):
         raise RunError(f"{root}: no such folder")
-    if task is not None and names_task(task):
-        task = find_task(task).name
-    runs = [_opened(run) for run in readable_runs(find_runs(root), _as_reading(reading))]
-    for name, value in {"task": task, "model": model, "method": method}.items():
+    named = [find_task(task)] if task is not None and names_task(task) else []
+    found = readable_runs(find_runs(root), _as_reading(reading), named)
+    runs = [_opened(run) for run in found]
+    wanted = {"task": named[0].name if named else task, "model": model, "method": method}
+    for name, value in wanted.items():
         if value is not None:
-            known = dict.fromkeys(getattr(run, name) for run in runs)
+            attribute = "task_name" if name == "task" else name
+            known = dict.fromkeys(getattr(run, attribute) for run in runs)
             if value not in known:
                 raise unknown_name(f"{name} among these runs", value, known)
-            runs = [run for run in runs if getattr(run, name) == value]
+            runs = [run for run in runs if getattr(run, attribute) == value]
     return Runs(runs)
 
 
@@ -203,7 +192,7 @@ def _as_reading(reading: ReadingLike) -> AnswerReading | None:
 
 
 def _opened(run: StoredRun) -> Run:
-    return Run(run.folder, run.reading)
+    return Run(run.folder, run.reading, run.tasks)
 
 
 def _spell(name: str, value: Any) -> Any:

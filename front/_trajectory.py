@@ -50,12 +50,12 @@ class Trajectory(StoredTrajectory):
         answer = self.row.answer or ""
         cut = answer if len(answer) <= LONGEST else f"{answer[: LONGEST - 1]}…"
         found = f"answer {cut!r}" if self.row.answer is not None else "no answer"
-        told = f"{self.number} of {self.run.task}: {found}, {self.outcome}, {self._cost}"
+        told = f"{self.number} of {self.run.task_name}: {found}, {self.outcome}, {self._cost}"
         return f"<Trajectory {visible_line(told)}>"
 
     def _repr_html_(self) -> str:
         facts = {"answer": self.row.answer, "target": self.row.target, "verdict": self.outcome}
-        title = f"trajectory {self.number} of {self.run.task}, {self._cost}"
+        title = f"trajectory {self.number} of {self.run.task_name}, {self._cost}"
         blocks = text_block("prompt", self.row.prompt) + text_block("text", self.row.text)
         return facts_table(title, facts) + blocks
 

@@ -26,19 +26,10 @@ from c4.gates.candidates import TAIL_FRAC, CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
 from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Signals, as_signals, read_signals
 from c4.plugins import definition
-from c4.store.parts import (
-    PART,
-    Part,
-    Stamp,
-    list_parts,
-    metadata_of,
-    naming,
-    open_part,
-    write_part,
-)
-from c4.store.runs import Run, RunPart, Trajectory
+from c4.store.parts import PART, Part, list_parts, naming, write_part
+from c4.store.runs import Run, Trajectory
 from c4.store.storage import remove_files, remove_leftovers
-from c4.tasks import Task, get_task, read_under
+from c4.tasks import Task, read_under
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +56,7 @@ class RunSignals:
 def load_signals(
     run: Run,
     tail_frac: float = TAIL_FRAC,
-    parts: Sequence[RunPart] | None = None,
+    parts: Sequence[Part] | None = None,
     own: OwnSignals = NO_SIGNALS,
 ) -> Iterator[RunSignals]:
     """The signals of a run under its reading, part by part, from the cache if it is valid.
@@ -87,12 +78,11 @@ def load_signals(
 
 def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
     """What reads candidates off a run's predictions, under its reading."""
-    task = get_task(run.task)
-    return CandidateReader(task, run.vocabulary, run.shape.length, run.reading, tail_frac)
+    return CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading, tail_frac)
 
 
 def cached_signals(
-    run: Run, part: RunPart, tail_frac: float = TAIL_FRAC, own: OwnSignals = NO_SIGNALS
+    run: Run, part: Part, tail_frac: float = TAIL_FRAC, own: OwnSignals = NO_SIGNALS
 ) -> RunSignals | None:
     """The signals of a part, if they are cached and valid; None where they would take time."""
     kept = _list_cache(run).get(part.trajectories, [])
@@ -119,13 +109,13 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
     )
 
 
-def signals_key(part: RunPart, run: Run, tail_frac: float, own: OwnSignals = NO_SIGNALS) -> str:
+def signals_key(part: Part, run: Run, tail_frac: float, own: OwnSignals = NO_SIGNALS) -> str:
     """A digest of what signals depend on: cells, choices, tokenizer, settings, task and code."""
     identity = run.manifest.identity
     cells = "" if part.cells is None else part.cells.path.name
-    facts = [cells, part.rows.path.name, identity["tokenizer_sha256"]]
-    facts += [run.task, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    facts += [*task_facts(get_task(run.task), run.reading.style), code_hash()]
+    facts = [cells, part.path.name, identity["tokenizer_sha256"]]
+    facts += [run.task_name, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
+    facts += [*task_facts(run.task, run.reading.style), code_hash()]
     facts += [signal.definition for signal in own.values()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
@@ -146,7 +136,7 @@ def code_hash() -> str:
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
-def _compute(run: Run, part: RunPart, reader: CandidateReader, own: OwnSignals) -> RunSignals:
+def _compute(run: Run, part: Part, reader: CandidateReader, own: OwnSignals) -> RunSignals:
     choices = {row.trajectory: tuple(row.choices) for row in run.read_rows(part)}
     read = []
     for numbers, cells in run.read_batches(part):
@@ -190,16 +180,18 @@ def _list_cache(run: Run) -> dict[range, list[Part]]:
 def _read_cache(run: Run, kept: Sequence[Part], key: str) -> RunSignals | None:
     for cached in kept:
         try:
-            file = open_part(cached, run.manifest.digest)
+            metadata = cached.load(run.manifest.digest).metadata
             with naming(cached.path):
-                if metadata_of(file).get(KEY) == key.encode():
-                    return _from_table(file.read(), json.loads(metadata_of(file)[VALUES]))
+                if metadata.get(KEY) == key.encode():
+                    return _from_table(cached.file.read(), json.loads(metadata[VALUES]))
         except (RunError, FileNotFoundError):
             continue  # damaged, or gone: computed again
+        finally:
+            cached.forget()
     return None
 
 
-def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
+def _try_to_write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     """Cache signals, unless the storage is read-only or full or another command was faster."""
     try:
         _write_cache(run, part, key, signals)
@@ -207,17 +199,15 @@ def _try_to_write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) 
         log.info("%s: signals are not kept, and will be computed again: %s", run.folder, error)
 
 
-def _write_cache(run: Run, part: RunPart, key: str, signals: RunSignals) -> None:
+def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     folder, reading = run.signals_folder, _read_as(run, signals)
     # Of this part, and of the pending trajectories that were sealed into it.
-    inside = [
-        p for p in list_parts(folder) if part.rows.first <= p.first <= p.last <= part.rows.last
-    ]
+    inside = [p for p in list_parts(folder) if part.first <= p.first <= p.last <= part.last]
     stale = [p.path for p in inside if _reading_of(p, run) == reading]
     remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
-    numbers, stamp = signals.trajectory.tolist(), Stamp.of(run.manifest)
-    written = write_part(folder, _to_table(signals), numbers, stamp, facts, compression="lz4")
+    table, numbers = _to_table(signals), signals.trajectory.tolist()
+    written = write_part(folder, table, numbers, run.manifest, facts, compression="lz4")
     remove_files(path for path in stale if path != written)
 
 
@@ -230,7 +220,7 @@ def _read_as(run: Run, read: RunSignals) -> bytes:
 def _reading_of(cached: Part, run: Run) -> bytes | None:
     """The reading that a cache file of the run belongs to; None if that cannot be told."""
     try:
-        return metadata_of(open_part(cached, run.manifest.digest)).get(READING)
+        return cached.load(run.manifest.digest).metadata.get(READING)
     except (RunError, FileNotFoundError):
         return None
 

@@ -33,10 +33,9 @@ from c4.record.methods import (
     rule_settings,
     spell_method,
 )
-from c4.record.plan import Plan, RunConfig, plan_decode, plan_run
+from c4.record.plan import Plan, RunConfig, named_task, plan_decode, plan_run
 from c4.store.labels import Change, Label, parse_settings, reading_changes
 from c4.store.locations import Location
-from c4.store.recorded_tasks import find_recorded_task
 from c4.tasks import AnswerReading, Shape, Task
 from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary
@@ -70,9 +69,9 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
     """The plan of a task, and the chosen methods with their settings for its task and model."""
     # Names and settings before anything that takes long.
     shift = find_checkpoint(config.model, config.revision).shift
-    task = find_recorded_task(config.task, config.out)
+    task = named_task(config)
     methods = resolve_methods(choice, task, config.reading, shift=shift)
-    base = plan_decode(config)
+    base = plan_decode(config, task)
     for method in methods:
         method.commit_rule.check(base.shape, shift=shift)
     return base, methods

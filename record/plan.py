@@ -17,7 +17,7 @@ from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.store.arrays import IntArray
 from c4.store.locations import Location
 from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
-from c4.store.recorded_tasks import find_recorded_task
+from c4.store.runs import find_recorded_task
 from c4.store.schema import RESOLUTION
 from c4.store.storage import require_writable
 from c4.store.writer import check_identity
@@ -39,8 +39,9 @@ TIMED_FROM = 40
 class RunConfig:
     """What a user asks to decode. None stands for the default of the model or the task."""
 
-    task: str
-    """As a user names it: one of c4's own, `module:object`, `file.py:object` or a YAML file."""
+    task: str | Task
+    """As a user names it: a built-in task, `module:object`, `file.py:object`, a YAML file or the
+    name of recorded runs; or the task itself."""
     prompt: str | None = None
     """A file with another wording for the task."""
     model: str = EMBEDDED
@@ -102,11 +103,12 @@ class Plan:
         needs to know.
         """
         config, own = self.config, self.task.is_own
+        task = config.task.name if isinstance(config.task, Task) else config.task
         local = self.checkpoint.hub_id is None and config.model != EMBEDDED
         named = config.source not in (EMBEDDED_SOURCE, HUB_SOURCE) or not own
         typed = {
             "model": config.model if local else None,
-            "task": None if own else config.task,
+            "task": None if own else task,
             "source": config.source if named else None,
             "prompt": config.prompt,
             "method": self.method.typed,
@@ -176,12 +178,23 @@ def _keeps_cells(folder: Location) -> bool:
         return False
 
 
-def plan_decode(config: RunConfig) -> Plan:
-    """Resolve and check everything that does not need the model's weights."""
+def named_task(config: RunConfig) -> Task:
+    """The task that a user named, in its own wording."""
+    if isinstance(config.task, Task):
+        return config.task
+    return find_recorded_task(config.task, config.out)
+
+
+def plan_decode(config: RunConfig, task: Task | None = None) -> Plan:
+    """Resolve and check everything that does not need the model's weights.
+
+    Args:
+        task: the task that the configuration names, if it has been found already.
+    """
     config.names.load()
     if config.batch is not None and config.batch < 1:
         raise ConfigError(f"--batch is at least 1, not {config.batch}")
-    task = with_prompt(find_recorded_task(config.task, config.out), config.prompt)
+    task = with_prompt(task or named_task(config), config.prompt)
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
     source = config.source or default_source(task, embedded=config.model == EMBEDDED)
@@ -207,7 +220,7 @@ def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
         skip: as the user gives it.
     """
     if skip is None:
-        task = find_recorded_task(config.task, config.out)
+        task = named_task(config)
         own_split = config.source in (None, EMBEDDED_SOURCE, HUB_SOURCE)
         skip = TIMED_FROM if own_split and task.is_own else 0
     return replace(config, skip=skip)

@@ -423,6 +423,19 @@ def check_recorded(plan: Plan) -> None:
         log.warning(advice, ungraded, plan.folder)
 
 
+def prepare_for_workers(plans: Iterable[Plan]) -> None:
+    """Do once what must precede all workers of a command: delete, check, and retry examples."""
+    for plan in plans:
+        if not is_run(plan.folder):
+            continue
+        with RunWriter(plan.folder) as writer:
+            if plan.config.fresh:
+                writer.clear()
+                continue
+            writer.claims.retry_aside()
+        check_recorded(plan)
+
+
 @contextmanager
 def explained_disk_errors(folder: Location) -> Iterator[None]:
     """Turn the error of a full disk into one that says what to do."""

@@ -1,20 +1,20 @@
 """Grading a run after it was decoded, by one worker or several that share the parts."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 
 from c4.record.environment import programs
+from c4.record.progress import ProgressWatch
 from c4.store.claims import Sign
 from c4.store.grades import newest_grade, read_grades
 from c4.store.locations import Location
 from c4.store.parts import Part, list_parts
-from c4.store.progress import ProgressWatch
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, open_run
+from c4.store.runs import Run, open_run
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Grade, Task, get_task, grade
+from c4.tasks import AnswerReading, Grade, Task, grade
 from c4.tasks.grading import check_can_grade
 
 ROWS_AT_A_TIME = 32
@@ -25,6 +25,7 @@ def regrade(
     folder: Location,
     reading: AnswerReading | None = None,
     *,
+    tasks: Collection[Task] = (),
     everything: bool = False,
     unsafe_code: bool = False,
     since: int | None = None,
@@ -36,18 +37,19 @@ def regrade(
     on an answer that has a better verdict already.
 
     Args:
+        tasks: the tasks that the user named; a run's task that is code must be among them.
         everything: grade again what has a grade under the reading already.
         since: the newest grade when the grading began; what has a newer one is not graded again.
         sign: who grades, where that matters to others.
     """
-    task = get_task(open_run(folder, reading).task)
+    task = open_run(folder, reading, tasks).task
     check_can_grade(task, reading, unsafe_code=unsafe_code)
     with RunWriter(folder, sign) as writer:
-        run = open_run(folder, reading)
+        run = open_run(folder, reading, tasks)
         writer.go_on(replace(run.manifest, environment=programs()))
         newest = newest_grade(folder, run.manifest.digest) if since is None else since
         grading = Grading(writer, run, task, Newer(run, newest), everything, unsafe_code)
-        yield from grading.shared({f"grade-{part.rows.first:06d}": part for part in run.parts})
+        yield from grading.shared({f"grade-{part.first:06d}": part for part in run.parts})
 
 
 @dataclass
@@ -93,7 +95,7 @@ class Grading:
     everything: bool
     unsafe_code: bool
 
-    def shared(self, parts: dict[str, RunPart]) -> Iterator[tuple[int, Grade]]:
+    def shared(self, parts: dict[str, Part]) -> Iterator[tuple[int, Grade]]:
         """Grade part after part, each claimed first; wait for those that others grade."""
         claims = self.writer.claims
         while parts:
@@ -104,7 +106,7 @@ class Grading:
             yield from self._grade_rows(self._ungraded(parts.pop(claim.name)))
             claims.release(claim.name)
 
-    def _ungraded(self, part: RunPart) -> Iterator[Row]:
+    def _ungraded(self, part: Part) -> Iterator[Row]:
         done = self.newer.look()
         for row in self.run.read_rows(part):
             if row.trajectory not in done and (self.everything or row.correct is None):

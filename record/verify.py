@@ -17,7 +17,6 @@ from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.tasks import get_task
 
 Live = Callable[[Row, ExitGate], Decoded]
 """Decodes a recorded trajectory's prompt again, under a gate."""
@@ -46,8 +45,7 @@ def verify(
     run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
     """Compare exit step, every token after the fill and the grade, for each gate."""
-    task = get_task(run.task)
-    reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
+    reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
     grader = ReplayGrader(run, unsafe_code)
     read = load_signals(run, own=own_signals(gates.values()))
     for part, signals in zip(run.parts, read, strict=True):
@@ -105,7 +103,7 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> lis
         pairs = [(one[key], other[key]) for key in one if key[1] == gate]
         rows.append(
             Differences(
-                task=together.task,
+                task=together.task_name,
                 batch=together.manifest.identity["batch"],
                 gate=gate,
                 n=len(pairs),

@@ -14,8 +14,9 @@ from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, Ints, Signals, are_premature, stabilization_step
 from c4.replay.grader import ReplayGrader
 from c4.store.cells import Cells
+from c4.store.parts import Part
 from c4.store.rows import Row
-from c4.store.runs import Run, RunPart, Trajectory
+from c4.store.runs import Run, Trajectory
 
 DECISIONS = pl.Schema(
     {
@@ -92,7 +93,7 @@ def exit_with_cells(gate: Gate, signals: Signals, i: int, cells: Cells) -> int:
 
 
 def gate_exits(
-    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate]
+    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate]
 ) -> dict[str, Ints]:
     """The step at which each gate stops each trajectory of a part; 0 where it never fires. (n,)
 
@@ -114,7 +115,7 @@ def gate_exits(
 
 
 def _replay_part(
-    run: Run, part: RunPart, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
+    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
 ) -> pl.DataFrame:
     exits = PartExits(gates, signals)
     decisions = []
@@ -123,7 +124,7 @@ def _replay_part(
             decisions.append({"gate": name, **outcome})
     frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
         model=pl.lit(run.model),
-        task=pl.lit(run.task),
+        task=pl.lit(run.task_name),
         method=pl.lit(run.method),
         split=pl.lit(None),
     )

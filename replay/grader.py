@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from c4.store.rows import Row
 from c4.store.runs import Run
-from c4.tasks import Family, Grade, Grader, Verdict, get_task, grade
+from c4.tasks import Family, Grade, Grader, Verdict, grade
 
 
 class ReplayGrader:
@@ -12,7 +12,7 @@ class ReplayGrader:
 
     def __init__(self, run: Run, unsafe_code: bool) -> None:
         self.run = run
-        self.task = get_task(run.task)
+        self.task = run.task
         self.unsafe_code = unsafe_code
         self._known: dict[tuple[int, str], Grade] = {}
 

@@ -16,7 +16,7 @@ from c4.replay.grader import ReplayGrader
 from c4.replay.grids import at_exit
 from c4.store.arrays import BoolArray
 from c4.store.runs import Run
-from c4.tasks import Grader, get_task, read_under
+from c4.tasks import Grader, read_under
 from c4.tasks.examples import examples_set_aside
 
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
@@ -59,7 +59,7 @@ class RunSubset:
     def grades_at(self, exits: Ints) -> "GradeArrays":
         """What the answers are worth. (settings, n)"""
         by_form = self.run.reading.grader is Grader.EXACT
-        if not (by_form and get_task(self.run.task).grades_by_form):
+        if not (by_form and self.run.task.grades_by_form):
             return self._grade_texts(exits)
         correct = self._at(self._right, exits)
         return GradeArrays(correct, np.ones_like(correct))
@@ -70,7 +70,7 @@ class RunSubset:
     @cached_property
     def _right(self) -> BoolArray:
         """Whether the answer at each step is the target. (n, T)"""
-        task = read_under(get_task(self.run.task), self.run.reading.style)
+        task = read_under(self.run.task, self.run.reading.style)
         targets = {row.trajectory: task.gold(row.example) for row in self.run.rows()}
         number = [
             values.index(targets[index]) if targets[index] in values else NONE - 1
@@ -98,9 +98,9 @@ class RunSubset:
         return GradeArrays(correct, gradable)
 
 
-def pool_size(identity: Mapping[str, Any]) -> int:
+def pool_size(run: Run) -> int:
     """Number of examples that are set aside for calibration; 0 for a user's own file."""
-    return examples_set_aside(get_task(identity["task"]), identity["source"])
+    return examples_set_aside(run.task, run.manifest.identity["source"])
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class Pools:
     shares: Sequence[PoolShare] = ()
     """The trajectories that settings on disk were chosen on."""
 
-    def of(self, identity: Mapping[str, Any]) -> frozenset[int]:
+    def of(self, run: Run) -> frozenset[int]:
         """Numbers of the examples that are set aside, and of those that a setting was chosen on."""
-        return frozenset(range(pool_size(identity))) | self.chosen_on(identity)
+        return frozenset(range(pool_size(run))) | self.chosen_on(run.manifest.identity)
 
     def chosen_on(self, identity: Mapping[str, Any]) -> frozenset[int]:
         """Numbers of the examples that a setting was chosen on, on this run or one like it."""
@@ -135,7 +135,8 @@ def _example_set(identity: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def recording_name(run: Run) -> str:
     """The task, and the method if it is not the full decode that was recorded."""
-    return run.task if run.method == "baseline" else f"{run.task} ({run.method})"
+    name = run.task_name
+    return name if run.method == "baseline" else f"{name} ({run.method})"
 
 
 def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:

@@ -60,7 +60,7 @@ class RunSplit:
     @property
     def beyond_set_aside(self) -> int:
         """Number of examples in the pool that the task does not set aside."""
-        return len(self.share.trajectories - SET_ASIDE.of(self.share.identity))
+        return len(self.share.trajectories - SET_ASIDE.of(self.pool.run))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class RunSplit:
 
     @property
     def _reason(self) -> str:
-        n, aside = len(self.pool), pool_size(self.share.identity)
+        n, aside = len(self.pool), pool_size(self.pool.run)
         if self.rule is SplitRule.SET_ASIDE:
             return f"chosen on {n} of the {aside} examples set aside for calibration"
         if self.rule is SplitRule.BELOW:
@@ -111,7 +111,7 @@ def split_runs(
     signals = []
     for run in runs:
         signals.append(stack_signals(list(load_signals(run, own=own))))
-        note(run.task)
+        note(run.task_name)
     pools = Pools(
         [
             PoolShare(run.manifest.identity, numbers)
@@ -131,7 +131,7 @@ def _choose_pool(
     run: Run, numbers: Sequence[int], below: int | None
 ) -> tuple[SplitRule, frozenset[int]]:
     """The trajectories of a run to choose on, and by which rule."""
-    size = pool_size(run.manifest.identity) if below is None else below
+    size = pool_size(run) if below is None else below
     chosen = frozenset(number for number in numbers if number < size)
     if chosen:
         return SplitRule.SET_ASIDE if below is None else SplitRule.BELOW, chosen
@@ -153,7 +153,7 @@ def _record_command(run: Run, n: int) -> str:
     """The command that records the first examples in a run's shape."""
     shape = run.shape
     return (
-        f"c4 record --task {run.task} --model {run.model} --skip 0 --n {n} "
+        f"c4 record --task {run.task_name} --model {run.model} --skip 0 --n {n} "
         f"--gen-length {shape.length} --steps {shape.budget} --block-length {shape.block_length}"
     )
 

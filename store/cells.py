@@ -12,8 +12,6 @@ import pyarrow as pa
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.schema import CELLS
 
-SHAPES_KEY = b"c4.shapes"
-"""In a part of cells: number, steps and positions of each trajectory, so that it reads alone."""
 CELLS_PER_PART = 2**18
 """A part holds at most this many: small files waste headers, large ones memory."""
 

@@ -1,7 +1,5 @@
 """Looking at every file that a number can come from."""
 
-import json
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +9,6 @@ from functools import partial
 from c4.errors import RunError
 from c4.store.cells import signal_columns
 from c4.store.claims import WORK_FOLDERS
-from c4.store.contents import Contents, missing_cells
 from c4.store.grades import read_grades
 from c4.store.locations import Location
 from c4.store.manifest import (
@@ -22,7 +19,7 @@ from c4.store.manifest import (
     read_manifest,
     read_tokenizer,
 )
-from c4.store.parts import PART, Part, list_parts, naming, open_part, run_parts
+from c4.store.parts import PART, Part, list_parts, missing_cells, naming, run_parts
 from c4.store.rows import Row
 from c4.store.runs import require_rows, sole_parts
 from c4.store.storage import (
@@ -125,7 +122,7 @@ def _stranger(path: Location) -> Finding:
 
 
 def _read_whole(part: Part, run: str | None = None) -> None:
-    open_part(part, run, whole=True).read()
+    part.load(run).file.read()
 
 
 def _finding(path: Location, check: Callable[[], object]) -> Finding | None:
@@ -213,11 +210,11 @@ class _RunCheck:
         return Finding(cells.path, State.LEFTOVER, what)
 
     def _check_rows(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest, whole=True)
+        contents = part.load(self.manifest.digest)
         rows = contents.rows()
-        if self._claimed.intersection(contents.numbers):
+        if self._claimed.intersection(contents.trajectories):
             raise RunError(f"{part.path}: holds trajectories that another part of rows holds too")
-        self._claimed.update(contents.numbers)
+        self._claimed.update(contents.trajectories)
         for row in rows:
             self._compare(row, part)
         if not self.manifest.identity["cells"]:
@@ -228,19 +225,19 @@ class _RunCheck:
         self._named[name] = [(row.trajectory, row.steps) for row in rows]
 
     def _check_cells(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest, whole=True)
+        contents = part.load(self.manifest.digest)
         self._check_values(contents)
         stored = [(number, steps) for number, steps, _ in contents.shapes]
         if self._named.get(part.path.name, stored) != stored:
             raise ValueError("its rows have other trajectories, or other numbers of steps")
 
-    def _check_values(self, contents: Contents) -> None:
+    def _check_values(self, contents: Part) -> None:
         table = contents.cell_table()
         check_cell_order(table, contents.shapes)
         check_cells(signal_columns(table), self.manifest.identity["vocab_size"])
 
     def _check_pending(self, part: Part) -> None:
-        contents = Contents.of(part, self.manifest, whole=True)
+        contents = part.load(self.manifest.digest)
         (row,) = contents.rows()
         if contents.has_cells != self.manifest.identity["cells"]:
             raise ValueError("it has cells, or none, unlike its run")
@@ -250,9 +247,9 @@ class _RunCheck:
 
     def _compare(self, row: Row, part: Part) -> None:
         """Refuse a second copy of a trajectory that was decoded otherwise."""
-        decode = zlib.crc32(json.dumps(row.decode, sort_keys=True).encode())
-        known, where = self._decodes.setdefault(row.trajectory, (decode, part.path))
-        if known != decode:
+        here = row.decode_checksum, part.path
+        known, where = self._decodes.setdefault(row.trajectory, here)
+        if known != row.decode_checksum:
             raise ValueError(f"it holds another decode of trajectory {row.trajectory} than {where}")
 
 

@@ -198,7 +198,7 @@ def sign_file(folder: Location, worker: str) -> Location:
     return folder / WORKERS / f"{worker}.json"
 
 
-def bury(folder: Location, worker: str, reason: str) -> None:
+def mark_dead(folder: Location, worker: str, reason: str) -> None:
     """Write down that a worker is no more, so that its claims are free at once."""
     sign = Watch(folder, LEASE).sign_of(worker)
     if sign is not None and sign.ended is None:

@@ -8,10 +8,9 @@ network file systems too.
 import errno
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from c4.errors import RunError
 
@@ -59,23 +58,6 @@ def read(path: Path, at_most: int | None = None) -> bytes:
         raise
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def read_tail(path: Path, length: int) -> tuple[bytes, int]:
-    """The last bytes of a file, and how many it has."""
-    size = path.stat().st_size
-    return read_ranges(path, [(max(0, size - length), size)])[0], size
-
-
-def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Some pieces of a file, given by where they start and stop."""
-    with path.open("rb") as file:
-        return [_piece(file, start, stop) for start, stop in ranges]
-
-
-def _piece(file: BinaryIO, start: int, stop: int) -> bytes:
-    file.seek(start)
-    return file.read(stop - start)
 
 
 def size_of(path: Path) -> int | None:

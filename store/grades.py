@@ -6,14 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from c4.store.locations import Location
-from c4.store.parts import COVERS_KEY, Part, list_parts, metadata_of, naming, open_part
+from c4.store.parts import COVERS_KEY, Part, list_parts, naming
 from c4.store.rows import GRADE
 from c4.store.values import check_grades
-from c4.tasks import AnswerReading
+from c4.tasks import AnswerReading, Verdict
 
 
 class Grades:
-    """What the rows of a run are worth under one reading; of several grades the last counts."""
+    """What the rows of a run are worth under one reading; of several grades the last counts.
+
+    A grade that the machine failed to give counts only where there is no other.
+    """
 
     def __init__(self, folder: Location, digest: str, reading: AnswerReading) -> None:
         self.reading = reading
@@ -32,9 +35,10 @@ class Grades:
         another reading, or None where nobody ever graded it.
         """
         known = [*self._added.get(trajectory, ()), {name: own[name] for name in GRADE}]
-        for grade in known:
-            if all(grade[name] == value for name, value in asdict(self.reading).items()):
-                return grade
+        reading = asdict(self.reading).items()
+        given = [grade for grade in known if reading <= grade.items()]
+        if given:
+            return min(given, key=lambda grade: grade["verdict"] == Verdict.NOT_GRADABLE)
         other = next((grade for grade in known if grade["style"] is not None), known[-1])
         return other | {"answer": None, "verdict": None}
 
@@ -56,13 +60,14 @@ def newest_grade(folder: Location, digest: str) -> int:
 
 def read_grades(part: Part, digest: str) -> list[dict[str, Any]]:
     """The grades in one part; or an error that names it."""
-    file = open_part(part, digest)
+    part.load(digest)
     with naming(part.path):
-        table = file.read()
+        table = part.file.read()
         check_grades(table)
         numbers = table.column("trajectory").to_pylist()
         covers = [min(numbers), max(numbers), len(numbers)]
-        if json.loads(metadata_of(file)[COVERS_KEY]) != covers:
+        if json.loads(part.metadata[COVERS_KEY]) != covers:
             raise ValueError("it does not hold the trajectories that it names")
+        part.forget()
         rows: list[dict[str, Any]] = table.to_pylist()
         return rows

@@ -7,7 +7,7 @@ No message repeats one, nor anything else of a store's answer than its code and 
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
@@ -27,8 +27,6 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_S
 """Those that name a server other than the vendor's own."""
 BRIEF = timedelta(seconds=5)
 """How long a server may take to accept a connection."""
-LARGEST_GAP = 4096
-"""Bytes between two ranges that are read too, because a second request would take longer."""
 
 
 def list_folder(folder: ObjectPath) -> tuple[dict[ObjectPath, int], list[ObjectPath]]:
@@ -49,41 +47,12 @@ def size_of(path: ObjectPath) -> int | None:
 
 def read(path: ObjectPath, at_most: int | None = None) -> bytes:
     """The bytes of an object, or the first of them; FileNotFoundError where there is none."""
-    if at_most is not None:
-        size = size_of(path)
-        if size is None:
-            raise FileNotFoundError(str(path))
-        return read_ranges(path, [(0, min(at_most, size))])[0]
     with _explained(path) as obstore:
-        return bytes(obstore.get(_store(path), path.key).bytes())
-
-
-def read_tail(path: ObjectPath, length: int) -> tuple[bytes, int]:
-    """The last bytes of an object, and how many it has."""
-    with _explained(path) as obstore:
-        try:
-            got = obstore.get(_store(path), path.key, options={"range": {"suffix": length}})
-            return bytes(got.bytes()), int(got.meta["size"])
-        except obstore.exceptions.BaseError as error:
-            # Azure counts from the beginning alone, and no store gives the last bytes of none.
-            if not NO_TAIL.search(str(error)):
-                raise
-            size = int(obstore.head(_store(path), path.key)["size"])
-    return read_ranges(path, [(max(0, size - length), size)])[0], size
-
-
-def read_ranges(path: ObjectPath, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Some pieces of an object, given by where they start and stop; neighbours come together."""
-    asked = [(start, stop) for start, stop in ranges if start < stop]
-    got: Iterator[bytes] = iter(())
-    if asked:
-        starts, ends = zip(*asked, strict=True)
-        with _explained(path) as obstore:
-            found = obstore.get_ranges(
-                _store(path), path.key, starts=starts, ends=ends, coalesce=LARGEST_GAP
-            )
-            got = map(bytes, found)
-    return [next(got) if start < stop else b"" for start, stop in ranges]
+        store = _store(path)
+        if at_most is None:
+            return bytes(obstore.get(store, path.key).bytes())
+        end = min(at_most, int(obstore.head(store, path.key)["size"]))
+        return bytes(obstore.get_range(store, path.key, start=0, end=end)) if end else b""
 
 
 def put(path: ObjectPath, data: bytes) -> None:
@@ -220,7 +189,6 @@ def _explained(path: ObjectPath, *, writing: bool = False) -> Iterator[Any]:
 
 CODE = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
 STATUS = re.compile(r"non-2xx status code: (\d{3} [A-Z][\w ]*)")
-NO_TAIL = re.compile("NotPartial|NotSupported|not supported|416 Range")
 NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|specified bucket does not exist")
 KINDS: Mapping[str, str] = {
     NO_BUCKET.pattern: "there is no such bucket; create it, or check the address",

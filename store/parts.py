@@ -1,8 +1,8 @@
-"""Parts: Parquet files that say what they are.
+"""Parts: the Parquet files of a run, each of which says what it is.
 
-A part's name holds the trajectories it covers and the CRC-32 of its bytes. Its metadata hold all
-that is known of the run it belongs to, so that a run can be put together again from its parts, and
-no part is mistaken for another run's. Parts are never changed.
+A part's name holds the trajectories it covers and the CRC-32 of its bytes. Its metadata hold the
+identity of its run, so that a run can be put together again from its parts, and no part is mistaken
+for another run's. Parts are never changed.
 """
 
 import json
@@ -10,31 +10,49 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.store.columns import ColumnFile, PartFile, reserve_checksums, write_checksums
+from c4.store.cells import SIGNALS, Cells, batch_cells, signal_columns
 from c4.store.locations import Location
 from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
-from c4.store.storage import is_remote, list_files, put_file, read_file
+from c4.store.rows import Row, rows_from_table, table_from_json
+from c4.store.schema import CELLS
+from c4.store.storage import list_files, put_file, read_file
+from c4.store.values import MOST_STEPS, check_cells, check_rows, check_schema
+from c4.tasks import Shape
 
 PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")
+"""The name of a part: first and last trajectory, and the CRC-32 of the file."""
 RUN_KEY = b"c4.run"
-"""Under which a part names its run: the digest of the run's identity."""
+"""The digest of the run's identity."""
 IDENTITY_KEY = b"c4.identity"
 """The identity itself, as JSON."""
 TOKENIZER_KEY = b"c4.tokenizer"
 """The SHA-256 of the run's tokenizer.json."""
 MADE_KEY = b"c4.made_with"
-"""JSON: the devices and programs that made the part, each once."""
+"""JSON: the devices and library versions that made the part, each once."""
 COVERS_KEY = b"c4.trajectories"
 """JSON: the first and the last trajectory in the part, and how many there are."""
 KIND_KEY = b"c4.kind"
 """The folder that the part was written for."""
+COLUMNS_KEY = b"c4.columns"
+"""CRC-32 of all bytes before the footer and of each column, eight hexadecimal digits each. Format 3
+has them; c4 writes them and reads the CRC-32 of the whole file alone, which is in its name.
+"""
+ROW_KEY = b"c4.trajectory"
+"""Pending only: the row, as JSON, so that one rename finishes row and cells."""
+CELLS_KEY = b"c4.cells"
+"""Rows only: the name of the part of cells that was sealed with them."""
+SHAPES_KEY = b"c4.shapes"
+"""Cells only: number, steps and positions of each trajectory."""
+END = 8
+"""Bytes behind a Parquet footer: its length, and the letters PAR1."""
 UNREADABLE = (
     pa.ArrowException,
     OSError,
@@ -45,7 +63,7 @@ UNREADABLE = (
     OverflowError,
     RecursionError,
 )
-"""What readers raise at content that nobody can have meant."""
+"""Errors that readers raise at content that c4 never writes."""
 ADVICE = {
     "rows": "; delete it and, if there is one, cells/{range}.*.parquet, and give the command that "
     "recorded the run again",
@@ -55,75 +73,202 @@ ADVICE = {
     "grades": "; delete it and grade again with: c4 grade",
     "signals": "; delete it, and it is computed again",
 }
-"""What to do about a part that cannot be read, by its folder; rows and cells of the same
-trajectories have the same range in their names."""
+"""What to do about a part that cannot be read, by its folder. The rows and cells of the same
+trajectories have the same range in their names.
+"""
 LONGEST_REASON = 300
-"""Characters of what a library says about a file that cannot be read."""
+"""Characters of a library's message that an error repeats."""
 
-
-@dataclass(frozen=True)
-class Stamp:
-    """What a part says of the run it belongs to."""
-
-    identity: Mapping[str, Any]
-    tokenizer_file_sha256: str
-    made_with: Sequence[Mapping[str, Any]] = ()
-    """The devices and programs it was made with, each once."""
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> "Stamp":
-        """The stamp of what a session makes."""
-        return cls(manifest.identity, manifest.tokenizer_file_sha256, [manifest.made_with])
-
-    @classmethod
-    def read(cls, metadata: Mapping[bytes, bytes]) -> "Stamp":
-        """The stamp that a part carries."""
-        identity, made_with = (json.loads(metadata[key]) for key in (IDENTITY_KEY, MADE_KEY))
-        stamp = cls(identity, metadata[TOKENIZER_KEY].decode(), made_with)
-        if stamp.digest != metadata[RUN_KEY].decode():
-            raise ValueError("its identity is not the one that it names")
-        return stamp
-
-    @property
-    def digest(self) -> str:
-        return identity_digest(self.identity)
-
-    @property
-    def metadata(self) -> dict[bytes, bytes]:
-        return {
-            RUN_KEY: self.digest.encode(),
-            IDENTITY_KEY: json.dumps(self.identity, sort_keys=True).encode(),
-            TOKENIZER_KEY: self.tokenizer_file_sha256.encode(),
-            MADE_KEY: json.dumps(list(self.made_with), sort_keys=True).encode(),
-        }
+Shapes = list[tuple[int, int, int]]
+"""Number, steps and positions of every trajectory in a part."""
 
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """A self-verifying file: what its name says it covers and what its bytes must sum to."""
+    """A Parquet file of a run: what its name says, and what it holds once it is loaded.
+
+    `load` reads the whole file, compares it with its name and with its run, and keeps it in memory
+    until `forget`. Errors name the file.
+    """
 
     first: int
     last: int
     path: Location
     checksum: int
+    sealed_cells: "Part | None" = field(default=None, compare=False, repr=False)
+    """The part of cells that belongs to this part of rows; None where there is none."""
 
     @property
     def trajectories(self) -> range:
-        """What the name says. Nothing is sized by it before `open_part` has compared it."""
+        """The trajectories of the name. Nothing is sized by it before `load` has compared it."""
         return range(self.first, self.last + 1)
+
+    @property
+    def kind(self) -> str:
+        """The folder it lies in: rows, cells, pending (one row and its cells), grades, signals."""
+        return self.path.parent.name
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is one finished trajectory that is not sealed into rows and cells yet."""
+        return self.kind == "pending"
+
+    @property
+    def cells(self) -> "Part | None":
+        """The part that holds the cells of these rows; a pending part holds them itself."""
+        return self if self.is_pending else self.sealed_cells
+
+    def load(self, run: str | None = None) -> "Part":
+        """Read and check the part, unless it is loaded already.
+
+        Args:
+            run: digest of the run that the part must belong to; None takes any.
+        """
+        with naming(self.path):
+            if run is not None and self.run != run:
+                raise RunError(
+                    f"{self.path}: belongs to another run ({self.run or 'it names none'}, not "
+                    f"{run}); move it back where it came from"
+                )
+            first, last, count = json.loads(self.metadata[COVERS_KEY])
+            if (first, last) != (self.first, self.last):
+                raise ValueError(f"it holds trajectories {first} to {last}, unlike its name")
+            kind = self.metadata[KIND_KEY].decode()
+            if kind != self.kind:
+                raise ValueError(f"it belongs in {kind}/")
+            if run is not None and kind in ("rows", "cells", "pending"):
+                held = self.file.metadata.num_rows if kind == "rows" else len(self.shapes)
+                if not held == count == len(self.trajectories):
+                    raise ValueError(f"it holds {held} trajectories, unlike its name")
+        return self
+
+    def forget(self) -> None:
+        """Free the memory that the part takes; it is read again when it is needed."""
+        for name in self.__dict__.keys() - {spec.name for spec in fields(self)}:
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of the file, compared with the checksum in its name."""
+        data = read_file(self.path)
+        if zlib.crc32(data) != self.checksum:
+            raise RunError(
+                f"{self.path}: damaged ({len(data)} bytes that do not match the checksum in the "
+                f"name){_advice(self.path)}"
+            )
+        return data
+
+    @cached_property
+    def file(self) -> pq.ParquetFile:
+        """The Parquet file, in memory."""
+        with naming(self.path):
+            return pq.ParquetFile(pa.BufferReader(self.data))
+
+    @cached_property
+    def metadata(self) -> dict[bytes, bytes]:
+        """What the part says of itself."""
+        return self.file.metadata.metadata or {}
+
+    @property
+    def run(self) -> str:
+        """The digest of the run that it says it belongs to; empty where it names none."""
+        with naming(self.path):
+            return self.metadata.get(RUN_KEY, b"").decode()
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """The identity of its run."""
+        with naming(self.path):
+            identity: dict[str, Any] = json.loads(self.metadata[IDENTITY_KEY])
+            if identity_digest(identity) != self.run:
+                raise ValueError("its identity does not match its digest")
+            return identity
+
+    @property
+    def tokenizer_sha256(self) -> str:
+        """SHA-256 of the tokenizer.json of its run."""
+        with naming(self.path):
+            return self.metadata[TOKENIZER_KEY].decode()
+
+    @property
+    def made_with(self) -> list[dict[str, Any]]:
+        """The devices and library versions that made it, each once."""
+        with naming(self.path):
+            made: list[dict[str, Any]] = json.loads(self.metadata[MADE_KEY])
+            return made
+
+    @property
+    def cells_name(self) -> str | None:
+        """The name of the part of cells that was sealed with this part of rows."""
+        name = self.metadata.get(CELLS_KEY)
+        return None if name is None else name.decode("utf-8", "replace")
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether it holds cells; a pending part of a run that keeps no steps holds none."""
+        return self.kind == "cells" or self.file.metadata.num_rows > 0
+
+    def rows(self) -> list[Row]:
+        """The rows of a part of rows, or of a pending one, checked."""
+        with naming(self.path):
+            row = self.metadata[ROW_KEY] if self.is_pending else None
+            table = self.file.read() if row is None else table_from_json(row)
+            check_rows(table, self.trajectories, self.identity)
+            return rows_from_table(table)
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Number, steps and positions of the trajectories whose cells it holds."""
+        if self.is_pending:
+            row = json.loads(self.metadata[ROW_KEY])
+            found = [[row["trajectory"], row["steps"], row["length"]]]
+        else:
+            found = json.loads(self.metadata[SHAPES_KEY])
+        shapes: Shapes = [(number, steps, length) for number, steps, length in found]
+        expected = Shape(**self.identity["shape"]).length
+        for number, shape in enumerate(shapes, self.first):
+            if any(type(value) is not int for value in shape):
+                raise ValueError(f"{shape} are not whole numbers")
+            found_number, steps, length = shape
+            if found_number != number:
+                raise ValueError(f"it holds trajectory {found_number} where {number} should be")
+            if not 1 <= steps <= MOST_STEPS or length != expected:
+                raise ValueError(f"trajectory {number} cannot have {steps} steps of {length}")
+        return shapes
+
+    def batches(self) -> list[tuple[list[int], Cells]]:
+        """Trajectories and their cells in batches of one shape: (n, steps, positions)."""
+        with naming(self.path):
+            columns = signal_columns(self._cell_table(list(SIGNALS)))
+            check_cells(columns, self.identity["vocab_size"])
+            numbers = iter(self.trajectories)
+            batches = batch_cells(columns, [(steps, length) for _, steps, length in self.shapes])
+            return [([next(numbers) for _ in batch.token], batch) for batch in batches]
+
+    def cell_table(self) -> pa.Table:
+        """All columns of the cells as they are stored; empty where a pending part has none."""
+        with naming(self.path):
+            return self._cell_table() if self.has_cells else CELLS.empty_table()
+
+    def _cell_table(self, columns: list[str] | None = None) -> pa.Table:
+        check_schema(self.file.schema_arrow, CELLS)
+        expected, found = sum(s * n for _, s, n in self.shapes), self.file.metadata.num_rows
+        if found != expected:
+            raise ValueError(f"it has {found:,} cells instead of {expected:,}")
+        return self.file.read(columns=columns)
+
+
+def named_part(path: Location) -> Part:
+    """The part of a path; ValueError where its name is not a part's."""
+    match = PART.fullmatch(path.name)
+    if match is None:
+        raise ValueError(f"{path.name} is no part")
+    return Part(int(match[1]), int(match[2]), path, int(match[3], 16))
 
 
 def list_parts(folder: Location) -> list[Part]:
     """The parts in a folder, in order. Files under other names are not parts."""
     return sorted(named_part(p) for p in list_files(folder) if PART.fullmatch(p.name))
-
-
-def named_part(path: Location) -> Part:
-    """The part of a name; ValueError where no part has such a name."""
-    match = PART.fullmatch(path.name)
-    if match is None:
-        raise ValueError(f"{path.name} is no part")
-    return Part(int(match[1]), int(match[2]), path, int(match[3], 16))
 
 
 def run_parts(folder: Location, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
@@ -135,99 +280,61 @@ def write_part(
     folder: Location,
     table: pa.Table,
     numbers: Sequence[int],
-    stamp: Stamp,
+    manifest: Manifest,
     metadata: Mapping[bytes, bytes] | None = None,
+    made_with: Sequence[Mapping[str, Any]] | None = None,
     **options: object,
 ) -> Location:
-    """Write a table as a part of one row group, under the name that vouches for its bytes.
+    """Write a table as a part of one row group, under a name with the checksum of its bytes.
 
     Args:
         numbers: the trajectories it covers, in order.
+        made_with: the devices and library versions that made it, if not those of the manifest.
         options: of pyarrow's `write_table`.
     """
-    covers = json.dumps([numbers[0], numbers[-1], len(numbers)]).encode()
-    marks = stamp.metadata | {COVERS_KEY: covers, KIND_KEY: folder.name.encode()}
-    marks |= reserve_checksums(table) | dict(metadata or {})
-    marked = table.replace_schema_metadata(marks)
+    made = [manifest.made_with] if made_with is None else list(made_with)
+    marks = {
+        RUN_KEY: manifest.digest.encode(),
+        IDENTITY_KEY: json.dumps(manifest.identity, sort_keys=True).encode(),
+        TOKENIZER_KEY: manifest.tokenizer_file_sha256.encode(),
+        MADE_KEY: json.dumps(made, sort_keys=True).encode(),
+        COVERS_KEY: json.dumps([numbers[0], numbers[-1], len(numbers)]).encode(),
+        KIND_KEY: folder.name.encode(),
+        COLUMNS_KEY: b"0" * 8 * (1 + table.num_columns),
+        **(metadata or {}),
+    }
     sink = pa.BufferOutputStream()
+    marked = table.replace_schema_metadata(marks)
     pq.write_table(marked, sink, row_group_size=max(1, table.num_rows), **options)
     data = bytearray(sink.getvalue())
-    write_checksums(data)
+    _fill_in_checksums(data)
     path = folder / f"{numbers[0]:06d}-{numbers[-1]:06d}.{zlib.crc32(data):08x}.parquet"
     put_file(path, bytes(data))
     return path
 
 
-def read_part(part: Part) -> bytes:
-    """A part's bytes, checked against its name."""
-    data = read_file(part.path)
-    if zlib.crc32(data) != part.checksum:
-        raise RunError(
-            f"{part.path}: damaged ({len(data)} bytes that do not match the checksum in the "
-            f"name){_advice(part.path)}"
-        )
-    return data
-
-
-def open_part(part: Part, run: str | None = None, *, whole: bool = False) -> PartFile:
-    """A part's Parquet file, checked; or an error that names it.
-
-    Args:
-        run: digest of the run that the part must belong to; None takes any.
-        whole: whether to look at every byte, also where a reader would fetch only what it needs.
-    """
-    file = _open(part, whole=whole)
-    with naming(part.path):
-        metadata = metadata_of(file)
-        named = metadata.get(RUN_KEY, b"").decode()
-        if run is not None and named != run:
-            raise RunError(
-                f"{part.path}: belongs to another run ({named or 'it names none'}, not {run}); "
-                "move it back where it came from"
-            )
-        _check_place(part, metadata)
-    return file
-
-
-def whose(part: Part) -> str:
-    """The digest of the run that a part belongs to; empty where it names none."""
-    file = _open(part)
-    with naming(part.path):
-        return metadata_of(file).get(RUN_KEY, b"").decode()
-
-
-def _open(part: Part, *, whole: bool = False) -> PartFile:
-    """A part, read into memory; where that is far away, its footer, and the rest when needed."""
-    if is_remote(part.path) and not whole:
-        with naming(part.path):
-            file = ColumnFile(part.path, part.checksum)
-        if file.vouches:
-            return file
-    data = read_part(part)
-    with naming(part.path):
-        return pq.ParquetFile(pa.BufferReader(data))
-
-
-def _check_place(part: Part, metadata: Mapping[bytes, bytes]) -> None:
-    """Refuse a part that was moved or renamed."""
-    kind, (first, last, _) = metadata[KIND_KEY].decode(), json.loads(metadata[COVERS_KEY])
-    if (first, last) != (part.first, part.last):
-        raise ValueError(f"it holds trajectories {first} to {last}, unlike its name")
-    if kind != part.path.parent.name:
-        raise ValueError(f"it belongs into {kind}")
-
-
-def metadata_of(file: PartFile) -> dict[bytes, bytes]:
-    """What a part says of itself."""
-    return file.metadata.metadata or {}
+def _fill_in_checksums(data: bytearray) -> None:
+    """Put the checksums of `COLUMNS_KEY` in the place of the zeros in a Parquet file's footer."""
+    body = len(data) - END - int.from_bytes(data[-END:-4], "little")
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    pieces = [(0, body)]
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(metadata.num_columns)):
+            start = column.data_page_offset
+            if column.has_dictionary_page:
+                start = column.dictionary_page_offset
+            pieces.append((start, start + column.total_compressed_size))
+    found = b"".join(b"%08x" % zlib.crc32(data[start:stop]) for start, stop in pieces)
+    place = data.index(b"0" * len(found), data.index(COLUMNS_KEY + b"\x18", body))
+    data[place : place + len(found)] = found
 
 
 @contextmanager
 def naming(path: Location) -> Iterator[None]:
-    """Whatever content makes its readers raise becomes an error that names the file."""
+    """Turn whatever content makes its readers raise into an error that names the file."""
     try:
         yield
-    except FileNotFoundError:  # which somebody has just removed
+    except FileNotFoundError:  # another process has just removed it
         raise
     except UNREADABLE as error:
         reason = brief_reason(error)
@@ -243,3 +350,11 @@ def brief_reason(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+
+
+def missing_cells(rows: Part) -> RunError:
+    """The error for a part of rows whose cells are gone, for readers and writers alike."""
+    return RunError(
+        f"{rows.path}: its cells are missing; bring them back, or delete that file of rows too and "
+        "record again"
+    )

@@ -1,6 +1,6 @@
-"""Putting a run together again from its parts, which say what they belong to."""
+"""Repair: a run's manifest, rebuilt from its parts, each of which holds the whole identity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from c4.errors import RunError
@@ -19,7 +19,7 @@ from c4.store.manifest import (
     validate_identity,
     write_manifest,
 )
-from c4.store.parts import Part, Stamp, metadata_of, naming, open_part, run_parts
+from c4.store.parts import Part, naming, run_parts
 from c4.store.storage import folder_exists
 
 SHOWN = 5
@@ -28,7 +28,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Repair:
-    """What became of a run that was to be repaired."""
+    """What was repaired in a run."""
 
     done: Sequence[str]
     remaining: Sequence[str]
@@ -36,32 +36,35 @@ class Repair:
 
 
 def repair_run(folder: Location) -> Repair:
-    """Rebuild a missing or damaged manifest from the run's parts. No part is touched.
+    """Rebuild a missing or damaged manifest from the run's parts. No part is changed.
 
-    The folder is claimed only to write, so that one that cannot be written can be looked at.
+    The folder is claimed only to write, so a folder that cannot be written can be looked at.
     """
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
-    stamps, damaged = _read_stamps(folder)
+    runs, damaged = _parts_by_run(folder)
     manifest = _sound_manifest(folder)
     done = []
     if manifest is None:
-        run = _only_run(folder, stamps, damaged)
+        rebuilt = _manifest_of(folder, runs, damaged)
         with Claims(folder) as claims, claims.hold(SEAL):
             manifest = _sound_manifest(folder)  # another process may have begun a run since
             if manifest is None:
-                manifest = _rebuild(folder, run)
-                done.append(f"{folder / MANIFEST}: rebuilt from {counted(len(stamps), 'part')}")
+                manifest = rebuilt
+                write_manifest(folder, manifest)
+                count = counted(len(runs[manifest.digest]), "part")
+                done.append(f"{folder / MANIFEST}: rebuilt from {count}")
     strangers = [
         f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came from"
-        for part, stamp in stamps.items()
-        if stamp.digest != manifest.digest
+        for run, parts in runs.items()
+        for part in parts
+        if run != manifest.digest
     ]
     return Repair(done, [*damaged, *strangers, *_tokenizer_problem(folder, manifest)])
 
 
 def _sound_manifest(folder: Location) -> Manifest | None:
-    """The manifest if it can be read; one of another format is no damage, and is refused."""
+    """The manifest if it can be read; one of another format is not damaged, and is an error."""
     try:
         return read_manifest(folder)
     except OtherFormatError:
@@ -70,68 +73,56 @@ def _sound_manifest(folder: Location) -> Manifest | None:
         return None
 
 
-def _read_stamps(folder: Location) -> tuple[dict[Part, Stamp], list[str]]:
-    """What each part says of its run, and what is wrong with those that say nothing."""
-    stamps, damaged = {}, []
+def _parts_by_run(folder: Location) -> tuple[dict[str, list[Part]], list[str]]:
+    """The parts by the run that they belong to, and what is wrong with those that do not say."""
+    runs: dict[str, list[Part]] = {}
+    damaged = []
     for part in run_parts(folder, RECORDED):
         try:
-            file = open_part(part)
+            run = part.load().run
             with naming(part.path):
-                stamp = Stamp.read(metadata_of(file))
-                validate_identity(stamp.identity)
-            stamps[part] = stamp
+                validate_identity(part.identity)
+            runs.setdefault(run, []).append(part)
         except FileNotFoundError:
-            continue  # sealed away by a process that records
+            continue  # a process that records has sealed it
         except RunError as error:
             damaged.append(str(error))
-    return stamps, damaged
+        finally:
+            part.forget()
+    return runs, damaged
 
 
-def _only_run(folder: Location, stamps: Mapping[Part, Stamp], damaged: Sequence[str]) -> Stamp:
-    """What the parts belong to, if it is one run."""
-    runs: dict[str, list[Part]] = {}
-    for part, stamp in stamps.items():
-        runs.setdefault(stamp.digest, []).append(part)
+def _manifest_of(folder: Location, runs: dict[str, list[Part]], damaged: Sequence[str]) -> Manifest:
+    """The manifest of the parts, if they all belong to one run."""
     if not runs:
-        raise RunError(
-            "\n".join(
-                [
-                    f"{folder}: no part here says what the run was; name the folder of one run, "
-                    "such as runs/model=tiny/task=math/method=baseline",
-                    *damaged,
-                ]
-            )
+        nothing = (
+            f"{folder}: no part here says what the run was; name the folder of one run, such as "
+            "runs/model=tiny/task=math/method=baseline"
         )
+        raise RunError("\n".join([nothing, *damaged]))
     if len(runs) > 1:
-        raise RunError(_mixed(folder, [(stamps[parts[0]], parts) for parts in runs.values()]))
-    (parts,) = runs.values()
-    made = [one for part in parts for one in stamps[part].made_with]
-    return Stamp(stamps[parts[0]].identity, stamps[parts[0]].tokenizer_file_sha256, made)
-
-
-def _mixed(folder: Location, runs: Sequence[tuple[Stamp, Sequence[Part]]]) -> str:
-    """That a folder holds parts of several runs: which, and how these differ."""
-    (first, _), *others = runs
-    keys = {key for stamp, _ in runs for key in stamp.identity}
-    lines = [f"{folder}: parts of {len(runs)} runs; move those of all but one somewhere else"]
-    for stamp, parts in runs:
-        names = ", ".join(f"{p.path.parent.name}/{p.path.name}" for p in parts[:SHOWN])
-        more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-        lines.append(f"run {stamp.digest}: {names}{more}")
-    for stamp, _ in others:
-        lines.append(f"{stamp.digest} (there) differs from {first.digest} (here):")
-        lines += name_differences(stamp.identity, first.identity, sorted(keys))
-    return "\n".join(lines)
-
-
-def _rebuild(folder: Location, stamp: Stamp) -> Manifest:
-    manifest = Manifest(
-        identity=stamp.identity,
-        environment=dict(stamp.made_with[0]) if stamp.made_with else {},
-        tokenizer_file_sha256=stamp.tokenizer_file_sha256,
+        raise RunError(_mixed(folder, list(runs.values())))
+    first = next(iter(runs.values()))[0]
+    return Manifest(
+        identity=first.identity,
+        environment=next(iter(first.made_with), {}),
+        tokenizer_file_sha256=first.tokenizer_sha256,
     )
-    write_manifest(folder, manifest)
-    return manifest
+
+
+def _mixed(folder: Location, runs: Sequence[Sequence[Part]]) -> str:
+    """The message about a folder with parts of several runs: which parts, and how these differ."""
+    here = runs[0][0]
+    lines = [f"{folder}: parts of {len(runs)} runs; move those of all but one somewhere else"]
+    for parts in runs:
+        names = ", ".join(f"{part.kind}/{part.path.name}" for part in parts[:SHOWN])
+        more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+        lines.append(f"run {parts[0].run}: {names}{more}")
+    for there, *_ in runs[1:]:
+        lines.append(f"{there.run} (there) differs from {here.run} (here):")
+        keys = sorted(there.identity.keys() | here.identity.keys())
+        lines += name_differences(there.identity, here.identity, keys)
+    return "\n".join(lines)
 
 
 def _tokenizer_problem(folder: Location, manifest: Manifest) -> list[str]:

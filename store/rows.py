@@ -1,6 +1,7 @@
 """Rows: everything about a decode but its cells."""
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -73,6 +74,11 @@ class Row:
     def decode(self) -> dict[str, Any]:
         """What was decoded: everything but the grade, and what a clock decides."""
         return {name: value for name, value in asdict(self).items() if name not in NOT_DECODED}
+
+    @property
+    def decode_checksum(self) -> int:
+        """CRC-32 of `decode`, by which two copies of a trajectory are compared."""
+        return zlib.crc32(json.dumps(self.decode, sort_keys=True).encode())
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()

@@ -3,7 +3,7 @@
 import logging
 import shlex
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,30 +12,29 @@ from typing import Any
 from c4.errors import ConfigError, RunError
 from c4.errors.text import spell_ranges, visible_line
 from c4.store.cells import Cells
-from c4.store.contents import Contents, missing_cells, require_own_cells
 from c4.store.grades import Grades
 from c4.store.labels import is_baseline, label_under
 from c4.store.locations import Location, cache_folder, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
-    ROWS_ASKED,
     TOKENIZER,
     Manifest,
     is_run,
     read_manifest,
     read_tokenizer,
 )
-from c4.store.parts import Part, list_parts
+from c4.store.parts import Part, list_parts, missing_cells
 from c4.store.rows import GRADE, Row
+from c4.store.run_task import task_of_run, task_typed
 from c4.store.storage import file_exists, find_folders, folder_exists, is_remote
-from c4.tasks import AnswerReading, Shape
-from c4.tasks.registry import knows_task, learn_task
+from c4.tasks import AnswerReading, Shape, Task, find_task
+from c4.tasks.registry import REGISTRY, names_task, unknown_task
 from c4.tasks.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
-KEPT_NEAR = 4
-"""Files of parts that a run keeps at hand where it is far away."""
+LOADED_BYTES = 4 * 2**20
+"""Size of the parts that a run keeps in memory: a part of cells and the rows of many."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +45,6 @@ class Trajectory:
     cells: Cells
 
 
-@dataclass(frozen=True)
-class RunPart:
-    """Trajectories of a run: sealed into files of rows and of cells, or a single pending one."""
-
-    rows: Part
-    """The file of rows; a pending file holds its row beside its cells."""
-    cells: Part | None
-    """The file of cells; None where they are not kept."""
-    is_pending: bool = False
-
-    @property
-    def trajectories(self) -> range:
-        """What the name says. Nothing is sized by it before the file has been opened."""
-        return self.rows.trajectories
-
-
 class Run:
     """A model, a task and a method. Iterating gives its trajectories in order, with their cells.
 
@@ -69,33 +52,37 @@ class Run:
     decoded.
     """
 
-    def __init__(self, folder: Location, reading: AnswerReading | None = None) -> None:
+    def __init__(
+        self,
+        folder: Location,
+        reading: AnswerReading | None = None,
+        tasks: Collection[Task] = (),
+    ) -> None:
+        """Open a run.
+
+        Args:
+            tasks: the tasks that the user named, of which one may be the run's.
+        """
         self.folder = folder
         self.reading = reading or AnswerReading()
         self.manifest: Manifest = read_manifest(folder)
-        self._learn_task()
-        self.parts = _find_parts(folder, self.manifest)
-        self._bound: set[RunPart] = set()
-        """Parts whose rows are known to name their cells."""
-        self._near: dict[Part, Contents] = {}
-        """The parts that were fetched last, where the run is far away."""
-
-    def _learn_task(self) -> None:
-        """Get to know a task that was a YAML file, which the manifest holds in full."""
+        self.tasks = tuple(tasks)
         try:
-            definition = self.manifest.identity.get("task_definition", {})
-            learn_task(self.task, definition, self.manifest.asked.get(ROWS_ASKED))
+            self._task = task_of_run(self.manifest, self.tasks)
         except ConfigError as error:
             raise RunError(f"{self.folder}: {error}") from error
+        self.parts = _find_parts(folder, self.manifest)
+        self._loaded: dict[Part, int] = {}
+        """The parts in memory and their bytes, the last one used at the end."""
 
     @cached_property
     def indices(self) -> list[int]:
         """The numbers of all trajectories, in order, as the files themselves give them."""
         return [index for part in self.parts for index in self._numbers(part)]
 
-    def _numbers(self, part: RunPart) -> Sequence[int]:
+    def _numbers(self, part: Part) -> Sequence[int]:
         try:
-            return self._open_rows(part).numbers
+            return self._load_rows(part).trajectories
         except FileNotFoundError:
             now = self._sealed_since(part)
             return [index for index in now.indices if index in part.trajectories]
@@ -103,12 +90,29 @@ class Run:
     def __repr__(self) -> str:
         graded = [row.correct for row in self.rows() if row.correct is not None]
         accuracy = f", accuracy {sum(graded) / len(graded):.1%}" if graded else ""
-        told = f"{self.model} {self.task} {self.method}, n={len(self)}{accuracy}"
+        told = f"{self.model} {self.task_name} {self.method}, n={len(self)}{accuracy}"
         return f"<Run {visible_line(told)}>"  # a manifest may be anybody's
 
     @property
-    def task(self) -> str:
+    def task_name(self) -> str:
         return str(self.manifest.identity["task"])
+
+    @property
+    def task(self) -> Task:
+        """The run's task; one that is code must have been named when the run was opened."""
+        if self._task is None:
+            typed = task_typed(self.manifest)
+            raise RunError(
+                f"{self.folder}: the task {self.task_name} is code of your own, which a recording "
+                f"names and never loads; name it as it was recorded: --task {shlex.quote(typed)}, "
+                f"or c4.open({str(self.folder)!r}, task={typed!r})"
+            )
+        return self._task
+
+    @property
+    def has_task(self) -> bool:
+        """Whether the task is known; one that is code is known only if the user named it."""
+        return self._task is not None
 
     @property
     def model(self) -> str:
@@ -188,96 +192,103 @@ class Run:
         there = spell_ranges(self.indices) or "none"
         return RunError(f"{self.folder}: no trajectory {index!r}; there are {there}")
 
-    def read(self, part: RunPart) -> Iterator[Trajectory]:
+    def read(self, part: Part) -> Iterator[Trajectory]:
         """The trajectories of one part."""
         rows = self.read_rows(part)
         for row, (number, cells) in zip(rows, self.read_cells(part), strict=True):
             if (row.trajectory, row.steps) != (number, len(cells.token)):
-                raise RunError(f"{part.rows.path}: its rows and its cells are not of one decode")
+                raise RunError(f"{part.path}: its rows and its cells are not of one decode")
             yield Trajectory(row, cells)
 
-    def read_cells(self, part: RunPart) -> Iterator[tuple[int, Cells]]:
+    def read_cells(self, part: Part) -> Iterator[tuple[int, Cells]]:
         """The trajectories' numbers and cells of one part, without their rows' text."""
         for numbers, batch in self.read_batches(part):
             for i, number in enumerate(numbers):
                 yield number, batch[i]
 
-    def read_batches(self, part: RunPart) -> list[tuple[list[int], Cells]]:
+    def read_batches(self, part: Part) -> list[tuple[list[int], Cells]]:
         """The same in batches of one shape, cells stacked: (n, steps, positions)."""
-        if part.cells is None:
+        if not self.has_cells or part.cells is None:
             raise RunError(
                 f"{self.folder}: only results are kept here; decode with every step by: "
-                f"c4 run --cells --task {self.task} --method NAME --fresh"
+                f"c4 run --cells --task {self.task_name} --method NAME --fresh"
             )
         try:
-            if not part.is_pending and part not in self._bound:
-                self._open_rows(part)
-            return self._contents(part.cells).batches()
+            self._load_rows(part)
+            return self._load(part.cells).batches()
         except FileNotFoundError:
-            found = self._sealed_since(part).trajectory(part.rows.first)
+            found = self._sealed_since(part).trajectory(part.first)
             return [([found.row.trajectory], found.cells[None])]
 
-    def read_rows(self, part: RunPart) -> list[Row]:
+    def read_rows(self, part: Part) -> list[Row]:
         """The rows of one part."""
         try:
-            rows = self._open_rows(part).rows()
+            rows = self._load_rows(part).rows()
         except FileNotFoundError:
             now = self._sealed_since(part)
             return [row for row in now.rows() if row.trajectory in part.trajectories]
         return [replace(row, **self._grade(row)) for row in rows]
 
-    def _open_rows(self, part: RunPart) -> Contents:
-        """The file of a part's rows, which must name the cells that lie beside it."""
-        contents = self._contents(part.rows)
-        if part.cells is not None and not part.is_pending:
-            require_own_cells(contents, part.cells)
-        self._bound.add(part)
-        return contents
+    def _load_rows(self, part: Part) -> Part:
+        """Load a part of rows, which must name the cells that lie beside it."""
+        self._load(part)
+        cells = part.sealed_cells
+        if cells is not None and part.cells_name != cells.path.name:
+            self._load(cells)  # if the cells belong to another run, that is the error
+            raise RunError(
+                f"{cells.path}: not the cells that were sealed with {part.path.name}, which names "
+                f"{part.cells_name or 'none'}; bring those back, or delete both files and record "
+                "again"
+            )
+        return part
 
-    def _contents(self, part: Part) -> Contents:
-        """An open part. Signals and texts are made of the same cells, which are fetched once."""
-        if not is_remote(part.path):
-            return Contents.of(part, self.manifest)
-        contents = self._near.pop(part, None) or Contents.of(part, self.manifest)
-        self._near[part] = contents
-        for oldest in list(self._near)[:-KEPT_NEAR]:
-            self._near.pop(oldest, None)
-        return contents
+    def _load(self, part: Part) -> Part:
+        """Load a part, and free the memory of those that were not used for longest."""
+        part.load(self.manifest.digest)
+        self._loaded.pop(part, None)
+        self._loaded[part] = len(part.data)
+        for oldest in list(self._loaded)[:-1]:
+            if sum(self._loaded.values()) > LOADED_BYTES:
+                oldest.forget()
+                del self._loaded[oldest]
+        return part
 
     def _grade(self, row: Row) -> dict[str, Any]:
         return self._grades.of(row.trajectory, {name: getattr(row, name) for name in GRADE})
 
-    def _sealed_since(self, part: RunPart) -> "Run":
+    def _sealed_since(self, part: Part) -> "Run":
         """The run as it is now, where a writer has sealed a pending file away meanwhile."""
-        now = Run(self.folder, self.reading)
+        now = Run(self.folder, self.reading, self.tasks)
         if not part.is_pending or part in now.parts:
-            raise RunError(f"{part.rows.path}: gone while it was being read")
+            raise RunError(f"{part.path}: gone while it was being read")
         return now
 
 
-def _find_parts(folder: Location, manifest: Manifest) -> list[RunPart]:
+def _find_parts(folder: Location, manifest: Manifest) -> list[Part]:
     # In the reverse of the order in which a writer seals them: what is sealed while this looks is
     # found at least once.
     pending = list_parts(folder / "pending")
     rows = sole_parts(list_parts(folder / "rows"), manifest)
-    has_cells = bool(manifest.identity["cells"])
-    cells = _by_range(list_parts(folder / "cells")) if has_cells else {}
-    found = [
-        RunPart(part, _cells_of(part, cells, manifest) if has_cells else None) for part in rows
-    ]
+    if manifest.identity["cells"]:
+        beside: dict[range, list[Part]] = {}
+        for part in list_parts(folder / "cells"):
+            beside.setdefault(part.trajectories, []).append(part)
+        rows = [
+            replace(part, sealed_cells=_cells_of(part, beside.get(part.trajectories, [])))
+            for part in rows
+        ]
     # A killed writer may have sealed a trajectory without removing its pending file.
     waiting = {part.first: part for part in pending if not covers(rows, part.first)}
-    found += [
-        RunPart(part, part if has_cells else None, is_pending=True) for part in waiting.values()
-    ]
-    return sorted(found, key=lambda part: part.rows.first)
+    return sorted([*rows, *waiting.values()], key=lambda part: part.first)
 
 
-def _by_range(parts: Sequence[Part]) -> dict[tuple[int, int], list[Part]]:
-    found: dict[tuple[int, int], list[Part]] = {}
-    for part in parts:
-        found.setdefault((part.first, part.last), []).append(part)
-    return found
+def _cells_of(rows: Part, beside: Sequence[Part]) -> Part:
+    """The part of cells that belongs to a part of rows; which of several, the rows say."""
+    if not beside:
+        raise missing_cells(rows)
+    named = [part for part in beside if len(beside) > 1 and part.path.name == rows.cells_name]
+    rows.forget()
+    return (named or beside)[0]
 
 
 def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
@@ -298,8 +309,12 @@ def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
 def _are_copies(one: Part, other: Part, manifest: Manifest) -> bool:
     if one.trajectories != other.trajectories:
         return False
-    decodes = ([row.decode for row in Contents.of(p, manifest).rows()] for p in (one, other))
-    return next(decodes) == next(decodes)
+    first, second = (
+        [row.decode_checksum for row in part.load(manifest.digest).rows()] for part in (one, other)
+    )
+    one.forget()
+    other.forget()
+    return first == second
 
 
 def require_apart(rows: Sequence[Part]) -> None:
@@ -327,19 +342,6 @@ def require_rows(cells: Part, rows: Sequence[Part], pending: Collection[int]) ->
         )
 
 
-def _cells_of(
-    rows: Part, cells: Mapping[tuple[int, int], Sequence[Part]], manifest: Manifest
-) -> Part:
-    """The part of cells that belongs to a part of rows; which of several, the rows say."""
-    beside = cells.get((rows.first, rows.last), [])
-    if not beside:
-        raise missing_cells(rows)
-    if len(beside) == 1:
-        return beside[0]
-    name = Contents.of(rows, manifest).cells_name
-    return next((part for part in beside if part.path.name == name), beside[0])
-
-
 def refuse_file(place: Location) -> None:
     """Refuse a file where a folder of runs is needed."""
     if not is_remote(place) and file_exists(place):
@@ -349,13 +351,19 @@ def refuse_file(place: Location) -> None:
         )
 
 
-def open_run(path: str | Location, reading: AnswerReading | None = None) -> Run:
-    """Open one run, the folder that holds a manifest.json, to be read in one way."""
+def open_run(
+    path: str | Location, reading: AnswerReading | None = None, tasks: Collection[Task] = ()
+) -> Run:
+    """Open one run, the folder that holds a manifest.json, to be read in one way.
+
+    Args:
+        tasks: the tasks that the user named; a run's task that is code must be among them.
+    """
     folder = parse_location(path)
     refuse_file(folder)
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
-    return Run(folder, reading)
+    return Run(folder, reading, tasks)
 
 
 def find_runs(root: str | Location) -> list[Location]:
@@ -390,7 +398,9 @@ def is_kept_apart(name: str) -> bool:
 
 
 def find_recordings(
-    root: str | Location, reading: AnswerReading | None = None, tasks: Collection[str] = ()
+    root: str | Location,
+    reading: AnswerReading | None = None,
+    tasks: Collection[Task] = (),
 ) -> list[Run]:
     """The recorded full decodes below a root; or the run at the root, whatever its method.
 
@@ -401,32 +411,63 @@ def find_recordings(
     """
     folders = find_runs(root)
     if folders == [parse_location(root)]:
-        return of_known_tasks([open_run(root, reading)])
-    runs = [run for run in readable_runs(folders, reading) if not tasks or run.task in tasks]
-    return [run for run in of_known_tasks(runs) if run.is_baseline and run.has_cells]
+        return with_known_task([open_run(root, reading, tasks)])
+    names = {task.name for task in tasks}
+    runs = readable_runs(folders, reading, tasks)
+    runs = with_known_task([run for run in runs if not names or run.task_name in names])
+    return [run for run in runs if run.is_baseline and run.has_cells]
 
 
-def task_named(manifest: Manifest) -> str:
-    """What `--task` takes for a run: its task's name, or where the user has it from."""
-    name = manifest.identity["task"]
-    usual = manifest.identity.get("task_definition", {}).get("task", name)
-    return manifest.asked.get("task", str(usual))
+def find_recorded_task(name: str, root: Location) -> Task:
+    """The task that a user named, also by the name of its runs below a folder."""
+    if names_task(name):
+        return find_task(name)
+    manifests = {}
+    for folder in find_runs(root):
+        try:
+            manifest = read_manifest(folder)
+        except RunError:  # opening the run reports it
+            continue
+        manifests[manifest.identity["task"]] = manifest
+    if name not in manifests:
+        raise unknown_task(name, dict.fromkeys([*REGISTRY.names, *manifests]))
+    task = task_of_run(manifests[name])
+    if task is None:
+        raise ConfigError(
+            f"the task {name} is code of your own, which a recording names and never loads; name "
+            f"it as it was recorded: --task {shlex.quote(task_typed(manifests[name]))}"
+        )
+    return task
 
 
-def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
-    """The runs whose answers can be read; of a user's own task only if the user has named it.
+def find_recorded_tasks(names: Iterable[str], root: Location) -> dict[str, Task]:
+    """The tasks that a user named, by what the user typed; each must have a name of its own."""
+    found = {name: find_recorded_task(name, root) for name in names}
+    typed: dict[str, str] = {}
+    for name, task in found.items():
+        other = found[typed.setdefault(task.name, name)]
+        if (other.definition, other.rows) != (task.definition, task.rows):
+            raise ConfigError(
+                f"--task {name}: results of it and of {typed[task.name]} would both go by "
+                f"{task.name}; rename one of the tasks"
+            )
+    return found
 
-    A manifest names such a task and never loads it. Where no run is left, that is the error.
+
+def with_known_task(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
+    """The runs whose task is known; a user's own code is known only if the user named it.
+
+    If that leaves no run, it is an error.
 
     Args:
-        asked: the tasks that a user wants; what is passed over of others is not said.
+        asked: names of the tasks that a user wants; other runs are passed over without a warning.
     """
-    known = [run for run in runs if knows_task(run.task)]
+    known = [run for run in runs if run.has_task]
     notes = [
-        f"{run.folder}: its task {run.task} is not c4's own; name it as when it was recorded, "
-        f"as in --task {shlex.quote(task_named(run.manifest))}"
+        f"{run.folder}: its task {run.task_name} is not c4's own; name it as when it was recorded, "
+        f"as in --task {shlex.quote(task_typed(run.manifest))}"
         for run in runs
-        if not knows_task(run.task) and (not asked or run.task in asked)
+        if not run.has_task and (not asked or run.task_name in asked)
     ]
     if notes and not known:
         raise RunError(notes[0])
@@ -435,16 +476,20 @@ def of_known_tasks(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run
     return known
 
 
-def readable_runs(folders: Sequence[Location], reading: AnswerReading | None = None) -> list[Run]:
-    """The runs that can be opened; what cannot is said, and harms no other.
+def readable_runs(
+    folders: Sequence[Location],
+    reading: AnswerReading | None = None,
+    tasks: Collection[Task] = (),
+) -> list[Run]:
+    """The runs that can be opened. Each of the others is a warning, and harms no other run.
 
-    Where none can, the first reason is the error.
+    If none can be opened, the first reason is the error.
     """
     runs: list[Run] = []
     failures: list[RunError] = []
     for folder in folders:
         try:
-            run = open_run(folder, reading)
+            run = open_run(folder, reading, tasks)
             len(run)  # what cannot be counted cannot be read
             runs.append(run)
         except RunError as error:

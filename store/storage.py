@@ -19,7 +19,7 @@ OWNER = folders.OWNER
 
 
 def is_remote(location: Location) -> bool:
-    """Whether reading a piece of a file is much cheaper than reading all of it."""
+    """Whether it is the address of an object store."""
     return isinstance(location, ObjectPath)
 
 
@@ -88,20 +88,6 @@ def read_limited(path: Location, most: int) -> bytes:
     elif (size := size_of(path)) > most:
         raise ValueError(f"{size:,} bytes are too many")
     return read_file(path)
-
-
-def read_tail(path: Location, length: int) -> tuple[bytes, int]:
-    """The last bytes of a file, and how many it has; FileNotFoundError where there is none."""
-    if isinstance(path, ObjectPath):
-        return objects.read_tail(path, length)
-    return folders.read_tail(Path(path), length)
-
-
-def read_ranges(path: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Some pieces of a file, given by where they start and stop; FileNotFoundError likewise."""
-    if isinstance(path, ObjectPath):
-        return objects.read_ranges(path, ranges)
-    return folders.read_ranges(Path(path), ranges)
 
 
 def size_of(path: Location) -> int:

@@ -65,7 +65,7 @@ def summarise(
     graded = [row.correct for row in rows.values() if row.correct is not None]
     return RunSummary(
         model=run.model,
-        task=run.task,
+        task=run.task_name,
         method=run.method,
         source=run.manifest.identity["source"],
         n=len(rows),

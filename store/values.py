@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from c4.store.labels import is_baseline
-from c4.store.manifest import Manifest
 from c4.store.origins import Origin
 from c4.store.schema import BENCH, GRADES, HIGHEST, ROWS
-from c4.tasks import Ending, Verdict
+from c4.tasks import Ending, Shape, Verdict
 from c4.tasks.extractors import REGISTRY as EXTRACTORS
 from c4.tasks.graders import REGISTRY as GRADERS
 
@@ -89,15 +88,15 @@ def check_cell_order(table: pa.Table, shapes: list[tuple[int, int, int]]) -> Non
             raise ValueError(f"its column {name} is not in order")
 
 
-def check_rows(table: pa.Table, numbers: range, manifest: Manifest) -> None:
+def check_rows(table: pa.Table, numbers: range, identity: Mapping[str, Any]) -> None:
     """Refuse rows that no decode of the run can have left."""
     check_schema(table.schema, ROWS)
     check_nulls(table)
-    shape = manifest.shape
+    shape = Shape(**identity["shape"])
     column = {field.name: table.column(field.name) for field in ROWS}
     if not np.array_equal(column["trajectory"].to_numpy(), np.arange(numbers.start, numbers.stop)):
         raise ValueError(f"its rows are not trajectories {numbers.start} to {numbers.stop - 1}")
-    most_steps = shape.budget if is_baseline(manifest.identity) else MOST_STEPS
+    most_steps = shape.budget if is_baseline(identity) else MOST_STEPS
     for name, low, high in (
         ("source_row", 0, MOST),
         ("length", shape.length, shape.length),
@@ -110,13 +109,12 @@ def check_rows(table: pa.Table, numbers: range, manifest: Manifest) -> None:
         ("revoked", 0, MOST),
     ):
         check_range(name, column[name].drop_null().to_numpy(), low, high)
-    _check_lists(column, manifest)
+    _check_lists(column, shape, identity["vocab_size"])
     for name in WORDS:
         check_words(name, column[name])
 
 
-def _check_lists(column: Mapping[str, pa.ChunkedArray], manifest: Manifest) -> None:
-    shape, vocab_size = manifest.shape, manifest.identity["vocab_size"]
+def _check_lists(column: Mapping[str, pa.ChunkedArray], shape: Shape, vocab_size: int) -> None:
     steps = column["steps"].to_numpy()
     lists = {
         "prompt_ids": (None, 0, vocab_size - 1),

@@ -14,16 +14,15 @@ import secrets
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
 from c4.errors import RunError
-from c4.store.cells import CELLS_PER_PART, SHAPES_KEY, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.cells import CELLS_PER_PART, WRITE_OPTIONS, Cells, cells_to_table
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
-from c4.store.contents import CELLS_KEY, ROW_KEY, Contents, missing_cells
 from c4.store.grades import newest_grade
 from c4.store.locations import Location
 from c4.store.manifest import (
@@ -41,14 +40,15 @@ from c4.store.manifest import (
     write_tokenizer,
 )
 from c4.store.parts import (
+    CELLS_KEY,
     PART,
+    ROW_KEY,
+    SHAPES_KEY,
     Part,
-    Stamp,
     list_parts,
+    missing_cells,
     named_part,
-    open_part,
     run_parts,
-    whose,
     write_part,
 )
 from c4.store.rows import Row, rows_to_table
@@ -229,8 +229,9 @@ class RunWriter:
     def _look(self, part: Part) -> tuple[range, str | None]:
         """What a part of rows holds, and its cells; parts do not change, so one look is enough."""
         if part.path not in self._seen:
-            contents = Contents.of(part, self._run)
-            self._seen[part.path] = contents.numbers, contents.cells_name
+            part.load(self._run.digest)
+            self._seen[part.path] = part.trajectories, part.cells_name
+            part.forget()
         return self._seen[part.path]
 
     @property
@@ -238,19 +239,20 @@ class RunWriter:
         """Finished trajectories that wait for the rest of their part."""
         return {part.first: part for part in list_parts(self.folder / "pending")}
 
-    def add(self, decode: Decode, stamp: Stamp | None = None) -> Location:
+    def add(self, decode: Decode, made_with: Sequence[Mapping[str, Any]] | None = None) -> Location:
         """Make one finished trajectory safe.
 
         Args:
-            stamp: how it was made, if not by this session.
+            made_with: the devices and library versions that made it, if not this session's.
         """
         row = decode.row
         return write_part(
             self.folder / "pending",
             cells_to_table(row.trajectory, decode.cells),
             [row.trajectory],
-            stamp or Stamp.of(self._run),
+            self._run,
             {ROW_KEY: row.to_json()},
+            made_with,
             compression="zstd",
             compression_level=1,
         )
@@ -264,13 +266,13 @@ class RunWriter:
 
     def read_row(self, part: Part) -> Row:
         """The row in a pending file, whose cells are left alone."""
-        return Contents.of(part, self._run).rows()[0]
+        return part.load(self._run.digest).rows()[0]
 
     def read_pending(self, part: Part) -> Decode:
         """The trajectory in a pending file."""
-        contents = Contents.of(part, self._run)
-        cells = contents.batches()[0][1][0] if contents.has_cells else None
-        return Decode(contents.rows()[0], cells)
+        part.load(self._run.digest)
+        cells = part.batches()[0][1][0] if part.has_cells else None
+        return Decode(part.rows()[0], cells)
 
     def is_finished(self, index: int) -> bool:
         """Whether a trajectory is safe, whoever made it."""
@@ -351,33 +353,41 @@ class RunWriter:
         pending = self.pending
         if len(self.unsealed(indices)) < len(indices) or not all(i in pending for i in indices):
             return False
-        found = [Contents.of(pending[i], self._run) for i in indices]
-        stamp = joined_stamp(found)
+        found = [pending[i].load(self._run.digest) for i in indices]
         # The rows come last: they say that the cells are there too, and which they are.
-        cells = self._seal_cells(found, stamp) if self.keeps_cells else None
+        cells = self._seal_cells(found) if self.keeps_cells else None
         if not self.claims.still_holds(claim):
             return False  # this process stood still for long, and another has gone on
         # What is noted is sealed, and what is neither noted nor pending is not sealed.
-        self.note_sealed(self._seal_rows(found, stamp, cells))
+        self.note_sealed(self._seal_rows(found, cells))
         self._drop_pending(indices)
         return True
 
-    def _seal_cells(self, found: Sequence[Contents], stamp: Stamp) -> Location:
-        table = pa.concat_tables([c.cell_table().replace_schema_metadata() for c in found])
-        shapes = [shape for contents in found for shape in contents.shapes]
-        metadata = {SHAPES_KEY: json.dumps(shapes).encode()}
-        numbers = [number for number, _, _ in shapes]
-        return write_part(self.folder / "cells", table, numbers, stamp, metadata, **WRITE_OPTIONS)
+    def _seal_cells(self, found: Sequence[Part]) -> Location:
+        table = pa.concat_tables([part.cell_table().replace_schema_metadata() for part in found])
+        shapes = [shape for part in found for shape in part.shapes]
+        return write_part(
+            self.folder / "cells",
+            table,
+            [number for number, _, _ in shapes],
+            self._run,
+            {SHAPES_KEY: json.dumps(shapes).encode()},
+            joined_made_with(found),
+            **WRITE_OPTIONS,
+        )
 
-    def _seal_rows(
-        self, found: Sequence[Contents], stamp: Stamp, cells: Location | None
-    ) -> Location:
-        rows = [row for contents in found for row in contents.rows()]
-        numbers = [row.trajectory for row in rows]
-        metadata = {} if cells is None else {CELLS_KEY: cells.name.encode()}
-        options = {"compression": "zstd", "write_page_checksum": True}
-        table = rows_to_table(rows)
-        return write_part(self.folder / "rows", table, numbers, stamp, metadata, **options)
+    def _seal_rows(self, found: Sequence[Part], cells: Location | None) -> Location:
+        rows = [row for part in found for row in part.rows()]
+        return write_part(
+            self.folder / "rows",
+            rows_to_table(rows),
+            [row.trajectory for row in rows],
+            self._run,
+            {} if cells is None else {CELLS_KEY: cells.name.encode()},
+            joined_made_with(found),
+            compression="zstd",
+            write_page_checksum=True,
+        )
 
     def finish(self, wanted: Collection[int]) -> bool:
         """Say that the run has all that is wanted, if it does, and clear away what kills left."""
@@ -403,8 +413,8 @@ class RunWriter:
             }
             rows = [{"trajectory": i, **asdict(g), **stamp} for i, g in sorted(grades.items())]
             table = pa.Table.from_pylist(rows, schema=GRADE_COLUMNS)
-            numbers, made = sorted(grades), Stamp.of(self._run)
-            write_part(self.folder / "grades", table, numbers, made, compression="zstd")
+            folder = self.folder / "grades"
+            write_part(folder, table, sorted(grades), self._run, compression="zstd")
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched.
@@ -418,7 +428,7 @@ class RunWriter:
         pending = self.pending
         unnamed = [p for p in list_parts(self.folder / "cells") if p.path.name not in named]
         for part in unnamed:
-            Contents.of(part, self._run)  # whole, and the run's own
+            part.load(self._run.digest).forget()  # whole, and the run's own
             require_rows(part, sealed, pending)
         if sealed:
             # Whoever was killed may have noted nothing; this note makes everybody list again.
@@ -434,7 +444,7 @@ class RunWriter:
         needed = {self._look(part)[1] for part in holding}
         for part in list_parts(self.folder / "cells"):
             if part.path.name in needed:
-                Contents.of(part, self._run)
+                part.load(self._run.digest).forget()
         self._remove_own(copies)
 
     def _drop_pending(self, sealed: range) -> None:
@@ -446,7 +456,7 @@ class RunWriter:
         own = list(parts)
         for part in own:
             with suppress(FileNotFoundError):  # a worker that lost its claim has removed it
-                open_part(part, self._run.digest)
+                part.load(self._run.digest).forget()
         remove_files(part.path for part in own)
 
     def _clear(self) -> None:
@@ -473,7 +483,8 @@ class RunWriter:
             runs[read_manifest(self.folder).digest] = MANIFEST
         for part in parts:
             try:
-                runs.setdefault(whose(part), part.path.name)
+                runs.setdefault(part.run, part.path.name)
+                part.forget()
             except RunError as error:
                 raise RunError(
                     f"{error}\n--fresh throws away only what c4 can tell it wrote: move or delete "
@@ -494,10 +505,9 @@ def is_ours(name: str) -> bool:
     return name in OWN_FILES or PART.fullmatch(name) is not None
 
 
-def joined_stamp(found: Sequence[Contents]) -> Stamp:
-    """The stamp of what was made from several parts of one run."""
-    stamps = [contents.stamp for contents in found]
+def joined_made_with(found: Sequence[Part]) -> list[Mapping[str, Any]]:
+    """The devices and library versions that made several parts, each once."""
     made: list[Mapping[str, Any]] = []
-    for stamp in stamps:
-        made += [one for one in stamp.made_with if one not in made]
-    return replace(stamps[0], made_with=made)
+    for part in found:
+        made += [one for one in part.made_with if one not in made]
+    return made

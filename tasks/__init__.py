@@ -10,7 +10,7 @@ from c4.tasks.answers import EXTRACTORS, answers
 from c4.tasks.examples import load_samples
 from c4.tasks.extractors import Finder, read_under
 from c4.tasks.grading import Grade, Verdict, grade
-from c4.tasks.registry import TASKS, find_task, get_task
+from c4.tasks.registry import TASKS, find_task
 from c4.tasks.task import (
     AnswerReading,
     Candidate,
@@ -44,7 +44,6 @@ __all__ = [
     "Verdict",
     "answers",
     "find_task",
-    "get_task",
     "grade",
     "load_samples",
     "read_under",

@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 LONG = {
     *("test_viewer_page.py", "test_demo.py", "test_docs.py", "test_figures.py", "test_engines.py"),
     *("test_reliability.py", "test_own_workers.py", "test_authors.py", "test_first_commands.py"),
-    *("test_cli.py", "test_run.py", "test_hostile.py", "test_batch_runs.py", "test_suggestions.py"),
+    *("test_cli.py", "test_run.py", "test_hostile.py", "test_batch_runs.py"),
 }
 """Files whose tests take longest."""
 

@@ -126,7 +126,7 @@ def test_every_documented_command_runs(line, workspace, monkeypatch):
     assert program == "c4"
     monkeypatch.chdir(workspace)
     monkeypatch.syspath_prepend(workspace)
-    monkeypatch.setattr("c4.cli.engines.SECONDS_FOR_A_WORKER", 0.0)  # nobody is going to come
+    monkeypatch.setattr("c4.cli.watch.SECONDS_FOR_A_WORKER", 0.0)  # nobody is going to come
     for option, value in SMALL.get(command, {}).items():
         if option in args:
             args[args.index(option) + 1] = value

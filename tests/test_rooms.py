@@ -163,7 +163,7 @@ STORAGE = {"c4.store.storage", "c4.store.folders", "c4.store.objects"}
 OWN_FILES = {
     ("c4.gates.run_signals", "read_bytes"),
     ("c4.gates.run_signals", "glob"),
-    ("c4.analysis._published", "read_bytes"),
+    ("c4.analysis.paper", "read_bytes"),
 }
 """Calls that read files which come with c4: source code, and the paper's numbers."""
 

@@ -6,7 +6,7 @@
 """
 
 from c4.analysis.exchange.export import export_steps, step_map
-from c4.analysis.exchange.hub import plan_pull, pull_runs, push_runs
+from c4.analysis.exchange.hub import pull_runs, push_runs
 from c4.analysis.exchange.imports import IMPORTED, Source, import_trajectories, summarise_imported
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Source",
     "export_steps",
     "import_trajectories",
-    "plan_pull",
     "pull_runs",
     "push_runs",
     "step_map",

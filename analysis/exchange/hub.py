@@ -4,19 +4,20 @@ A data set holds runs under `runs/model=…/task=…/method=…`, as a folder of
 What is pulled is checked file by file before it is put in place, and nothing of it is run.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import escape
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from c4.analysis.exchange.card import make_card
 from c4.errors import C4Error, DataError, RunError
-from c4.store import find_runs, open_run
-from c4.store.check import Finding, State, check_run
-from c4.store.contents import Contents
+from c4.store import find_runs
+from c4.store.check import State, check_run
 from c4.store.locations import Location
 from c4.store.manifest import (
     MANIFEST,
@@ -29,20 +30,19 @@ from c4.store.manifest import (
     run_folder,
 )
 from c4.store.merge import Merged, plan_merge
-from c4.store.parts import PART, Part, named_part, run_parts
+from c4.store.parts import PART, named_part, run_parts
 from c4.store.storage import read_file
 
 ROOT = "runs"
 """The folder of a data set that holds its runs."""
 CARD = "README.md"
 DATASET = "dataset"
-KEPT = re.compile(
-    rf"{ROOT}/(?P<run>model=[^/\\]+/task=[^/\\]+/method=[^/\\]+)/"
-    rf"(?:{MANIFEST}|{TOKENIZER}|(?:{'|'.join(RECORDED)})/{PART.pattern})"
-)
-"""The files of a data set that are a run's; others are left where they are."""
-
-
+RUN = f"{ROOT}/model=*/task=*/method=*"
+MANIFESTS = f"{RUN}/{MANIFEST}"
+RUN_FILES = [MANIFESTS, f"{RUN}/{TOKENIZER}", *(f"{RUN}/{kind}/*.parquet" for kind in RECORDED)]
+"""The files of a data set that are a run's; others are not fetched."""
+ELSEWHERE = ["../*", "*/../*", "/*"]
+"""Names that lead out of a data set."""
 OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
 """How the hub refuses a commit that does not follow the newest one."""
 
@@ -56,53 +56,39 @@ def hub_client() -> Any:
 
 @contextmanager
 def hub_errors(doing: str) -> Iterator[None]:
-    """What the hub or the network refuses, in words."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-
+    """Turn whatever the client, the network or the disk raises into a message with advice."""
     try:
         yield
     except C4Error:
         raise
-    except Exception as error:  # the client, the network and the disk fail in many ways
-        cause = _cause(error, HfHubHTTPError)
-        said = _first_line(cause)
-        if isinstance(cause, OfflineModeIsEnabled):
-            advice = "the hub is switched off; unset HF_HUB_OFFLINE"
-        elif isinstance(cause, HFValidationError):
-            advice = said
-        elif isinstance(cause, HfHubHTTPError) and _status(cause) in OVERTAKEN:
-            advice = f"{said}; somebody else has pushed meanwhile: give the same command again"
-        elif isinstance(cause, HfHubHTTPError) and _is_ours(cause):
-            advice = f"{said}; check the name, and log in with: hf auth login"
-        else:
-            advice = (
-                f"{type(cause).__name__}: {said}; check the network and the disk, and give the "
-                "same command again: what has arrived is kept"
-            )
-        raise DataError(f"{doing}: {advice}") from error
+    except Exception as error:
+        raise DataError(f"{doing}: {_advice(error)}") from error
 
 
-def _cause(error: BaseException, known: type[BaseException]) -> BaseException:
-    """The refusal that the client wrapped in words of its own, as it does during an upload."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, known):
-        found = found.__cause__
-    return found or error
+def _advice(error: BaseException) -> str:
+    """What an error of the client says, and what to do about it."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-
-def _is_ours(error: Any) -> bool:
-    """Whether the hub refused what was asked, rather than being out of order or too busy."""
-    return _status(error) < 500 and _status(error) != HTTPStatus.TOO_MANY_REQUESTS
-
-
-def _status(error: Any) -> int:
-    return int(getattr(getattr(error, "response", None), "status_code", 0))
-
-
-def _first_line(error: BaseException) -> str:
-    """What an error says first; where that is a heading, with the line below it."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, HfHubHTTPError | OfflineModeIsEnabled):
+        cause = cause.__cause__  # the client wraps what the hub says
+    error = cause or error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if isinstance(error, OfflineModeIsEnabled):
+        return "the hub is switched off; unset HF_HUB_OFFLINE"
+    if isinstance(error, HFValidationError):
+        return said
+    if status in OVERTAKEN:
+        return f"{said}; somebody else has pushed meanwhile: give the same command again"
+    busy = status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS
+    if isinstance(error, HfHubHTTPError) and not busy:
+        return f"{said}; check the name, and log in with: hf auth login"
+    return (
+        f"{type(error).__name__}: {said}; check the network and the disk, and give the same "
+        "command again: what has arrived is kept"
+    )
 
 
 @dataclass(frozen=True)
@@ -116,37 +102,53 @@ class Pushed:
 
 
 def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
-    """Push a run, or all runs below a folder, as one commit with a card.
+    """Push a run, or all runs below a folder, with a card.
 
-    A run that is damaged is not pushed. Repeating a push sends only what the hub lacks, and what
-    files here have replaced is removed there.
+    A run that is damaged is not pushed. Repeating a push sends only what the hub lacks. Parts that
+    overlap those here and are not among them were replaced here, and are removed there.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
     runs = _places(_sound_runs(folder))
-    files = {name: path for place, run in runs.items() for name, path in _files(place, run)}
-    client, doing = hub_client(), f"pushing to {repo}"
-    with hub_errors(doing):
+    client, manifests = hub_client(), {place: read_manifest(run) for place, run in runs.items()}
+    with hub_errors(f"pushing to {repo}"), TemporaryDirectory() as staging:
         client.create_repo(repo, repo_type=DATASET, private=private, exist_ok=True)
-        remote = _Remote.ask(client, repo)
-        if private:
-            remote.require_private()
-        replaced = [name for place, run in runs.items() for name in remote.replaced(place, run)]
-        manifests = {place: read_manifest(run) for place, run in runs.items()}
-        card = make_card(repo, remote.manifests(besides=runs) | manifests)
-        changes = [
-            *(CommitOperationAdd(name, _content(path)) for name, path in files.items()),
-            *(CommitOperationDelete(name) for name in replaced),
-            CommitOperationAdd(CARD, card.encode()),
-        ]
-        done = client.create_commit(
-            repo,
-            changes,
-            commit_message=f"Runs recorded by c4: {len(runs)}",
+        info = client.repo_info(repo, repo_type=DATASET)
+        if private and info.private is False:
+            raise DataError(
+                f"{repo} is public already, and --private makes only new data sets private; "
+                "change it on the hub, or give the command without --private"
+            )
+        names = _names(info)
+        theirs = _manifests_there(client, repo, info.sha, names)
+        for place, manifest in manifests.items():
+            if place in theirs:
+                _require_same_run(repo, place, theirs[place], manifest)
+        files = [path for place, run in runs.items() for path in _stage(run, Path(staging, place))]
+        others = {place: manifest for place, manifest in theirs.items() if manifest is not None}
+        Path(staging, CARD).write_text(make_card(repo, others | manifests), encoding="utf-8")
+        done = client.upload_folder(
+            repo_id=repo,
+            folder_path=staging,
             repo_type=DATASET,
-            parent_commit=remote.commit,  # what somebody pushes meanwhile is not mixed with this
+            commit_message=f"Runs recorded by c4: {len(runs)}",
+            delete_patterns=[escape(name) for name in _replaced(names, runs)] or None,
+            parent_commit=info.sha,  # what somebody pushes meanwhile is not mixed with this
         )
     return Pushed(repo, list(runs), len(files), done.oid)
+
+
+def _sound_runs(folder: Location) -> list[Location]:
+    found = find_runs(folder)
+    if not found:
+        raise RunError(f"{folder}: no runs to push; make one with: c4 record --task math")
+    for run in found:
+        if problems := _problems(run):
+            raise RunError("\n".join(problems))
+    return found
+
+
+def _problems(run: Location) -> list[str]:
+    """What is damaged in a run, each file of which is read to the last byte."""
+    return [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
 
 
 def _places(runs: Sequence[Location]) -> dict[str, Location]:
@@ -160,7 +162,7 @@ def _places(runs: Sequence[Location]) -> dict[str, Location]:
                 f"{run} and {other} would be one folder of the data set; join them first with: "
                 f"c4 runs --merge '{run}' --runs '{other}'"
             )
-        if not KEPT.fullmatch(f"{place}/{MANIFEST}"):
+        if place.count("/") != RUN.count("/") or not is_run_file(f"{place}/{MANIFEST}"):
             raise RunError(f"{run}: its model, task or method has a name that no folder can have")
     return places
 
@@ -171,189 +173,110 @@ def _place_of(manifest: Manifest) -> str:
     return run_folder(PurePosixPath(ROOT), model, task, label).as_posix()
 
 
-def _sound_runs(folder: Location) -> list[Location]:
-    found = find_runs(folder)
-    if not found:
-        raise RunError(f"{folder}: no runs to push; make one with: c4 record --task math")
-    for run in found:
-        _require_sound(run)
-    return found
-
-
-def _require_sound(run: Location) -> None:
-    problems = [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
-    if problems:
-        raise RunError("\n".join(problems))
-
-
-def _files(place: str, run: Location) -> Iterator[tuple[str, Location]]:
-    """The files of a run that are pushed, by their names in the data set."""
-    parts = (part.path for part in run_parts(run, RECORDED))
-    for path in (run / MANIFEST, run / TOKENIZER, *parts):
-        yield "/".join((place, *path.relative_to(run).parts)), path
-
-
-def _content(path: Location) -> str | bytes:
-    """A file as the client takes it: by its path, or if it is far away, its bytes.
-
-    A manifest goes without the user's own folders.
-    """
-    if path.name == MANIFEST and read_manifest(path.parent).asked:
-        return manifest_file(read_manifest(path.parent).without_asked())
-    return str(path) if isinstance(path, Path) else read_file(path)
-
-
-@dataclass(frozen=True)
-class _Remote:
-    """The files that a data set has before a push."""
-
-    client: Any
-    repo: str
-    commit: str
-    names: Sequence[str]
-    is_public: bool
-
-    @classmethod
-    def ask(cls, client: Any, repo: str) -> "_Remote":
-        info = client.repo_info(repo, repo_type=DATASET)
-        names = [name for name in _names(info) if KEPT.fullmatch(name)]
-        is_public = getattr(info, "private", None) is False
-        return cls(client, repo, str(info.sha), names, is_public)
-
-    def require_private(self) -> None:
-        """Refuse to show everybody what the user wants to keep private."""
-        if self.is_public:
-            raise DataError(
-                f"{self.repo} is public already, and --private makes only new data sets private; "
-                "change it on the hub, or give the command without --private"
-            )
-
-    def fetch(self, name: str) -> Path:
-        path = self.client.hf_hub_download(self.repo, name, repo_type=DATASET, revision=self.commit)
-        return Path(path)
-
-    def manifests(self, besides: Mapping[str, Location]) -> dict[str, Manifest]:
-        """The manifests of its other runs, for the card to name them."""
-        found = {}
-        for name in self.names:
-            place = name.removesuffix(f"/{MANIFEST}")
-            if place == name or place in besides:
-                continue
-            try:
-                found[place] = read_manifest(self.fetch(name).parent)
-            except RunError:
-                continue  # the card says nothing of what cannot be read
-        return found
-
-    def replaced(self, place: str, run: Location) -> list[str]:
-        """Files of a run that hold trajectories which other files hold here.
-
-        Parts that lie apart from all parts here are another half of the run, and stay.
-        """
-        named = f"{place}/{MANIFEST}"
-        if named not in self.names:
-            return []
-        opened = open_run(run)
-        self._require_same_run(named, opened.manifest)
-        own = dict(_files(place, run))
-        kinds = tuple(f"{place}/{kind}/" for kind in RECORDED)
-        others = [name for name in self.names if name.startswith(kinds) and name not in own]
-        here = [part.rows for part in opened.parts]
-        found = [name for name in others if _overlaps(named_part(PurePosixPath(name)), here)]
-        for name in found:
-            self._require_known(name, opened.manifest, set(opened.indices))
-        return found
-
-    def _require_same_run(self, name: str, ours: Manifest) -> None:
-        try:
-            theirs = read_manifest(self.fetch(name).parent)
-        except RunError as error:
-            raise DataError(
-                f"{self.repo} has a run in {name} that cannot be compared with yours; delete its "
-                f"folder there, or push to another data set ({error})"
-            ) from error
-        keys = sorted(theirs.identity.keys() | ours.identity.keys())
-        differ = name_differences(theirs.identity, ours.identity, keys)
-        if differ:
-            raise DataError(
-                f"{self.repo} has another run in {name.removesuffix(f'/{MANIFEST}')}; delete that "
-                "folder there, or push to another data set. They differ in:\n" + "\n".join(differ)
-            )
-
-    def _require_known(self, name: str, manifest: Manifest, known: set[int]) -> None:
-        """Refuse to remove a file with trajectories that the run here lacks."""
-        kind, part = PurePosixPath(name).parent.name, named_part(PurePosixPath(name))
-        few = part.last - part.first <= len(known)
-        if kind not in ("rows", "pending") or (few and known.issuperset(part.trajectories)):
-            return
-        try:
-            held = set(Contents.of(named_part(self.fetch(name)), manifest).numbers)
-        except RunError:
-            return  # it is damaged, and everybody's pull fails at it
-        if not held <= known:
-            raise DataError(
-                f"{self.repo} has trajectories of this run that are not here, among them "
-                f"{min(held - known)}; bring them here first with: c4 pull {self.repo} --out RUNS"
-            )
-
-
 def _names(info: Any) -> list[str]:
     """The files of a data set, as the client describes it: it may have no list of none."""
     return [sibling.rfilename for sibling in info.siblings or ()]
 
 
-def _overlaps(part: Part, others: Sequence[Part]) -> bool:
-    return any(part.first <= other.last and other.first <= part.last for other in others)
+def _holds_runs(names: Collection[str]) -> bool:
+    return any(fnmatchcase(name, MANIFESTS) for name in names)
 
 
-@dataclass(frozen=True)
-class PullPlan:
-    """The files of a data set that are going to be fetched, all of one commit."""
-
-    client: Any
-    repo: str
-    commit: str
-    files: Sequence[str]
-    ignored: int
-    """Files of the data set that are no run's, and are not fetched."""
-
-    def fetch(self, *, fresh: bool = False) -> Iterator[tuple[str, Path]]:
-        """Fetch file after file; what is in the hub's cache is not fetched again."""
-        with hub_errors(f"pulling {self.repo}"):
-            for name in self.files:
-                path = self.client.hf_hub_download(
-                    self.repo,
-                    name,
-                    repo_type=DATASET,
-                    revision=self.commit,
-                    force_download=fresh,
-                )
-                yield name, Path(path)
+def is_run_file(name: str) -> bool:
+    """Whether a file of a data set is one that a pull fetches."""
+    wanted = any(fnmatchcase(name, pattern) for pattern in RUN_FILES)
+    return wanted and not any(fnmatchcase(name, pattern) for pattern in ELSEWHERE)
 
 
-def plan_pull(repo: str, revision: str | None = None) -> PullPlan:
-    """Ask the hub which runs a data set has.
+def _manifests_there(
+    client: Any, repo: str, commit: str, names: Collection[str]
+) -> dict[str, Manifest | None]:
+    """The manifests that a data set holds, by the folders of their runs; None if damaged."""
+    found: dict[str, Manifest | None] = {}
+    if not _holds_runs(names):
+        return found
+    root = _fetch(client, repo, commit, [MANIFESTS])
+    for run in find_runs(root):
+        try:
+            found[run.relative_to(root).as_posix()] = read_manifest(run)
+        except RunError:
+            found[run.relative_to(root).as_posix()] = None
+    return found
 
-    Args:
-        revision: a branch, a tag or a commit. It is resolved once, so that a pull that was
-            interrupted goes on with the same files.
+
+def _fetch(
+    client: Any, repo: str, commit: str, patterns: Sequence[str], *, fresh: bool = False
+) -> Path:
+    """The folder in the hub's cache that holds some files of a data set, all of one commit."""
+    return Path(
+        client.snapshot_download(
+            repo,
+            repo_type=DATASET,
+            revision=commit,
+            allow_patterns=patterns,
+            ignore_patterns=ELSEWHERE,
+            force_download=fresh,
+        )
+    )
+
+
+def _require_same_run(repo: str, place: str, theirs: Manifest | None, ours: Manifest) -> None:
+    """Refuse to replace another run of the same name."""
+    if theirs is None:
+        raise DataError(
+            f"{repo} has a run in {place} that cannot be compared with yours; delete its folder "
+            "there, or push to another data set"
+        )
+    keys = sorted(theirs.identity.keys() | ours.identity.keys())
+    if differ := name_differences(theirs.identity, ours.identity, keys):
+        raise DataError(
+            f"{repo} has another run in {place}; delete that folder there, or push to another data "
+            "set. They differ in:\n" + "\n".join(differ)
+        )
+
+
+def _stage(run: Location, target: Path) -> list[Path]:
+    """Lay out the files of a run as they are pushed: by links, or by copies if they are far away.
+
+    A manifest goes without the user's own folders.
     """
-    client = hub_client()
-    with hub_errors(f"pulling {repo}"):
-        info = client.repo_info(repo, repo_type=DATASET, revision=revision)
-    names = _names(info)
-    files = sorted(name for name in names if KEPT.fullmatch(name) and ".." not in name.split("/"))
-    if not any(name.endswith(f"/{MANIFEST}") for name in files):
-        raise DataError(f"{repo}: this data set holds no runs of c4")
-    return PullPlan(client, repo, str(info.sha), files, len(names) - len(files))
+    staged = []
+    for path in (run / TOKENIZER, *(part.path for part in run_parts(run, RECORDED))):
+        place = target.joinpath(*path.relative_to(run).parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(path, Path):
+            place.symlink_to(path.absolute())
+        else:
+            place.write_bytes(read_file(path))
+        staged.append(place)
+    manifest = read_manifest(run)
+    content = manifest_file(manifest.without_asked()) if manifest.asked else None
+    (target / MANIFEST).write_bytes(content or read_file(run / MANIFEST))
+    return [*staged, target / MANIFEST]
+
+
+def _replaced(names: Collection[str], runs: Mapping[str, Location]) -> list[str]:
+    """Parts in a data set that overlap parts here and are not among them.
+
+    Parts that lie apart from all parts here are another half of the run, and stay.
+    """
+    replaced = []
+    for place, run in runs.items():
+        here = run_parts(run, RECORDED)
+        own = {f"{place}/{'/'.join(part.path.relative_to(run).parts)}" for part in here}
+        kinds = tuple(f"{place}/{kind}/" for kind in RECORDED)
+        for name in names:
+            path = PurePosixPath(name)
+            if name in own or not name.startswith(kinds) or not PART.fullmatch(path.name):
+                continue
+            there = named_part(path)
+            if any(there.first <= part.last and part.first <= there.last for part in here):
+                replaced.append(name)
+    return replaced
 
 
 def pull_runs(
-    plan: PullPlan,
-    out: Location,
-    *,
-    fresh: bool = False,
-    note: Callable[[str], None] = lambda _: None,
+    repo: str, out: Location, *, revision: str | None = None, fresh: bool = False
 ) -> list[Merged]:
     """Fetch the runs of a data set, check them, and bring them into a folder of runs.
 
@@ -362,46 +285,28 @@ def pull_runs(
     that it lacks are added.
 
     Args:
+        revision: a branch, a tag or a commit.
         fresh: fetch everything anew.
-        note: told the name of every file that has arrived.
     """
-    fetched: dict[str, Path] = {}
-    for name, path in plan.fetch(fresh=fresh):
-        fetched[name] = path
-        note(name)
-    folders = {_run_folder(name, path): _run_place(name) for name, path in fetched.items()}
-    for folder, place in sorted(folders.items()):
-        _require_pulled_sound(plan.repo, folder)
-        _require_in_place(plan.repo, folder, place)
-    merges = [merge for folder in sorted(folders) for merge in plan_merge(folder, out)]
+    client = hub_client()
+    with hub_errors(f"pulling {repo}"):
+        info = client.repo_info(repo, repo_type=DATASET, revision=revision)
+        if not _holds_runs(_names(info)):
+            raise DataError(f"{repo}: this data set holds no runs of c4")
+        root = _fetch(client, repo, info.sha, RUN_FILES, fresh=fresh)
+    runs = find_runs(root)
+    for run in runs:
+        if problems := _problems(run):
+            listed = "\n".join(problems)
+            raise DataError(
+                f"{repo}: what was pulled is damaged, and nothing was put in place; if it is the "
+                f"copy that is damaged, fetch it anew with --fresh\n{listed}"
+            )
+        place, own = run.relative_to(root).as_posix(), _place_of(read_manifest(run))
+        if own != place:
+            raise DataError(
+                f"{repo}: the run in {place} says that it belongs in {own}; "
+                "nothing was put in place"
+            )
+    merges = [merge for run in sorted(runs) for merge in plan_merge(run, out)]
     return [merge.run() for merge in merges]
-
-
-def _run_folder(name: str, path: Path) -> Path:
-    """The folder of the run in the cache that a file belongs to."""
-    depth = len(name.split("/")) - len(f"{ROOT}/model/task/method".split("/"))
-    return path.parents[depth - 1]
-
-
-def _run_place(name: str) -> str:
-    """The folder of the run in the data set that a file belongs to."""
-    return "/".join(name.split("/")[:4])
-
-
-def _require_in_place(repo: str, folder: Path, place: str) -> None:
-    """Refuse a run that would be put elsewhere than the data set shows it."""
-    own = _place_of(read_manifest(folder))
-    if own != place:
-        raise DataError(
-            f"{repo}: the run in {place} says that it belongs in {own}; nothing was put in place"
-        )
-
-
-def _require_pulled_sound(repo: str, folder: Path) -> None:
-    problems: list[Finding] = [f for f in check_run(folder) if f.state is State.PROBLEM]
-    if problems:
-        listed = "\n".join(problem.what for problem in problems)
-        raise DataError(
-            f"{repo}: what was pulled is damaged, and nothing was put in place; if it is the copy "
-            f"that is damaged, fetch it anew with --fresh\n{listed}"
-        )

@@ -43,7 +43,6 @@ from c4.store import Row, open_run
 from c4.store.locations import parse_location
 from c4.tasks import Family, SearchMode, Shape, Task
 from c4.tasks.examples import TASK_SOURCE
-from c4.tasks.registry import adopt_task
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +168,7 @@ class C4LM(LM):  # type: ignore[misc]
         """A plan for the examples that are asked for, and no others of their task."""
         out = self._record or scratch
         graded = task.judge is not None and self._record is not None
-        config = replace(self._config, task=task.name, out=out, graded=graded)
+        config = replace(self._config, task=task, out=out, graded=graded)
         (plan,) = plan_methods(config, self._choice, cells=self._record is not None)
         samples = [s for s in plan.sample_set.samples if s.example.prompt in prompts]
         return replace(plan, sample_set=replace(plan.sample_set, samples=samples))
@@ -280,17 +279,17 @@ def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
         if running is None:
             log.warning("gates watch the whole text of %s: %s", name, error)
             extract = FilterExtractor(name, "", "", (), stops, 1, ())
-            return adopt_task(_made_of(name, _rows_of(asked), extract, shape))
+            return _made_of(name, _rows_of(asked), extract, shape)
         made = with_filter(running, asked)
-        return adopt_task(_asked_otherwise(name, made, asked, shape))
+        return _asked_otherwise(name, made, asked, shape)
     changed = overridden_settings() if isinstance(place, dict) else set()
     if changed:
-        return adopt_task(_asked_otherwise(name, harness, asked, shape, changed))
+        return _asked_otherwise(name, harness, asked, shape, changed)
     is_as_in_file = (shape, stops) == (harness.shape, harness.extract.until)
     prompts = {request.args[0] for request in asked}
     if is_as_in_file and prompts <= {row["prompt"] for row in harness.rows}:
-        return adopt_task(_judged_if_possible(make_task(harness), harness))
-    return adopt_task(_asked_otherwise(name, harness, asked, shape))
+        return _judged_if_possible(make_task(harness), harness)
+    return _asked_otherwise(name, harness, asked, shape)
 
 
 def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:

@@ -1,6 +1,5 @@
 """Decodes that are no pairs are never mixed: shapes, pools, folders, and what tables say of it."""
 
-import json
 import re
 import shlex
 
@@ -69,7 +68,7 @@ def test_the_rest_is_named(library):
 
 def test_without_a_usual_shape_the_one_with_most_plain_methods_is_shown(root):
     runs = [open_run(folder) for folder in find_runs(root)]
-    runs = [run for run in runs if run.task == "gsm8k"]
+    runs = [run for run in runs if run.task_name == "gsm8k"]
     assert cohort_table(runs, ["cvee"]).filter("main")["length"].to_list() == [12]
     sampled = [run for run in runs if not run.is_baseline]
     assert {run.method for run in sampled} == {"c4,H=2", "wino"}
@@ -149,7 +148,7 @@ def hints(library):
     """Every command that tables and figures advise."""
     for table in make_report(["all"], library, paper=False):
         for note in table.missing:
-            yield from re.findall(r"\((c4 [^()]*)\)", note)
+            yield from re.findall(r"\(run: (c4 [^()]*)\)", note)
     for figure_kind in FIGURES.values():
         yield from figure_kind.needs.split("; ")
 
@@ -164,16 +163,14 @@ def test_every_hint_can_be_typed(root, folder):
         COMMANDS[command].make_context(command, arguments)
 
 
-def test_a_hint_fills_the_gap_it_stands_beside(root, random_llada, monkeypatch):
-    monkeypatch.chdir(random_llada.parent)
+def test_a_hint_fills_the_gap_with_the_options_of_the_recording(root, random_llada):
+    short = ["--model", random_llada, "--source", "embedded", "--gen-length", 12, "--n", 2]
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
-    (hint,) = [h for note in table.missing for h in re.findall(r"\((c4 run [^()]*)\)", note)]
-    c4(*shlex.split(hint)[1:])
+    (hint,) = [h for note in table.missing for h in re.findall(r"\(run: (c4 run .*)\)", note)]
+    c4(*shlex.split(hint)[1:], *short, "--out", root / "short")
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
     assert table.rows["steps"].null_count() == 0
-    result = c4("report", "main", "--runs", root / "short", "--json")
-    (again,) = json.loads(result.stdout)
-    assert not [note for note in again["missing"] if "c4 run" in note]
+    assert not [note for note in table.missing if "c4 run" in note]
 
 
 @pytest.fixture(scope="module")
@@ -214,15 +211,8 @@ def test_points_of_a_sweep_are_named_where_they_are_left_out(calibrated, report)
     (table,) = make_report([report], Library(calibrated), paper=False)
     assert "c4,H=0" not in table.rows["method"].to_list()
     (note,) = [note for note in table.missing if "sweep" in note]
-    assert "c4,H=0 (c4 figures h-sweep)" in note
+    assert "c4,H=0 (run: c4 figures h-sweep)" in note
     assert "--label" in note
-
-
-def test_a_variant_is_timed_by_a_command_of_its_own(calibrated):
-    (table,) = make_report(["main"], Library(calibrated), paper=False)
-    (hint,) = [note for note in table.missing if f"timings of {CALIBRATED}" in note]
-    settings = "--set c4.cvee.tau=0.05 --set c4.gamma=0 --set c4.p_min=1"
-    assert f"c4 bench --method baseline --method c4 {settings} --model" in hint
 
 
 def timings(library, **chosen):
@@ -258,7 +248,7 @@ def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_l
     c4("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     (hint,) = [note for note in table.missing if "DualCache" in note]
-    (command,) = re.findall(r"\((c4 run [^()]*)\)", hint)
+    (command,) = re.findall(r"\(run: (c4 run [^()]*)\)", hint)
     c4(*shlex.split(command)[1:], *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     assert not table.missing
@@ -292,14 +282,13 @@ def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_p
     assert table.rows["settings"].to_list() == [2]
 
 
-def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_path, monkeypatch):
-    monkeypatch.chdir(random_llada.parent)
+def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
     c4("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.is_empty
-    ((hint,),) = [re.findall(r"\((c4 run [^()]*)\)", note) for note in table.missing]
-    c4(*shlex.split(hint)[1:])
+    ((hint,),) = [re.findall(r"\(run: (c4 run [^()]*)\)", note) for note in table.missing]
+    c4(*shlex.split(hint)[1:], *common, "--n", 2)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.rows["settings"].to_list() == [45]
     assert not table.missing

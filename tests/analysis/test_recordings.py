@@ -28,7 +28,6 @@ from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.replay.decisions import replay
 from c4.store.runs import find_runs, open_run
-from c4.tasks import TASKS
 from tests.commands import c4
 
 
@@ -83,7 +82,7 @@ def candidates_of(run, trajectory):
     read = []
     for row in filled:
         end = run.vocabulary.ending(row.tolist())
-        found = TASKS[run.task].extract(run.text(row.tolist()[start : max(start, end)]))
+        found = run.task.extract(run.text(row.tolist()[start : max(start, end)]))
         read.append(found.value if found else None)
     return read
 
@@ -206,7 +205,7 @@ def test_evidence_leaves_out_the_pool_and_reads_each_run_once(runs):
 
 
 def test_some_tasks_or_models_can_be_asked_for(runs):
-    assert {r.task for r in Library(runs, tasks=["mmlu"]).runs} == {"mmlu"}
+    assert {r.task_name for r in Library(runs, tasks=["mmlu"]).runs} == {"mmlu"}
     assert Library(runs, model="llada").runs == []
 
 
@@ -285,7 +284,7 @@ def test_a_report_has_dashes_and_says_what_is_missing(runs):
     everything = c4("report", "main", "--runs", runs, "--all").stdout
     (line,) = [x for x in everything.splitlines() if "| MMLU | C4 |" in x]
     assert line.count("–") == 9
-    assert "mmlu on random-llada: slowfast, klass, wino, c4 (c4 run --method slow" in result.stdout
+    assert "mmlu on random-llada: slowfast, klass, wino, c4 (run: c4 run --m" in result.stdout
     assert "mmlu on random-llada: timings of baseline, prophet" in result.stdout
     assert "may have seen them: 2 of mmlu, 2 of gsm8k" in result.stdout
 

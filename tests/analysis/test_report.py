@@ -10,9 +10,9 @@ from conftest import save_llada
 from typer.testing import CliRunner
 
 from c4.analysis import Library, TableFormat, make_report, render_tables
-from c4.analysis._published import beside, published, unlike_paper
 from c4.analysis.calibrations import calibration_table, readable_calibrations
-from c4.analysis.tables.render import Column, ReportTable, show_cell, without_dashes
+from c4.analysis.paper import beside, published, unlike_paper
+from c4.analysis.render import Column, ReportTable, show_cell, without_dashes
 from c4.cli.app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name

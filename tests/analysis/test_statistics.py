@@ -16,8 +16,8 @@ from c4.analysis.outcomes import OUTCOMES, best_source, scheduled_steps
 from c4.analysis.stabilization import settled_by, settled_interval
 from c4.analysis.sweeps import h_sweep, in_sweep, scaling_table, wino_table
 from c4.analysis.traces import telling_trajectory
-from c4.replay.pools import pool_size
-from c4.tasks import Shape
+from c4.tasks import TASKS, Shape
+from c4.tasks.examples import examples_set_aside
 
 
 def outcome(method="c4", trajectory=40, correct=True, **changes):
@@ -112,10 +112,9 @@ def test_examples_of_the_pool_are_left_out_where_there_are_others():
 
 
 def test_files_of_users_own_have_no_pool():
-    assert pool_size({"task": "gsm8k", "source": "embedded"}) == 40
-    assert pool_size({"task": "gsm8k", "source": "hub"}) == 40
-    assert pool_size({"task": "gsm8k", "source": "file"}) == 0
-    assert pool_size({"task": "humaneval", "source": "hub"}) == 0
+    kept = {("gsm8k", "embedded"): 40, ("gsm8k", "hub"): 40, ("humaneval", "hub"): 0}
+    for (task, source), count in {**kept, ("gsm8k", "file"): 0}.items():
+        assert examples_set_aside(TASKS[task], source) == count
 
 
 def test_one_source_stands_for_a_method_and_the_fuller_one_wins():

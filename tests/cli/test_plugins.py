@@ -19,7 +19,6 @@ from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
 from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.extractors import find_style
-from c4.tasks.registry import forget_tasks
 from tests.commands import c4
 
 GATES = """
@@ -268,7 +267,6 @@ def test_answers_under_a_user_s_own_extractor_stand_beside_c4_s(folder, monkeypa
 
 def test_nothing_is_said_of_tasks_that_nobody_asked_for(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    forget_tasks()  # as in a new process
     for command in ("replay --gate cvee --task mmlu", "report main --task mmlu"):
         asked = c4(*command.split())
         assert asked.exit_code == 0, asked.output

@@ -4,18 +4,18 @@ import time
 
 import pytest
 
-from c4.cli import _progress
+from c4.cli import progress as module
 from c4.cli.progress import progress, status
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(_progress, "SECONDS_BEFORE_LINES", 0.05)
-    monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.1)
+    monkeypatch.setattr(module, "SECONDS_BEFORE_LINES", 0.05)
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.1)
 
 
 def test_what_is_over_soon_leaves_no_line(capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "SECONDS_BEFORE_LINES", 60)
+    monkeypatch.setattr(module, "SECONDS_BEFORE_LINES", 60)
     with status("loading") as note, progress("reading", total=1) as advance:
         note("still loading")
         advance()

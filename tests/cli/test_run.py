@@ -28,7 +28,7 @@ def test_methods_and_tasks_of_one_call_share_their_examples(run_args, tmp_path):
     assert [s["saving"] for s in summaries[::2]] == [0, 0]
     assert all(s["n"] == 3 and s["drop_points"] is not None for s in summaries)
     runs = [open_run(folder) for folder in find_runs(tmp_path / "runs")]
-    prompts = {(r.task, r.method): [row.prompt for row in r.rows()] for r in runs}
+    prompts = {(r.task_name, r.method): [row.prompt for row in r.rows()] for r in runs}
     for task in ("svamp", "mmlu"):
         assert prompts[task, "baseline"] == prompts[task, "c4"]
 

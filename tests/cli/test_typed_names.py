@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from c4.cli.app import app
 from c4.store.manifest import read_manifest
-from c4.tasks.registry import forget_tasks
 
 GATES = """
 from dataclasses import dataclass
@@ -56,7 +55,6 @@ FILES = {
 
 def c4(*words):
     """A command as if in a process of its own, which knows no task that another one was told."""
-    forget_tasks()
     return CliRunner().invoke(app, list(words))
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 
-from c4.analysis.names import family_of
 from c4.analysis.outcomes import OUTCOMES
 from c4.analysis.phases import PHASES
 from c4.analysis.stabilization import SETTLING
@@ -32,14 +31,14 @@ def make_phases(models, tasks, n, *, fires=1.0, never=0.0, gates=("prophet", "cv
     for model in models:
         for task in tasks:
             for trajectory in range(n):
-                settled = float(np.clip(rng.beta(*SETTLES[family_of(task)]), 0.02, 1))
+                settled = float(np.clip(rng.beta(*SETTLES[TASKS[task].family]), 0.02, 1))
                 settled = None if rng.random() < never else settled
                 for gate in gates:
                     fired = bool(rng.random() < fires)
                     exit_at = float(rng.uniform(0.02, 1)) if fired else 1.0
                     premature = None if settled is None else fired and exit_at < settled
                     early = settled - exit_at if premature else None
-                    key = (model, task, family_of(task), model + task, trajectory, False, gate)
+                    key = (model, task, TASKS[task].family, model + task, trajectory, False, gate)
                     rows.append((*key, fired, exit_at, settled, premature, early))
     return pl.DataFrame(rows, schema=PHASES, orient="row")
 
@@ -56,7 +55,7 @@ def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
     rows = []
     for model in models:
         for task in tasks:
-            blocks = 4 if family_of(task) == "letters" else 8
+            blocks = 4 if TASKS[task].family == "letters" else 8
             for method in methods:
                 for trajectory in range(40, 40 + n):
                     spent = [8] * blocks
@@ -65,7 +64,7 @@ def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
                     if method == "cvee":
                         spent = [8] * (blocks - 1) + [0]
                     shape = (8 * blocks, 8 * blocks, 8)
-                    where = (model, task, family_of(task), model + task)
+                    where = (model, task, TASKS[task].family, model + task)
                     key = (*where, method, "decoded", trajectory, False)
                     answer = "a" if method == "baseline" else str(rng.choice(["a", "b"]))
                     right = bool(rng.random() < 0.6)

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
-from c4.analysis.marks import MARKS, mark_of, shade_of
+from c4.analysis.colours import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
 from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.sweeps import h_sweep

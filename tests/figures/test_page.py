@@ -7,7 +7,7 @@ import pytest
 from frames import make_phases
 
 from c4.analysis import Library
-from c4.analysis.tables.render import Column, ReportTable
+from c4.analysis.render import Column, ReportTable
 from c4.figures import FIGURES, draw_figure, phase_diagram
 from c4.figures.gallery import FigureKind, Format, choose_figures
 from c4.figures.page import Look, Page, tell_example, write_page

@@ -9,11 +9,12 @@ import pytest
 from frames import check_figure
 from rich.console import Console
 
-from c4.analysis.names import family_of, method_label
+from c4.analysis.names import method_label
 from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.traces import TEXTS, TRACE
 from c4.figures import Width, gates_figure, text_figure, trace_figure
 from c4.figures.text import terminal_texts
+from c4.tasks import TASKS
 
 STEPS = 24
 
@@ -197,7 +198,7 @@ def make_signals(tasks, gates=("prophet", "cvee")):
     rng = np.random.default_rng(0)
     rows = []
     for task in tasks:
-        key = {"model": "tiny", "task": task, "family": family_of(task), "cohort": task}
+        key = {"model": "tiny", "task": task, "family": str(TASKS[task].family), "cohort": task}
         for signal in ("gap", "confidence", "entropy"):
             for step in range(1, STEPS + 1):
                 value = float(rng.random())

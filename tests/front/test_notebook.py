@@ -19,6 +19,8 @@ from c4.errors import ConfigError, RunError
 from c4.gates import parameter
 from c4.replay import DECISIONS, load_calibration, summarise_decisions
 from c4.store.locations import parse_location
+from c4.tasks import find_task
+from tests.store.made import write_anew
 
 ROOT = Path(__file__).parents[2]
 FULL = Path("model=tiny/task=mmlu/method=baseline")
@@ -84,7 +86,7 @@ def test_what_is_not_there_is_said_with_what_is(runs, run):
 
 
 def test_a_name_from_a_manifest_cannot_steer_a_terminal(run, monkeypatch):
-    for name in ("model", "task", "method"):
+    for name in ("model", "task_name", "method"):
         monkeypatch.setattr(c4.Run, name, f"x{chr(27)}[31mRED")
     for shown in (repr(run), repr(c4.Runs([run])), repr(run.trajectory(41))):
         assert chr(27) not in shown
@@ -198,15 +200,18 @@ def test_what_is_no_run_no_number_and_no_promise_is_refused(run):
         c4.calibrate(run, Local())
 
 
-def test_runs_of_a_task_that_is_code_ask_for_its_name(run, monkeypatch):
-    monkeypatch.setattr("c4._run.knows_task", lambda name: name in loaded)
-    loaded = set()
-    with pytest.raises(ConfigError, match=r"name it when you open its runs, as in c4\.open"):
-        run.replay("cvee")
-    with pytest.raises(ConfigError, match="code of your own"):
-        _ = run.stabilization
-    monkeypatch.setattr("c4._run.find_task", lambda name: loaded.add("mmlu"))
-    assert c4.open(run.folder, task="my_task.py:TASK").replay("cvee").height == 3
+def test_runs_of_a_task_that_is_code_ask_for_its_name(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = "from dataclasses import replace\nfrom c4.tasks import TASKS\n"
+    Path("mine.py").write_text(source + "TASK = replace(TASKS['mmlu'], name='mine')\n")
+    definition = dict(find_task("mine.py:TASK").definition)
+    own = write_anew(run.folder, tmp_path / "own", task="mine", task_definition=definition)
+    for ask in (lambda run: run.replay("cvee"), lambda run: run.stabilization):
+        with pytest.raises(RunError, match=r"code of your own.*c4\.open\(.*task='mine.py:TASK'"):
+            ask(c4.open(own))
+    named = c4.open(own, task="mine.py:TASK")
+    assert named.replay("cvee").height == 3
+    assert c4.open(named).replay("cvee").height == 3
 
 
 def test_only_what_a_notebook_needs_is_offered():

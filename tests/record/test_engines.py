@@ -1,4 +1,4 @@
-"""Engines start workers and replace the dead; the run itself divides the work."""
+"""Engines start workers, which give the same command again, and replace the dead."""
 
 import json
 import sys
@@ -7,33 +7,40 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
-from killer import KillerJob
 from typer.testing import CliRunner
 
 from c4.cli.app import app
-from c4.cli.engines import progress_line
+from c4.cli.engines import give_again
+from c4.cli.watch import progress_line
 from c4.errors import C4Error, ConfigError
 from c4.record.engines import (
-    DecodeJob,
+    Command,
+    Ended,
     EngineChoice,
-    GradeJob,
-    Outcome,
-    Request,
-    Supervisor,
     Worker,
+    open_engine,
+    supervise,
+    this_worker,
 )
-from c4.record.engines._local import LocalEngine
-from c4.record.engines.choice import open_engine
-from c4.record.engines.work import do_work
+from c4.record.engines.local import LocalEngine
+from c4.record.engines.worker import DONE, FAILED, REFUSED
 from c4.record.plan import RunConfig, plan_recording
-from c4.record.ranks import Rank, read_rank
+from c4.record.progress import Progress, ProgressWatch
 from c4.record.recorder import start_recording
-from c4.record.regrade import GradingWatch
+from c4.record.regrade import GradingWatch, regrade
 from c4.store.claims import Claims, Sign
 from c4.store.grades import newest_grade
-from c4.store.progress import Progress, ProgressWatch
 from c4.store.runs import open_run
 from c4.tasks import AnswerReading, ReadingStyle
+
+KILLER = """
+import os, pathlib, signal, sys
+mark = pathlib.Path(sys.argv[1])
+if not mark.exists():
+    mark.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A program that kills itself the first time."""
 
 
 @pytest.fixture
@@ -44,37 +51,44 @@ def config(random_llada, tmp_path):
     )
 
 
+def words(config, *more):
+    """The command that records a configuration."""
+    where = ["--model", config.model, "--source", "embedded", "--out", str(config.out)]
+    return ["record", "--task", config.task, "--n", str(config.n), "--skip", "0", *where, *more]
+
+
 @dataclass
 class ScriptedEngine:
     """Workers that end as they are told, one after another."""
 
-    outcomes: list[Outcome]
+    endings: list[Ended]
     workers: int = 1
     poll_seconds: float = 0.0
-    name: str = "scripted"
-    started: list[Worker] = field(default_factory=list)
+    started: int = 0
     stopped: bool = False
 
-    def new_worker(self, number):
-        return Worker(self.name)
+    def start(self, places):
+        self.started += len(places)
+        return [ScriptedWorker(self.endings) for _ in places]
 
-    def start(self, job, worker):
-        self.started.append(worker)
-
-    def ended(self):
-        return [(self.started[-1], self.outcomes.pop(0))]
-
-    def stop(self):
+    def stop(self, running):
         self.stopped = True
 
 
+@dataclass
+class ScriptedWorker:
+    endings: list[Ended]
+    worker: Worker = field(default_factory=Worker)
+
+    def ended(self):
+        return self.endings.pop(0)
+
+
 def test_a_worker_that_is_killed_is_replaced(tmp_path):
-    job = KillerJob(tmp_path / "mark")
-    supervisor = Supervisor(LocalEngine(["cpu"], 1), job, lambda: 0)
-    supervisor.run()
-    assert list(supervisor.failures.values()) == [
-        "ended by SIGKILL, perhaps because memory ran out"
-    ]
+    command = Command([str(tmp_path / "mark")], give_again)
+    engine = LocalEngine(command, ["cpu"], [sys.executable, "-c", KILLER])
+    failures = supervise(engine, [], lambda: 0)
+    assert list(failures.values()) == ["ended by SIGKILL, perhaps because memory ran out"]
 
 
 @pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("slurm", 1)])
@@ -82,45 +96,64 @@ def test_workers_of_an_engine_record_what_one_process_records(config, tmp_path, 
     alone = replace(config, out=tmp_path / "alone")
     with start_recording(plan_recording(alone)) as recording:
         list(recording)
-    slurm = {"cluster": "local", "folder": str(tmp_path / "log")} if engine == "slurm" else {}
-    choice = EngineChoice(engine, workers, "cpu", slurm=slurm)
-    job = DecodeJob([Request(config)])
-    Supervisor(open_engine(choice), job.for_workers(), lambda: 0).run()
-    (folder,) = job.folders
+    asked = ["--engine", engine, "--workers", str(workers), "--device", "cpu"]
+    if engine == "slurm":
+        asked += ["--slurm", "cluster=local", "--slurm", f"folder={tmp_path / 'log'}"]
+    done = CliRunner().invoke(app, words(config, *asked))
+    assert done.exit_code == 0, done.output
+    assert "6 trajectories" in done.stdout
+    folder = plan_recording(config).folder
     one, other = open_run(plan_recording(alone).folder), open_run(folder)
     assert [row.decode for row in one.rows()] == [row.decode for row in other.rows()]
     names = {path.name for path in folder.iterdir()}
     assert names == {"manifest.json", "tokenizer.json", "rows", "cells", "pending"}
 
 
-def test_an_error_that_all_workers_would_meet_ends_the_job(tmp_path):
-    engine = ScriptedEngine([Outcome(refused="another run is there")])
-    with pytest.raises(C4Error, match="another run is there"):
-        Supervisor(engine, KillerJob(tmp_path), lambda: 0).run()
+def test_an_error_that_all_workers_would_meet_ends_the_work():
+    engine = ScriptedEngine([Ended(REFUSED, "it was recorded with other settings")])
+    with pytest.raises(C4Error, match="recorded with other settings"):
+        supervise(engine, [], lambda: 0)
     assert engine.stopped
-    assert len(engine.started) == 1
+    assert engine.started == 1
 
 
-def test_workers_that_die_one_after_another_are_given_up(tmp_path):
-    engine = ScriptedEngine([Outcome(failed="no memory")] * 10)
+def test_workers_that_die_one_after_another_are_given_up():
+    engine = ScriptedEngine([Ended(FAILED, "no memory")] * 10)
     with pytest.raises(C4Error, match=r"5 workers died one after another.*no memory"):
-        Supervisor(engine, KillerJob(tmp_path), lambda: 0).run()
+        supervise(engine, [], lambda: 0)
     counts = iter(range(100))
-    engine = ScriptedEngine([*[Outcome(failed="no memory")] * 10, Outcome(done=[1])])
-    Supervisor(engine, KillerJob(tmp_path), lambda: next(counts)).run()  # it gets something done
-    assert len(engine.started) == 11
+    engine = ScriptedEngine([*[Ended(FAILED, "no memory")] * 10, Ended(DONE)])
+    supervise(engine, [], lambda: next(counts))  # something gets done between two deaths
+    assert engine.started == 11
 
 
-def test_what_goes_wrong_with_a_worker_is_put_into_words(config, monkeypatch):
-    other = plan_recording(config)
-    with start_recording(other) as recording:
-        list(recording)
-    refused = do_work(DecodeJob([Request(replace(config, seed=3))]), Worker("test", device="cpu"))
-    assert "is another run" in refused.refused
+def test_a_worker_says_whether_another_may_go_on(config, monkeypatch, tmp_path):
+    def work(*given):
+        return Command(given, give_again).work(Worker(engine="test", device="cpu", reports=False))
+
+    monkeypatch.setenv("C4_WORKER", "")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert work(*words(config)) == Ended(DONE)
+    refused = work(*words(config, "--seed", "3"))
+    assert refused.code == REFUSED
+    assert "seed: 0 there, 3 here" in refused.reason
     monkeypatch.setattr("c4.record.recorder.decode", None)
-    failed = do_work(DecodeJob([Request(replace(config, n=7))]), Worker("test", device="cpu"))
-    assert failed.failed.startswith("TypeError: ")
-    assert open_run(other.folder).indices == [0, 1, 2, 3, 4, 5]
+    failed = work(*words(replace(config, n=7)))
+    assert failed.code == FAILED
+    assert failed.reason.startswith("TypeError: ")
+    assert open_run(plan_recording(config).folder).indices == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [
+        ("WARNING  old\nerror: no such task\n  try mmlu\n", "no such task\n  try mmlu"),
+        ("Traceback:\n  line 3\nRuntimeError: no memory\n", "RuntimeError: no memory"),
+        ("", "ended with code 1"),
+    ],
+)
+def test_the_reason_of_an_end_is_read_from_stderr(stderr, reason):
+    assert Ended.of(FAILED, stderr) == Ended(FAILED, reason)
 
 
 def test_several_workers_grade_every_answer_once(config):
@@ -129,12 +162,12 @@ def test_several_workers_grade_every_answer_once(config):
         list(recording)
     plain = AnswerReading(ReadingStyle.PLAIN)
     since = newest_grade(plan.folder, open_run(plan.folder).manifest.digest)
-    job = GradeJob(plan.folder, plain, everything=True, unsafe_code=False, since=since)
     watch = GradingWatch(open_run(plan.folder, plain), set(range(6)), since)
     assert (watch.look().done, watch.look().wanted) == (0, 6)
-    assert sorted(job.work(Worker("test"))) == [0, 1, 2, 3, 4, 5]
+    graded = [number for number, _ in regrade(plan.folder, plain, everything=True, since=since)]
+    assert sorted(graded) == [0, 1, 2, 3, 4, 5]
     assert watch.look().done == 6
-    assert job.work(Worker("test")) == []
+    assert list(regrade(plan.folder, plain, everything=True, since=since)) == []
     assert all(row.verdict is not None for row in open_run(plan.folder, plain).rows())
 
 
@@ -161,31 +194,40 @@ def test_engines_that_cannot_be_meant_are_refused(tmp_path, asked, said):
 def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, engine, library):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ConfigError, match=rf"pip install 'c4-dlm\[{engine}\]'"):
-        open_engine(EngineChoice(engine))
+        open_engine(EngineChoice(engine), Command([], give_again))
 
 
 @pytest.mark.parametrize(
-    ("environment", "rank", "device"),
+    ("environment", "engine", "reports", "device"),
     [
-        ({}, Rank(), "auto"),
-        ({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}, Rank(3, 1, 4), "cuda:1"),
-        ({"SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8"}, Rank(5, 1, 8), "cuda:1"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, Rank(), "auto"),
-        ({"RANK": "x", "WORLD_SIZE": "2"}, Rank(), "auto"),
+        ({}, "", True, "auto"),
+        ({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}, "rank 3", False, "cuda:1"),
+        ({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}, "", True, "cuda:0"),
+        (
+            {"SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8"},
+            *("rank 5", False, "cuda:1"),
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, "", True, "auto"),
+        ({"RANK": "x", "WORLD_SIZE": "2"}, "", True, "auto"),
     ],
 )
-def test_a_rank_chooses_the_device_and_nothing_else(environment, rank, device):
-    assert read_rank(environment) == rank
-    assert rank.device("auto", 2) == device
-    assert rank.device("cpu", 2) == "cpu"
-    assert rank.device("auto", 1) == "auto"
+def test_a_rank_chooses_the_device_and_who_reports(environment, engine, reports, device):
+    worker = this_worker(environment)
+    assert (worker.engine, worker.reports) == (engine, reports)
+    assert worker.choose_gpu("auto", 2) == device
+    assert worker.choose_gpu("cpu", 2) == "cpu"
+    assert worker.choose_gpu("auto", 1) == "auto"
+
+
+def test_a_worker_is_told_who_it_is_by_its_environment():
+    worker = Worker(engine="ray", device="cuda", reports=False, since=3)
+    assert this_worker(worker.environment()) == worker
 
 
 def test_only_the_first_rank_reports(config, monkeypatch):
     for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    where = ["--model", config.model, "--source", "embedded", "--out", str(config.out)]
-    args = ["record", "--task", "gsm8k", "--n", "2", "--skip", "0", *where]
+    args = words(replace(config, n=2))
     result = CliRunner().invoke(app, args)
     assert (result.exit_code, result.output) == (0, "")
     assert len(open_run(plan_recording(config).folder)) == 2
@@ -219,7 +261,7 @@ def test_watching_shows_workers_of_other_machines_until_they_are_gone(config, mo
         list(recording)
     other = Claims(plan.folder, Sign(process="", wanted=9))
     other.report()
-    monkeypatch.setattr("c4.cli.engines.SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr("c4.cli.watch.SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setenv("C4_LEASE", "0.1")
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out), "--json"])
     assert result.exit_code == 0, result.output
@@ -240,7 +282,7 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
                 list(recording)
             Claims(plan.folder, Sign(process="", wanted=2)).report()
 
-    monkeypatch.setattr("c4.cli.engines.time.sleep", pass_time)
+    monkeypatch.setattr("c4.cli.watch.time.sleep", pass_time)
     monkeypatch.setenv("C4_LEASE", "0.1")
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
     assert result.exit_code == 0, result.output
@@ -252,8 +294,8 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
 def test_watching_idle_runs_ends_after_a_while(config, monkeypatch):
     with start_recording(plan_recording(replace(config, n=1))) as recording:
         list(recording)
-    monkeypatch.setattr("c4.cli.engines.SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr("c4.cli.engines.SECONDS_FOR_A_WORKER", 0.05)
+    monkeypatch.setattr("c4.cli.watch.SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr("c4.cli.watch.SECONDS_FOR_A_WORKER", 0.05)
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])
     assert result.exit_code == 0, result.output
     assert "nobody works on the 1 run below" in result.stderr

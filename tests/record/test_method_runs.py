@@ -75,7 +75,7 @@ def test_with_both_gates_off_a_run_is_the_recording(config, task, model):
 def test_every_method_accounts_for_every_position(config, method):
     folder, decoded = run(config, method)
     live = open_run(folder)
-    assert (live.method, live.task, live.model) == (method, "svamp", "random-llada")
+    assert (live.method, live.task_name, live.model) == (method, "svamp", "random-llada")
     rows = list(live.rows())
     assert [row.trajectory for row in rows] == [row.trajectory for row in decoded] == [0, 1, 2]
     allowed = {Origin.SCHEDULE, Origin.FILL} | {

@@ -6,13 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from c4.cli.app import app
-from c4.record.choices import MethodChoice
-from c4.record.engines import DecodeJob, Request, Worker
-from c4.record.engines.work import do_work
-from c4.record.plan import RunConfig
-from c4.tasks import AnswerReading, graders
-from c4.tasks.readings import ReadingNames
-from c4.tasks.registry import forget_tasks
 
 FILES = {
     "own_parts.py": """
@@ -83,27 +76,3 @@ def test_workers_load_what_the_user_named(folder, random_llada, engine):
     graded = c4("grade", rows[0]["folder"], "--all", *words, "--task", "own_parts.py:TASK")
     assert graded.exit_code == 0, graded.output
     assert json.loads(graded.stdout)["accuracy"] == rows[0]["accuracy"]
-
-
-def test_a_worker_reads_names_from_where_the_command_was_given(folder, random_llada, monkeypatch):
-    reading = AnswerReading(grader=graders.find_grader("own_parts.py:always"))
-    config = RunConfig(
-        task="own_parts.py:TASK",
-        model=str(random_llada),
-        n=2,
-        device="cpu",
-        reading=reading,
-        names=ReadingNames(grader="own_parts.py:always"),
-    )
-    job = DecodeJob([Request(config, MethodChoice(["own_parts.py:Greedy+own_parts:Late"]))])
-    here = Worker("test", device="cpu")
-    forget_tasks()  # as in a new process
-    graders.REGISTRY.loaded.clear()
-    monkeypatch.chdir(folder.parent)
-    assert sorted(do_work(job, here).done) == [0, 1]
-    assert (folder / "runs").is_dir()
-    elsewhere = Worker("test", device="cpu", folder=str(folder.parent))
-    monkeypatch.chdir(folder.parent)
-    forget_tasks()
-    refused = do_work(job, elsewhere).refused
-    assert "own_parts.py: cannot be read (there is no such file" in refused

@@ -10,7 +10,7 @@ from c4.record import recorder as record_module
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording
 from c4.store import writer as writer_module
-from c4.store.claims import Claims, Sign, bury
+from c4.store.claims import Claims, Sign, mark_dead
 from c4.store.manifest import read_manifest, write_manifest
 from c4.store.runs import open_run
 
@@ -78,7 +78,7 @@ def test_a_worker_waits_for_what_another_holds_and_takes_over_what_a_dead_one_he
     with start_recording(plan) as recording:
         rows = iter(recording)
         assert {next(rows).trajectory, next(rows).trajectory} == {0, 2}
-        bury(plan.folder, other.sign.worker, "lost its node")
+        mark_dead(plan.folder, other.sign.worker, "lost its node")
         assert [row.trajectory for row in rows] == [1]
     assert not (plan.folder / "claims").exists()
     assert not (plan.folder / "workers").exists()

@@ -27,10 +27,10 @@ from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.replay.choices import GateChoice
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
-from c4.replay.pools import pool_size
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
+from c4.tasks.examples import examples_set_aside
 from tests.commands import c4
 
 
@@ -404,7 +404,7 @@ def test_calibration_says_which_examples_stop_being_evaluation(runs, tmp_path, m
         "gsm8k: chosen on 3 of the 40 examples set aside for calibration (37 to 39), 3 held out\n"
     )
     assert aside.endswith("frozen in calibration.json\n")
-    assert pool_size({"task": "gsm8k", "source": "file"}) == 0
+    assert examples_set_aside(TASKS["gsm8k"], "file") == 0
 
 
 def test_two_recordings_of_a_task_are_not_calibrated_together(runs, tmp_path):

@@ -14,7 +14,7 @@ from c4.replay.pools import SET_ASIDE, Pools
 from c4.replay.splits import SplitRule, _choose_pool, split_runs
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
-from c4.tasks import Shape
+from c4.tasks import TASKS, Shape
 from tests.commands import c4
 
 IDENTITY = {
@@ -33,7 +33,8 @@ def some_run(**change):
     identity = IDENTITY | change
     return SimpleNamespace(
         folder=Path("runs/x"),
-        task=identity["task"],
+        task=TASKS[identity["task"]],
+        task_name=identity["task"],
         model="tiny",
         shape=Shape(**identity["shape"]),
         manifest=SimpleNamespace(identity=identity),
@@ -77,11 +78,11 @@ def test_less_than_two_trajectories_cannot_be_split(numbers, has):
 def test_an_example_is_the_same_problem_whatever_decodes_it():
     pools = Pools([PoolShare(IDENTITY, frozenset({40, 41})), PoolShare(IDENTITY, frozenset({50}))])
     seen = set(range(40)) | {40, 41, 50}
-    for change in ({}, {"model": "llada"}, {"shape": None}, {"method": "c4"}):
-        assert pools.of(IDENTITY | change) == seen
+    for change in ({}, {"model": "llada"}, {"batch": 4}, {"method": "c4"}):
+        assert pools.of(some_run(**change)) == seen
     for change in ({"seed": 1}, {"origin": "embedded:def"}, {"order": None}, {"task": "gsm8k"}):
-        assert pools.of(IDENTITY | change) == set(range(40))
-    assert SET_ASIDE.of(IDENTITY | {"source": "file"}) == set()
+        assert pools.of(some_run(**change)) == set(range(40))
+    assert SET_ASIDE.of(some_run(source="file")) == set()
 
 
 @pytest.fixture(scope="module")

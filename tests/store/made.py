@@ -3,14 +3,15 @@
 import os
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
-from c4.store.manifest import Manifest, text_hash
+from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
 from c4.store.rows import Row
+from c4.store.runs import open_run
 from c4.store.schema import RESOLUTION
 from c4.store.writer import Decode, RunWriter
 from c4.tasks import AnswerReading, Shape, Verdict
@@ -140,3 +141,17 @@ def in_a_child_that_dies_at(event, job):
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status) == 0
+
+
+def write_anew(folder, root, numbers=(40, 41, 42), **identity):
+    """A sound run with the same decodes in other files: some of them, or of another identity."""
+    run = open_run(folder)
+    manifest = replace(run.manifest, identity=dict(run.manifest.identity) | identity)
+    names = (str(manifest.identity[name]) for name in ("model", "task", "label"))
+    target = run_folder(root, *names)
+    with RunWriter(target) as writer:
+        writer.begin(manifest, read_tokenizer(folder, run.manifest))
+        for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
+            if row.trajectory in numbers:
+                writer.add(Decode(row, cells), [manifest.made_with])
+    return target

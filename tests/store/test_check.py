@@ -14,7 +14,7 @@ from c4.errors import RunError
 from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
-from c4.store.parts import Stamp, list_parts, open_part, run_parts, write_part
+from c4.store.parts import list_parts, run_parts, write_part
 from c4.store.schema import BENCH
 from c4.store.timings import read_timings, timings_folder, write_timings
 from c4.store.writer import RunWriter
@@ -315,8 +315,8 @@ def test_a_file_that_cannot_be_read_is_never_sound(run, kind, monkeypatch):
     """A disk that fails while a file is read."""
     if kind == "signals":
         part = list_parts(run / "rows")[0]
-        table = open_part(part).read()
-        write_part(run / "signals", table, part.trajectories, Stamp.of(MANIFEST))
+        table = part.load().file.read()
+        write_part(run / "signals", table, part.trajectories, MANIFEST)
     path = list_parts(run / kind)[0].path
     real = folders.Path.open
 

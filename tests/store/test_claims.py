@@ -17,8 +17,8 @@ from c4.store.claims import (
     Claims,
     Sign,
     Watch,
-    bury,
     lease_seconds,
+    mark_dead,
     read_aside,
     sign_file,
 )
@@ -105,7 +105,7 @@ def test_whoever_is_known_to_be_gone_loses_its_claims_at_once(tmp_path, how):
     with Claims(tmp_path) as claims:
         assert claims.take(["000000"]) is None
         if how == "ended":
-            bury(tmp_path, gone.sign.worker, "said goodbye")
+            mark_dead(tmp_path, gone.sign.worker, "said goodbye")
         os.kill(child.pid, signal.SIGKILL)
         child.communicate()
         assert is_running(mark) is False
@@ -126,7 +126,7 @@ def test_a_process_of_another_machine_cannot_be_judged_from_here():
 def test_names_that_cost_a_worker_come_last_and_are_set_aside_after_three(tmp_path, caplog):
     for generation in range(1, DEATHS + 1):
         gone = dead(tmp_path, "000000", generation)
-        bury(tmp_path, gone.sign.worker, f"death {generation}")
+        mark_dead(tmp_path, gone.sign.worker, f"death {generation}")
     with Claims(tmp_path) as claims:
         assert claims.take(NAMES[:2]).name == "000001"
         assert claims.take(NAMES[:2]) is None
@@ -200,7 +200,7 @@ def test_a_worker_learns_what_was_sealed_by_one_that_was_killed_before_it_could_
         killed.go_on(MANIFEST)
         with pytest.raises(KeyboardInterrupt):
             killed.seal_part(range(3), killed.claims.take([SEAL]))
-        bury(tmp_path, killed.claims.sign.worker, "killed")
+        mark_dead(tmp_path, killed.claims.sign.worker, "killed")
         monkeypatch.undo()
         with RunWriter(tmp_path) as next_one:
             next_one.go_on(MANIFEST)

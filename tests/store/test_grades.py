@@ -8,7 +8,7 @@ import pytest
 from made import make_manifest, make_row, snapshot, write
 
 from c4.errors import RunError
-from c4.store.parts import Stamp, list_parts, write_part
+from c4.store.parts import list_parts, write_part
 from c4.store.runs import open_run
 from c4.store.schema import GRADES
 from c4.store.writer import RunWriter
@@ -71,7 +71,7 @@ def write_grade(folder, answer, number):
     run = open_run(folder)
     row = {"trajectory": 1, **asdict(Grade(answer, Verdict.RIGHT)), **asdict(CAREFUL)}
     table = pa.Table.from_pylist([row | {"version": "9.9", "number": number}], schema=GRADES)
-    write_part(folder / "grades", table, [1], Stamp.of(run.manifest))
+    write_part(folder / "grades", table, [1], run.manifest)
 
 
 def test_numbers_go_on_from_the_highest_there_is(whole):
@@ -108,11 +108,14 @@ def test_every_grader_has_its_own_last_grade(whole):
     assert [row.trajectory for row in rows if row.graded_otherwise] == [0, 2, 3, 4]
 
 
-def test_what_the_machine_failed_at_counts_as_ungraded(whole):
-    add(whole, r1="7 not gradable")
-    (row,) = (row for row in open_run(whole).rows() if row.trajectory == 1)
+def test_what_the_machine_failed_at_counts_as_ungraded_until_somebody_graded_it(whole):
+    add(whole, PLAIN, r1="7 not gradable")
+    (row,) = (row for row in open_run(whole, PLAIN).rows() if row.trajectory == 1)
     assert (row.verdict, row.correct) == (Verdict.NOT_GRADABLE, None)
     assert not row.graded_otherwise
+    add(whole, PLAIN, r1="8 wrong")
+    add(whole, PLAIN, r1="7 not gradable")
+    assert answers(whole, PLAIN)[1] == ("8", False)
 
 
 def test_grades_of_another_run_are_refused_by_name(whole, tmp_path):

@@ -133,41 +133,29 @@ def test_another_run_is_refused_with_every_key_that_differs(tmp_path, changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"final_ids": [9, 1, 2, 3, 4, 5]}, "final_ids"),
-        ({"text": "other", "revoked": 3}, "text, revoked"),
-        ({"prompt": "another problem"}, "prompt"),
-        ({"verdict": Verdict.TIMED_OUT}, "verdict"),
-    ],
+    "changes",
+    [{"final_ids": [9, 1, 2, 3, 4, 5]}, {"text": "other", "revoked": 3}, {"prompt": "another"}],
+    ids=str,
 )
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "pending"])
-def test_another_decode_of_one_trajectory_is_refused_by_name(tmp_path, changes, named, sealed):
+def test_another_decode_of_one_trajectory_is_refused(tmp_path, changes, sealed):
     parts = PARTS[:1] if sealed else []
     source = write_decodes(tmp_path / "a", [decode(0), decode(1, **changes), decode(2)], parts)
     target = write_decodes(tmp_path / "b", [decode(1)])
     before = snapshot(target)
-    with pytest.raises(RunError, match=rf"trajectory 1 is not the same .* they differ in {named}"):
+    with pytest.raises(RunError, match=r"trajectory 1 has different decodes .* nothing was merged"):
         merge(source, target)
     assert snapshot(target) == before
 
 
-def test_other_cells_of_one_trajectory_are_refused_by_name(tmp_path):
-    source = write_decodes(tmp_path / "a", [Decode(make_row(1), make_cells(77))])
-    target = write_decodes(tmp_path / "b", [decode(1)])
-    with pytest.raises(RunError, match="differ in token, confidence, gap, entropy, masked"):
-        merge(source, target)
-
-
 def test_grades_come_along_and_those_of_the_target_stay(tmp_path):
     source = write_decodes(tmp_path / "a", [decode(0), decode(1), decode(2)])
-    target = write_decodes(tmp_path / "b", [decode(1, **UNGRADED), decode(3)])
+    target = write_decodes(tmp_path / "b", [decode(1), decode(3)])
     grade(source, 0, Verdict.CRASHED)
     grade(target, 3, Verdict.TIMED_OUT)
     for _ in range(2):
         merge(source, target)
-        verdicts = {row.trajectory: row.verdict for row in open_run(target).rows()}
-        assert verdicts == {
+        assert verdicts(target) == {
             0: Verdict.CRASHED,
             1: make_row(1).verdict,
             2: make_row(2).verdict,
@@ -176,11 +164,15 @@ def test_grades_come_along_and_those_of_the_target_stay(tmp_path):
     assert len(list((target / "grades").iterdir())) == 2
 
 
-def test_what_the_machine_failed_at_is_graded_by_the_other_half(tmp_path):
-    source = write_decodes(tmp_path / "a", [decode(1)])
-    target = write_decodes(tmp_path / "b", [decode(1, verdict=Verdict.NOT_GRADABLE)])
+@pytest.mark.parametrize("failed", ["a", "b"])
+def test_what_the_machine_failed_at_is_graded_by_the_other_half(tmp_path, failed):
+    source, target = (write_decodes(tmp_path / name, [decode(1, **UNGRADED)]) for name in "ab")
+    for folder in (source, target):
+        verdict = Verdict.NOT_GRADABLE if folder.name == failed else Verdict.CRASHED
+        grade(folder, 1, verdict)
+    grade(tmp_path / failed, 1, Verdict.NOT_GRADABLE)  # under a higher number
     merge(source, target)
-    assert [row.verdict for row in open_run(target).rows()] == [make_row(1).verdict]
+    assert verdicts(target) == {1: Verdict.CRASHED}
 
 
 def verdicts(folder, reading=None):
@@ -197,25 +189,13 @@ def test_two_different_grades_are_refused_whatever_their_counters_say(tmp_path, 
     grade(source, 1, Verdict.CRASHED)
     grade(target, 1, Verdict.WRONG)
     before = snapshot(target)
-    with pytest.raises(RunError, match=r"trajectory 1 .* differ in verdict under .*; nothing was"):
+    with pytest.raises(RunError, match=r"trajectory 1 has different grades under .*; nothing was"):
         merge(source, target)
     assert snapshot(target) == before
     grade(target, 1, Verdict.CRASHED)
     merge(source, target)
     assert verdicts(target) == {1: Verdict.CRASHED}
     assert verdicts(target, PLAIN) == {1: Verdict.TIMED_OUT}
-
-
-def test_a_later_grade_under_a_higher_counter_does_not_change_the_target_s(tmp_path):
-    """Both sides agree on what counts, and the source's counters are higher."""
-    source, target = (write_decodes(tmp_path / name, [decode(i) for i in (1, 2)]) for name in "ab")
-    for verdict in (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.NOT_GRADABLE):
-        grade(source, 1, verdict)
-    grade(target, 1, Verdict.WRONG)
-    grade(target, 2, Verdict.NOT_GRADABLE)
-    for _ in range(2):
-        merge(source, target)
-        assert verdicts(target) == {1: Verdict.WRONG, 2: make_row(2).verdict}
 
 
 def test_what_is_brought_counts_as_it_did_in_the_source(tmp_path):

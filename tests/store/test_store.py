@@ -16,7 +16,7 @@ from made import (
 )
 
 from c4.errors import RunError
-from c4.store import folders
+from c4.store import folders, parts, runs
 from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
 from c4.store.manifest import (
     SCHEMA_VERSION,
@@ -26,10 +26,11 @@ from c4.store.manifest import (
     run_folder,
     write_manifest,
 )
-from c4.store.parts import Stamp, list_parts, open_part, write_part
+from c4.store.parts import list_parts, write_part
 from c4.store.rows import Row
 from c4.store.runs import find_recordings, find_runs, open_run
 from c4.store.schema import CELLS, GRADES, ROWS
+from c4.store.storage import read_file
 from c4.store.writer import Decode, RunWriter, plan_parts
 from c4.tasks import Grade, Shape, Verdict
 
@@ -181,7 +182,7 @@ def test_any_flipped_byte_is_noticed(whole):
     for at in range(0, len(data), 7):
         part.path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with pytest.raises(RunError, match="damaged"):
-            open_part(part)
+            part.load()
 
 
 def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
@@ -320,7 +321,7 @@ def test_fresh_throws_away_the_old_recording_and_nothing_else(whole):
     with RunWriter(whole) as writer:
         writer.start(other, "{}", fresh=True)
     assert len(open_run(whole)) == 0
-    assert open_run(whole).task == "math"
+    assert open_run(whole).task_name == "math"
     assert [path.read_text() for path in mine] == ["mine"] * 3
 
 
@@ -367,7 +368,7 @@ def test_a_part_says_whose_it_is(whole):
     assert identity_digest(dict(reversed(MANIFEST.identity.items()))) == digest
     for kind in ("rows", "cells"):
         for part in list_parts(whole / kind):
-            assert open_part(part, digest).schema_arrow.metadata[b"c4.run"] == digest.encode()
+            assert part.load(digest).file.schema_arrow.metadata[b"c4.run"] == digest.encode()
 
 
 def exchange(kind, folder, other):
@@ -402,19 +403,19 @@ def test_a_pending_trajectory_of_another_run_is_neither_read_nor_sealed(tmp_path
 
 def test_a_part_that_names_no_run_is_refused(whole):
     part = list_parts(whole / "rows")[0]
-    table, stamp = open_part(part).read(), Stamp.of(MANIFEST)
+    table = part.load().file.read()
     part.path.unlink()
-    path = write_part(whole / "rows", table, part.trajectories, stamp, {b"c4.run": b""})
+    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, {b"c4.run": b""})
     with pytest.raises(RunError, match=rf"{path.name}: belongs to another run \(it names none"):
         list(open_run(whole).rows())
 
 
 def test_rows_with_other_columns_are_refused_in_words(whole):
     part = list_parts(whole / "rows")[0]
-    table = open_part(part).read().drop_columns(["tests"])
+    table = part.load().file.read().drop_columns(["tests"])
     part.path.unlink()
     cells = {b"c4.cells": list_parts(whole / "cells")[0].path.name.encode()}
-    path = write_part(whole / "rows", table, part.trajectories, Stamp.of(MANIFEST), cells)
+    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, cells)
     with pytest.raises(RunError, match=rf"{path.name}: .*not the columns .*missing: tests"):
         list(open_run(whole).rows())
 
@@ -482,3 +483,16 @@ def test_a_run_that_cannot_be_read_harms_no_other(tmp_path, caplog):
     list_parts(good / "rows")[0].path.write_bytes(b"")
     with pytest.raises(RunError, match="damaged"):  # nothing is left that could be shown
         find_recordings(tmp_path)
+
+
+def test_every_part_is_read_once_and_little_stays_in_memory(whole, monkeypatch):
+    read = []
+    monkeypatch.setattr(parts, "read_file", lambda path: read.append(path) or read_file(path))
+    run = open_run(whole)
+    for _ in range(2):
+        assert len(run) == len(list(run.rows())) == len(list(run.cells())) == len(list(run))
+    assert len(read) == len(set(read)) == 4
+    monkeypatch.setattr(runs, "LOADED_BYTES", 1)
+    run = open_run(whole)
+    assert len(list(run)) == 5
+    assert sum("data" in vars(part) for part in run.parts) == 0

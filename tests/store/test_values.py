@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from c4.cli.app import app
 from c4.errors import RunError
 from c4.store.check import State, check_run
-from c4.store.contents import ROW_KEY
-from c4.store.parts import Stamp, list_parts, open_part, write_part
+from c4.store.parts import ROW_KEY, list_parts, write_part
 from c4.store.runs import open_run
 from c4.store.schema import GRADES
 from c4.store.writer import Decode, RunWriter
@@ -48,7 +47,7 @@ def put(folder, table, metadata, name=None):
 def remake(run, kind, change, metadata=None):
     """Change the first part of a kind by hand, name and all; rows name their new cells."""
     part = list_parts(run / kind)[0]
-    file = open_part(part)
+    file = part.load().file
     marks = {k: v for k, v in file.schema_arrow.metadata.items() if k.startswith(b"c4.")}
     part.path.unlink()
     name = part.path.name.partition(".")[0]
@@ -320,7 +319,7 @@ def test_a_name_that_claims_too_much_takes_nothing_down(run, kind, name):
 def test_metadata_that_claim_too_much_take_nothing_down(run, claim):
     name = "000000-99999999999999" if claim and claim != 3 and claim[1] > 2 else "000000-000002"
     part = list_parts(run / "rows")[0]
-    file = open_part(part)
+    file = part.load().file
     marks = dict(file.schema_arrow.metadata) | {b"c4.trajectories": json.dumps(claim).encode()}
     part.path.unlink()
     path = put(run / "rows", file.read(), marks, name)
@@ -333,12 +332,10 @@ def test_metadata_that_claim_too_much_take_nothing_down(run, claim):
     ("kind", "to"), [("rows", "pending"), ("pending", "rows"), ("cells", "rows")]
 )
 def test_a_part_in_another_folder_is_named(run, kind, to):
-    if kind == to:
-        return
     part = list_parts(run / kind)[0].path
     moved = part.rename(run / to / part.name)
     said = problems(run)
-    assert any(f"{moved}: cannot be read (it belongs into {kind})" in what for what in said)
+    assert any(f"{moved}: cannot be read (it belongs in {kind}/)" in what for what in said)
 
 
 def test_cells_of_another_decode_of_the_run_are_noticed(run, tmp_path):
@@ -372,7 +369,7 @@ def test_of_two_parts_of_cells_the_rows_own_are_read(run, tmp_path):
 def remake_copy(run):
     """The first part of cells once more, with other bytes."""
     part = list_parts(run / "cells")[0]
-    file = open_part(part)
+    file = part.load().file
     marks = {k: v for k, v in file.schema_arrow.metadata.items() if k.startswith(b"c4.")}
     return put(run / "cells", file.read(), marks)
 
@@ -425,7 +422,6 @@ def test_rules_of_their_own_may_spend_more_steps_than_the_budget(tmp_path):
 
 def test_two_graders_with_the_same_number_are_read_alike_whatever_the_order(run, tmp_path):
     """Two machines that grade at once: every reader takes the same of the two."""
-    stamp = Stamp.of(MANIFEST)
     seen = set()
     for order in ([0, 1], [1, 0]):
         folder = tmp_path / f"order-{order[0]}"
@@ -434,6 +430,6 @@ def test_two_graders_with_the_same_number_are_read_alike_whatever_the_order(run,
             row = {"trajectory": 1, **asdict(Grade(f"g{i}", Verdict.RIGHT))}
             row |= asdict(AnswerReading()) | {"version": "1", "number": 5}
             table = pa.Table.from_pylist([row], schema=GRADES)
-            write_part(folder / "grades", table, [1], stamp)
+            write_part(folder / "grades", table, [1], MANIFEST)
         seen.add([row.answer for row in open_run(folder).rows()][1])
     assert len(seen) == 1

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from c4.errors import ConfigError, DataError
-from c4.tasks import TASKS, Shape, get_task, load_samples, problems
+from c4.tasks import TASKS, Shape, find_task, load_samples, problems
 from c4.tasks.examples import code_digest, shuffled
 
 ROWS = [{"question": f"How many? {i}", "answer": f"work\n#### {i:,}"} for i in range(3000, 3030)]
@@ -146,7 +146,7 @@ def test_an_unreachable_hub_says_what_to_do_instead(monkeypatch):
 
 def test_a_misspelt_task_is_met_with_the_nearest():
     with pytest.raises(ConfigError, match="no task named 'gsm8'; did you mean gsm8k"):
-        get_task("gsm8")
+        find_task("gsm8")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Tasks of users' own: Python files, YAML files, and other wordings of c4's tasks."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -14,13 +13,11 @@ from c4.tasks import (
     Verdict,
     answers,
     find_task,
-    get_task,
     grade,
 )
 from c4.tasks._template import Template
 from c4.tasks.examples import default_source, load_samples
 from c4.tasks.prompts import with_prompt
-from c4.tasks.registry import adopt_task, forget_tasks, knows_task, learn_task
 
 ROWS = [
     {"question": f"What is {i}+{i}?", "answer": 2 * i, "options": ["no", "yes"], "right": 1}
@@ -37,9 +34,8 @@ LETTERS = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A folder of a user's own with some rows; what one test names is forgotten by the next."""
+    """A folder of a user's own with some rows."""
     monkeypatch.chdir(tmp_path)
-    forget_tasks()
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     return tmp_path
 
@@ -60,7 +56,6 @@ def test_a_yaml_file_is_a_task(folder):
     assert {(s.example.prompt, s.example.target) for s in samples(task)} == {
         (f"Q: {row['question']}", str(row["answer"])) for row in ROWS
     }
-    assert get_task("my_task") is task
     assert grade(task, samples(task)[0].example, "I think it is 99").verdict is Verdict.WRONG
 
 
@@ -403,86 +398,6 @@ def test_a_python_file_is_a_task_with_rows_of_its_own(folder):
         find_task("my_task.py:NOT")
 
 
-def test_a_recording_is_not_read_with_a_task_that_was_edited_since(folder):
-    (folder / "my_task.py").write_text(PYTHON)
-    task = find_task("my_task.py:TASK")
-    learn_task(task.name, task.definition)
-    (folder / "my_task.py").write_text(PYTHON + "# edited")
-    find_task("my_task.py:TASK")
-    with pytest.raises(ConfigError, match="before the source of its task tiny_sums was edited"):
-        learn_task(task.name, task.definition)
-
-
-CONFIG = {"task": "lm-eval:x", "filter": "Regex([A-D])", "config_sha256": "0"}
-
-
-@pytest.mark.parametrize("field", ["filter", "config_sha256"])
-def test_whatever_a_definition_holds_tells_that_a_task_was_edited(field):
-    adopt_task(replace(TASKS["gsm8k"], name="lm-eval:x", definition={**CONFIG, field: "other"}))
-    with pytest.raises(ConfigError, match=rf"was edited \({field}: '.*' there, 'other' here\)"):
-        learn_task("lm-eval:x", CONFIG)
-    asked = {"prompt": "p.txt", "prompt_sha256": "0"}  # another wording is graded alike
-    learn_task("lm-eval:x", {**CONFIG, field: "other", **asked})
-
-
-def test_an_evaluation_s_prompts_are_read_by_the_task_that_they_are_of():
-    adopt_task(replace(TASKS["gsm8k"], name="lm-eval:x+0", definition=CONFIG))
-    made = {"task": "lm-eval:x", "prompts": "0", "filter": CONFIG["filter"]}
-    learn_task("lm-eval:x+0", made)
-    with pytest.raises(ConfigError, match="was edited"):
-        learn_task("lm-eval:x+0", {**made, "filter": "Regex([Q-Z])"})
-
-
-def test_a_python_task_and_a_yaml_task_of_one_name_are_two(folder):
-    (folder / "my_task.py").write_text(PYTHON)
-    code = find_task("my_task.py:TASK").definition
-    forget_tasks()
-    data = find_task(write(folder, {**SUMS, "task": "tiny_sums"})).definition
-    with pytest.raises(ConfigError, match=r"tiny_sums is another one than my_task\.yaml"):
-        learn_task("tiny_sums", code)
-    with pytest.raises(ConfigError, match=r"would both go by tiny_sums; rename one"):
-        find_task("my_task.py:TASK")
-    forget_tasks()
-    find_task("my_task.py:TASK")
-    with pytest.raises(ConfigError, match=r"tiny_sums is another one than my_task\.py:TASK"):
-        learn_task("tiny_sums", data)
-    with pytest.raises(ConfigError, match="its task gsm8k is not c4's own"):
-        learn_task("gsm8k", code)
-
-
-def test_two_files_cannot_define_one_task(folder, caplog):
-    find_task(write(folder, SUMS))
-    find_task(write(folder, {**SUMS, "task": "my_task"}, "copy.yaml"))  # it says the same
-    other = write(folder, {**SUMS, "task": "my_task", "doc_to_text": "Hm: {{question}}"}, "b.yaml")
-    with pytest.raises(ConfigError, match=r"it and of copy\.yaml would both go by my_task"):
-        find_task(other)
-    (folder / "deep").mkdir()  # with other rows beside it
-    (folder / "deep" / "rows.jsonl").write_text(json.dumps(ROWS[0]))
-    with pytest.raises(ConfigError, match=r"it and of copy\.yaml would both go by my_task"):
-        find_task(write(folder, {**SUMS, "task": "my_task"}, "deep/copy.yaml"))
-    assert not caplog.messages
-    edited = find_task(write(folder, {**SUMS, "task": "my_task", "n": 1}, "copy.yaml"))
-    assert get_task("my_task") is edited
-    assert "copy.yaml has changed; open again what was recorded of my_task" in caplog.text
-
-
-def test_what_a_recording_says_is_not_what_a_user_names(folder, monkeypatch):
-    fields = find_task(write(folder, SUMS)).definition["fields"]
-    forget_tasks()
-    with pytest.raises(ConfigError, match="has a colon"):
-        learn_task("lm-eval:x", {"fields": {**fields, "task": "lm-eval:x"}})
-    learn_task("b.yaml", {"fields": {**fields, "task": "b.yaml"}})
-    with pytest.raises(ConfigError, match="cannot be read"):
-        find_task("b.yaml")
-    own = PYTHON.replace("tiny_sums", "lm-eval:x")
-    (folder / "my_task.py").write_text(own)
-    find_task("my_task.py:TASK")
-    sourced = replace(TASKS["gsm8k"], name="lm-eval:x", definition=CONFIG)
-    monkeypatch.setattr("c4.lm_eval.find_lm_eval_task", lambda name: sourced)
-    with pytest.raises(ConfigError, match=r"it and of my_task\.py:TASK would both go by lm-eval:x"):
-        find_task("lm-eval:x")
-
-
 def test_an_identity_holds_no_folders(folder):
     (folder / "rows.jsonl").rename(folder / "mine.jsonl")
     place = str(folder / "mine.jsonl")
@@ -497,10 +412,6 @@ def test_an_identity_holds_no_folders(folder):
         assert len(samples(task)) == len(ROWS)
         assert "mine.jsonl" in json.dumps(task.definition)
         assert str(folder) not in json.dumps(task.definition)
-        forget_tasks()
-        learn_task(task.name, task.definition, place)
-        assert get_task(task.name).rows == folder / "mine.jsonl"
-        learn_task(task.name, task.definition)
 
 
 def test_a_copy_of_a_hub_s_folder_is_named_without_its_folders(folder):
@@ -514,9 +425,6 @@ def test_a_copy_of_a_hub_s_folder_is_named_without_its_folders(folder):
     assert len(found.samples) == len(ROWS)
     assert task.definition["fields"]["dataset_path"] == "./copy"
     assert found.origin.startswith("hub:./copy/default/train@")
-    forget_tasks()
-    learn_task("my_task", task.definition, str(copy))
-    assert get_task("my_task").hub.dataset == str(copy)
 
 
 def test_a_judge_grades_what_forms_cannot_tell():
@@ -568,30 +476,6 @@ def test_own_files_set_no_examples_aside(folder):
 def test_there_are_no_embedded_problems_of_a_user_s_task(folder):
     with pytest.raises(DataError, match="there are no embedded problems for my_task"):
         load_samples(find_task(write(folder, SUMS)), "embedded")
-
-
-def test_a_recording_tells_what_its_yaml_file_said(folder):
-    definition = dict(find_task(write(folder, SUMS)).definition)
-    json.dumps(definition)
-    forget_tasks()
-    with pytest.raises(ConfigError, match="no task named 'my_task'"):
-        get_task("my_task")
-    learn_task("my_task", definition)
-    assert get_task("my_task").extract is TASKS["gsm8k"].extract
-    learn_task("other", {"task": "os:path", "source_sha256": "0"})  # code is never loaded
-    with pytest.raises(ConfigError, match="no task named 'other'"):
-        get_task("other")
-
-
-@pytest.mark.parametrize("named", ["popular", "gsm8k", "my_task ", None, ["my_task"]])
-def test_a_recording_names_no_task_but_its_own(folder, named):
-    fields = dict(find_task(write(folder, SUMS)).definition["fields"])
-    forget_tasks()
-    with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
-        learn_task("my_task", {"fields": {**fields, "task": named}})
-    with pytest.raises(ConfigError, match="its task is my_task, but the definition it holds"):
-        learn_task("my_task", {"fields": [["task", "my_task"]]})
-    assert not knows_task("my_task")
 
 
 def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):

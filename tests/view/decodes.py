@@ -12,7 +12,7 @@ from c4.store.manifest import Manifest, run_folder, text_hash
 from c4.store.rows import Row
 from c4.store.schema import RESOLUTION
 from c4.store.writer import Decode, RunWriter
-from c4.tasks import AnswerReading, Ending, Example, Shape, Verdict, get_task, grade
+from c4.tasks import TASKS, AnswerReading, Ending, Example, Shape, Verdict, grade
 from c4.tasks.vocabulary import Vocabulary
 
 SHAPES = {
@@ -98,7 +98,7 @@ def make_decode(task, t, tokenizer, identity, prompt=None, text=None, shape=None
     vocabulary = Vocabulary(tokenizer.to_str(), identity["end_ids"])
     said = vocabulary.text(final, Ending.CUT)
     example = Example(prompt or f"problem {t}", TARGETS[task].format(t=t), "", "", ())
-    given = None if task == "humaneval" else grade(get_task(task), example, said)
+    given = None if task == "humaneval" else grade(TASKS[task], example, said)
     return Decode(
         Row(
             trajectory=t,

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from c4.cli import complete
 from c4.cli.app import app
 from c4.plugins import offered
-from c4.tasks.registry import forget_tasks
 
 MODULE = """
 from dataclasses import dataclass
@@ -83,7 +82,6 @@ def install(site, name, points):
 
 
 def c4(*words):
-    forget_tasks()
     return CliRunner().invoke(app, list(words))
 
 

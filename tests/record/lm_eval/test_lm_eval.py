@@ -23,7 +23,6 @@ from c4.lm_eval._tasks import (
     warn_of_sampling,
 )
 from c4.store import find_runs, open_run
-from c4.tasks.registry import forget_tasks
 from tests.commands import c4
 from tests.record.lm_eval.own_tasks import KINDS, save_tasks
 
@@ -81,7 +80,7 @@ def first_filter(samples):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_grade_is_the_harness_s(name, recorded, evaluated):
-    (folder,) = [run for run in find_runs(recorded) if open_run(run).task == f"lm-eval:{name}"]
+    (folder,) = [run for run in find_runs(recorded) if open_run(run).task_name == f"lm-eval:{name}"]
     rows = {row.source_row: row for row in open_run(folder).rows()}
     judged = first_filter(evaluated[name])
     assert rows.keys() == judged.keys()
@@ -95,11 +94,11 @@ def test_every_grade_is_the_harness_s(name, recorded, evaluated):
 def test_the_model_decodes_what_was_recorded_and_nothing_twice(recorded, evaluated):
     """Its runs are those that `c4 record` made: no other folder, no more trajectories."""
     runs = [open_run(folder) for folder in find_runs(recorded)]
-    assert sorted(run.task for run in runs) == sorted(f"lm-eval:{name}" for name in KINDS)
+    assert sorted(run.task_name for run in runs) == sorted(f"lm-eval:{name}" for name in KINDS)
     assert {len(run) for run in runs} == {3}
     for run in runs:
         texts = {row.source_row: row.text for row in run.rows()}
-        for sample in evaluated[run.task.removeprefix("lm-eval:")]:
+        for sample in evaluated[run.task_name.removeprefix("lm-eval:")]:
             assert texts[sample["doc_id"]].startswith(sample["resps"][0][0])
 
 
@@ -122,9 +121,7 @@ def test_a_recording_is_not_read_by_another_filter_than_its_own(tasks, recorded,
     edited = tmp_path / "own_letter.yaml"
     edited.write_text(tasks["own_letter"].read_text().replace("[A-D]", "[Q-Z]"))
     letters = recorded / "model=tiny" / "task=lm-eval%3Aown_letter"
-    forget_tasks()  # as in a new process
     refused = c4("replay", "--runs", letters, "--task", f"lm-eval:{edited}")
-    forget_tasks()
     assert refused.exit_code == 2
     assert "task lm-eval:own_letter was edited (config_sha256: " in refused.stderr
     assert "[Q-Z]" in refused.stderr
@@ -179,7 +176,7 @@ def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path, 
     (folder,) = find_runs(tmp_path)
     run = open_run(folder)
     assert run.manifest.shape.length == 64
-    assert run.task != "lm-eval:own_letter"
+    assert run.task_name != "lm-eval:own_letter"
     assert "A" not in sample["resps"][0][0]
 
 
@@ -200,7 +197,7 @@ def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path, monk
     monkeypatch.setattr("c4.lm_eval._load.task_manager", lambda **_: Index)
     model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"), **SHORT)
     evaluate_tasks(model, loaded, limit=1, bootstrap_iters=0)
-    found = {open_run(run).task: open_run(run).manifest for run in find_runs(tmp_path)}
+    found = {open_run(run).task_name: open_run(run).manifest for run in find_runs(tmp_path)}
     assert len(found) == 2  # the first two are one run, and the third has no file to be named by
     assert all("RegexFilter" in str(manifest.identity) for manifest in found.values())
 
@@ -218,7 +215,7 @@ def templated(tasks, tmp_path_factory):
 
 def test_what_the_harness_asked_otherwise_is_judged_as_it_judges(templated):
     _, run, samples = templated
-    assert run.task.startswith("lm-eval:own_letter+")
+    assert run.task_name.startswith("lm-eval:own_letter+")
     judged = {s["arguments"][0][0]: s["exact_match"] == 1 for s in samples}
     assert {row.prompt: row.correct for row in run.rows()} == judged
     assert True in judged.values()
@@ -226,8 +223,7 @@ def test_what_the_harness_asked_otherwise_is_judged_as_it_judges(templated):
 
 def test_what_the_harness_asked_otherwise_can_be_read_and_not_gone_on_with(templated, tasks):
     out, run, _ = templated
-    forget_tasks()  # as in another process
-    name = f"lm-eval:{tasks['own_letter']}{run.task.removeprefix('lm-eval:own_letter')}"
+    name = f"lm-eval:{tasks['own_letter']}{run.task_name.removeprefix('lm-eval:own_letter')}"
     unnamed = c4("replay", "--runs", out)
     assert f"--task {name}" in " ".join(unnamed.stderr.split())
     refused = c4("record", "--task", name, "--out", out)

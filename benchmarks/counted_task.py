@@ -1,40 +1,36 @@
-"""A decoding job that writes down what it decodes, and whose bytes do not depend on the clock.
+"""A task whose decodes are written down, and whose bytes do not depend on the clock.
 
-In a module of its own, so that processes on whatever engine can import it.
+Every process that plans to record it loads this file, on whatever engine.
 """
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from c4.record import recorder
-from c4.record.engines import DecodeJob, Worker
 from c4.store import writer as writer_module
 from c4.store.writer import RunWriter
+from c4.tasks import Example, Shape, Task, answers
 
 PER_PART = 3
 """Trajectories of a sealed part."""
+LOG_VARIABLE = "C4_COUNTED_LOG"
+"""Environment variable that names the log of what is begun and what is safe."""
+SHAPE = Shape(32, 32, 8)
+TASK = Task(
+    name="counted",
+    read=lambda row: Example(row["q"], row["a"]),
+    rows=[{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(200)],
+    shape=SHAPE,
+    fixed_shape=True,
+    **answers("number"),
+)
 
 
-@dataclass(frozen=True)
-class CountedJob(DecodeJob):
-    """Decodes, and appends a line to a log when a trajectory is begun and when it is safe."""
-
-    log: str = ""
-
-    def for_workers(self) -> "CountedJob":
-        return CountedJob(super().for_workers().requests, self.log)
-
-    def work(self, worker: Worker) -> list[int]:
-        set_stage(self.log)
-        return super().work(worker)
-
-
-def set_stage(log: str) -> None:
-    """Small parts, a clock that starts anew with every decode, and a log of what is done."""
+def count_decodes(log: str) -> None:
+    """Make parts small, restart the clock with every decode, and log what is done."""
     torch.set_num_threads(1)
     real_decode, real_add = recorder.Recording._decode_claimed, RunWriter.add
 
@@ -56,8 +52,7 @@ def set_stage(log: str) -> None:
 
     recorder.Recording._decode_claimed = decode
     RunWriter.add = add
-    shape = {"length": 32, "budget": 32}
-    writer_module.CELLS_PER_PART = PER_PART * shape["length"] * shape["budget"]
+    writer_module.CELLS_PER_PART = PER_PART * SHAPE.length * SHAPE.budget
 
 
 def decoded_again(log: str) -> int:
@@ -70,3 +65,8 @@ def decoded_again(log: str) -> int:
             if what == "safe":
                 safe.add(number)
     return again
+
+
+if LOG_VARIABLE in os.environ and not hasattr(recorder, "counted"):
+    recorder.counted = True
+    count_decodes(os.environ[LOG_VARIABLE])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from c4.analysis.marks import mark_of
+from c4.analysis.colours import mark_of
 from c4.analysis.names import method_label
 from c4.errors import ConfigError, unknown_name
 from c4.gates.cvee import CVEE, FixedPatience, LevelGate, StabilityOnly
@@ -24,7 +24,7 @@ from c4.gates.sched import SchED
 from c4.gates.signals import Floats, Signals
 from c4.plugins.parameters import bounds_of, plain_value, settable
 from c4.store.labels import parse_settings
-from c4.tasks import Family, get_task
+from c4.tasks import Family, Task
 
 Settings = Mapping[str, Mapping[str, str]]
 """What was changed in each gate, as it was written."""
@@ -35,8 +35,8 @@ SPAN_OF_ZERO = 16.0
 
 
 @dataclass(frozen=True)
-class Offers:
-    """Gates by name, made for a task with the paper's settings or the ones asked for."""
+class GateMenu:
+    """Gates by name, made for a task with the paper's settings or with other ones."""
 
     names: Sequence[str] = tuple(GATES)
 
@@ -45,15 +45,15 @@ class Offers:
         """The users' own signals that these gates name."""
         return gate_signals(*self.names)
 
-    def make(self, task: str, settings: Settings | None = None) -> dict[str, Gate]:
+    def make(self, task: Task, settings: Settings | None = None) -> dict[str, Gate]:
         """Every gate on offer, as it is set."""
         return {name: self.make_one(name, task, settings or {}) for name in self.names}
 
-    def make_one(self, name: str, task: str, settings: Settings) -> Gate:
+    def make_one(self, name: str, task: Task, settings: Settings) -> Gate:
         """One gate on offer, as it is set. A gate of any other name is refused and not loaded."""
         if name not in self.names:
             raise unknown_name("gate", name, self.names)
-        return make_gate(name, get_task(task).family, **settings.get(name, {}))
+        return make_gate(name, task.family, **settings.get(name, {}))
 
     def read_settings(self, texts: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings as an address holds them: `cvee.tau=0.8`, like `--set`."""

@@ -1,4 +1,4 @@
-"""Bootstrap intervals, made by resampling examples."""
+"""Bootstrap intervals and exact tests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ LEVEL = 0.95
 def bootstrap_interval(
     values: npt.ArrayLike, statistic: Callable[[Floats], npt.NDArray[Any]], seed: int = 0
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic of one sample.
+    """The percentile interval of a statistic of one sample, made by resampling examples.
 
     Args:
         statistic: takes (resamples, n) and returns (resamples,). Infinite values are allowed.
@@ -26,3 +26,18 @@ def bootstrap_interval(
     # Not interpolated: a step, or a share of n, stays one.
     low, high = np.quantile(statistic(sample[chosen]), [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
+
+
+def mcnemar(b: int, c: int) -> float:
+    """The exact two-sided p-value of b against c discordant pairs."""
+    from scipy.stats import binomtest
+
+    return 1.0 if b + c == 0 else float(binomtest(b, b + c).pvalue)
+
+
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+    """The 95% interval of a share."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
+    return float(interval.low), float(interval.high)

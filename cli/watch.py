@@ -1,0 +1,128 @@
+"""How far runs are: `c4 runs --watch`, and what a command shows whose workers do the work."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.text import Text
+
+from c4.cli.output import console, say, say_json
+from c4.cli.progress import SECONDS_BETWEEN_LINES
+from c4.errors.text import counted, visible_json, visible_line
+
+if TYPE_CHECKING:
+    from c4.record.progress import Progress, ProgressWatch
+    from c4.store.locations import Location
+
+SECONDS_BETWEEN_LOOKS = 2.0
+SECONDS_FOR_A_WORKER = 30.0
+"""How long somebody who watches runs waits for the first worker, which may be loading a model."""
+
+
+class RunsShown:
+    """Shows the progress of runs: on a terminal in place, elsewhere as occasional lines.
+
+    Args:
+        as_json: as a line of JSON for every run and look.
+        on_stdout: where the progress is the result.
+    """
+
+    def __init__(self, *, as_json: bool, on_stdout: bool = False) -> None:
+        self.as_json = as_json
+        self.on_stdout = on_stdout
+        live = not as_json and console.is_terminal
+        self._live = Live(console=console, transient=True) if live else None
+        self._last_line = float("-inf")
+        self._next_look = 0.0
+        self._counted = 0
+
+    def __enter__(self) -> "RunsShown":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def count(self, watches: "Sequence[ProgressWatch]") -> int:
+        """How many trajectories are done or given up, as of the last look; looks now and then."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            found = [watch.look() for watch in watches]
+            self.show(found)
+            self._counted = sum(one.done + len(one.aside) for one in found)
+            took = time.monotonic() - now  # a large run takes long to list
+            self._next_look = time.monotonic() + max(SECONDS_BETWEEN_LOOKS, 10 * took)
+        return self._counted
+
+    def show(self, found: "Sequence[Progress]") -> None:
+        lines = [visible_line(progress_line(progress)) for progress in found]
+        if self.as_json:
+            lines = [visible_json(asdict(progress)) for progress in found]
+        elif self._live:
+            self._live.update(Text("\n".join(lines)))
+            return
+        elif time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
+            return
+        self._last_line = time.monotonic()
+        for line in lines:
+            say(line, err=not self.on_stdout)
+
+
+def watch_runs(root: "Location", *, as_json: bool) -> None:
+    """Show how far the runs below a folder are, from the first worker on until none is left."""
+    from c4.record.progress import ProgressWatch
+    from c4.store.runs import find_runs
+
+    watches: dict[Location, ProgressWatch] = {}
+    began, seen, told = time.monotonic(), False, False
+    with RunsShown(as_json=as_json, on_stdout=True) as shown:
+        while True:
+            for folder in find_runs(root):
+                watches.setdefault(folder, ProgressWatch(folder))
+            busy = [one for one in (watch.look() for watch in watches.values()) if one.workers]
+            if busy:
+                shown.show(busy)
+            elif seen or (watches and time.monotonic() - began > SECONDS_FOR_A_WORKER):
+                break
+            elif not told:
+                say(waiting_line(root, len(watches)), err=True)
+                told = True
+            seen = seen or bool(busy)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    if as_json:
+        say_json({"runs": len(watches), "workers": 0})
+    else:
+        say("nobody works on these runs any more" if seen else f"nobody works on runs below {root}")
+
+
+def waiting_line(root: "Location", runs: int) -> str:
+    """What somebody is told who watches before anybody works."""
+    if not runs:
+        return f"no run below {root} yet; waiting for one (Ctrl-C ends this)"
+    return (
+        f"nobody works on the {counted(runs, 'run')} below {root}; "
+        f"waiting {SECONDS_FOR_A_WORKER:.0f} s for a worker"
+    )
+
+
+def progress_line(progress: "Progress") -> str:
+    """A run's progress in a line."""
+    where = "/".join(progress.folder.parts[-3:])
+    workers = counted(progress.workers, "worker")
+    if not progress.workers:  # once nothing is left to do, nobody needs to work on it
+        workers = "no worker" if progress.left else "done"
+    parts = [f"{where}: {progress.done} of {progress.wanted}", workers]
+    if progress.per_minute:
+        parts.append(f"{progress.per_minute:.1f} a minute")
+    if progress.eta_seconds:
+        parts.append(f"{progress.eta_seconds / 60:.0f} min left")
+    if progress.failures:
+        last = list(progress.failures.values())[-1]
+        parts.append(f"{len(progress.failures)} died, the last: {last}")
+    if progress.aside:
+        parts.append(f"{len(progress.aside)} set aside")
+    return ", ".join(parts)

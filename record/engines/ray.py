@@ -1,0 +1,112 @@
+"""Workers as actors of a Ray cluster: one that runs, or one started for the call.
+
+Only Ray's core is used. An actor is given the command and says how it ended; everything else goes
+through the storage.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from c4.errors import ConfigError
+from c4.record.engines.supervise import Running
+from c4.record.engines.worker import FAILED, Command, Ended, Worker, processors
+
+if TYPE_CHECKING:
+    from c4.record.engines import EngineChoice
+
+
+def import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "--engine ray needs Ray; install it with: pip install 'c4-dlm[ray]'"
+        ) from None
+    return ray
+
+
+class Actor:
+    """What runs on the cluster."""
+
+    def work(self, command: Command, worker: Worker, threads: int | None) -> Ended:
+        return command.work(worker, threads)
+
+    def leave(self) -> None:
+        """End the actor, after its work and whether or not anybody is left to ask for it."""
+        import_ray().actor.exit_actor()
+
+
+class RayWorker:
+    """An actor that was given the command again."""
+
+    def __init__(self, worker: Worker, actor: Any, answer: Any) -> None:
+        self.worker = worker
+        self.actor = actor
+        self.answer = answer
+
+    def ended(self) -> Ended | None:
+        ray = import_ray()
+        if not ray.wait([self.answer], timeout=0)[0]:
+            return None
+        try:
+            ended: Ended = ray.get(self.answer)
+        except Exception as error:  # Ray raises many kinds for an actor that is gone
+            first, *_ = str(error).strip().split("\n")
+            return Ended(FAILED, f"{type(error).__name__}: {first}")
+        self.kill()
+        return ended
+
+    def kill(self) -> None:
+        with suppress(Exception):  # it has ended by itself
+            import_ray().kill(self.actor)
+
+
+class RayEngine:
+    """Starts actors, each with a GPU where the cluster has any and the command has a use for it."""
+
+    poll_seconds = 0.5
+
+    def __init__(self, command: Command, choice: "EngineChoice", *, on_gpu: bool) -> None:
+        self._ray = import_ray()
+        self._command = command
+        self._outlives = choice.ray_address is not None
+        self._started = not self._ray.is_initialized()
+        if self._started:
+            self._connect(choice)
+        there = int(self._ray.cluster_resources().get("GPU", 0))
+        self._gpus = 1 if on_gpu and choice.device != "cpu" and there else 0
+        self._device = choice.device if self._gpus or choice.device != "auto" else "cpu"
+        self.workers = choice.workers or (there if self._gpus else 1)
+
+    def _connect(self, choice: "EngineChoice") -> None:
+        options: dict[str, Any] = {"address": choice.ray_address or "local"}
+        if choice.ray_address is None:
+            options["num_cpus"] = max(choice.workers or 1, processors())
+            options["include_dashboard"] = False
+        try:
+            self._ray.init(log_to_driver=False, logging_level="ERROR", **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            reason = str(error).split("\n")[0]
+            raise ConfigError(f"no Ray cluster at {options['address']}: {reason}") from error
+
+    def start(self, places: Sequence[int]) -> list[RayWorker]:
+        return [self._start() for _ in places]
+
+    def _start(self) -> RayWorker:
+        worker = Worker(engine="ray", device=self._device, reports=False, since=self._command.since)
+        options: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._gpus, "max_restarts": 0}
+        if self._outlives:  # workers go on if this process is killed
+            options |= {"lifetime": "detached", "name": f"c4-{worker.id}"}
+        actor = self._ray.remote(Actor).options(**options).remote()
+        threads = None if self._gpus else 1
+        answer = actor.work.remote(self._command, worker, threads)
+        actor.leave.remote()
+        return RayWorker(worker, actor, answer)
+
+    def stop(self, running: Sequence[Running]) -> None:
+        for started in running:
+            if isinstance(started, RayWorker):
+                started.kill()
+        if self._started:
+            self._ray.shutdown()

@@ -1,0 +1,127 @@
+"""Workers as an array of Slurm jobs, through submitit; its local executor needs no Slurm."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from c4.errors import ConfigError
+from c4.record.engines.supervise import Running
+from c4.record.engines.worker import FAILED, Command, Ended, Worker, share_of_threads
+
+if TYPE_CHECKING:
+    from c4.record.engines import EngineChoice
+
+GENERAL = {
+    *("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node"),
+    *("tasks_per_node", "stderr_to_stdout"),
+}
+"""Parameters that submitit knows for every kind of cluster; others are Slurm's own."""
+NUMBERS = GENERAL - {"name", "stderr_to_stdout"}
+
+
+def import_submitit() -> Any:
+    try:
+        import submitit
+    except ImportError:
+        raise ConfigError(
+            "--engine slurm needs submitit; install it with: pip install 'c4-dlm[slurm]'"
+        ) from None
+    return submitit
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """What a job of the array runs."""
+
+    command: Command
+    worker: Worker
+    threads: int | None
+
+    def __call__(self) -> Ended:
+        return self.command.work(self.worker, self.threads)
+
+    def checkpoint(self) -> Any:
+        """Queue a job again that is preempted; what is left to do, it finds in the storage."""
+        return import_submitit().helpers.DelayedSubmission(self)
+
+
+@dataclass(frozen=True)
+class SlurmWorker:
+    """A job that was given the command again."""
+
+    worker: Worker
+    job: Any
+
+    def ended(self) -> Ended | None:
+        return self.result() if self.job.done() else None
+
+    def result(self) -> Ended:
+        """Wait until the job has ended."""
+        try:
+            ended: Ended = self.job.result()
+        except Exception as error:  # submitit raises several kinds for a job that was cut short
+            lines = [line for line in str(error).split("\n") if line.strip()]
+            reason = lines[0] if lines else "no reason given"
+            return Ended(FAILED, f"{type(error).__name__}: {reason}")
+        return ended
+
+
+class SlurmEngine:
+    """Submits jobs, all that start together as one array.
+
+    The choice's parameters are `folder` for submitit's files, which all nodes must see; `cluster`
+    (`slurm` or `local`); and what submitit's executor takes, such as partition or timeout_min.
+    """
+
+    def __init__(self, command: Command, choice: "EngineChoice", *, on_gpu: bool) -> None:
+        submitit = import_submitit()
+        self._command = command
+        self._device = choice.device
+        self.workers = choice.workers or 1
+        given = dict(choice.slurm)
+        folder, cluster = given.pop("folder", "c4-slurm"), given.pop("cluster", "slurm")
+        on_one_machine = cluster == "local"
+        self.poll_seconds = 0.3 if on_one_machine else 5.0
+        # Slurm gives each job processors of its own.
+        self._threads = share_of_threads(self.workers) if on_one_machine else None
+        usual = {"name": "c4", "timeout_min": 24 * 60, "slurm_array_parallelism": self.workers}
+        if on_gpu and choice.device != "cpu" and cluster == "slurm":
+            usual["gpus_per_node"] = 1
+        settings = usual | executor_settings(given)
+        try:
+            self._executor = submitit.AutoExecutor(folder=folder, cluster=cluster)
+            self._executor.update_parameters(**settings)
+        except (RuntimeError, ValueError, NameError, AssertionError) as error:
+            raise ConfigError(f"--engine slurm: {error}") from error
+
+    def start(self, places: Sequence[int]) -> list[SlurmWorker]:
+        if not places:
+            return []
+        workers = [
+            Worker(engine="slurm", device=self._device, reports=False, since=self._command.since)
+            for _ in places
+        ]
+        with self._executor.batch():
+            jobs = [
+                self._executor.submit(SlurmJob(self._command, worker, self._threads))
+                for worker in workers
+            ]
+        return [SlurmWorker(worker, job) for worker, job in zip(workers, jobs, strict=True)]
+
+    def stop(self, running: Sequence[Running]) -> None:
+        started = [one for one in running if isinstance(one, SlurmWorker)]
+        for one in started:
+            one.job.cancel()
+        for one in started:
+            one.result()
+
+
+def executor_settings(given: Mapping[str, str]) -> dict[str, Any]:
+    """What submitit's executor takes, by its own names and types."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in NUMBERS and not value.isdecimal():
+            raise ConfigError(f"--slurm {name}={value}: give a whole number")
+        key = name if name in GENERAL or name.startswith("slurm_") else f"slurm_{name}"
+        found[key] = int(value) if value.isdecimal() else value
+    return found

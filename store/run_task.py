@@ -1,0 +1,85 @@
+"""The task of a run: a built-in one, one that the caller named, or the YAML task in its manifest.
+
+A manifest holds the whole of a task that was a YAML file, which is data. Of a task that is code it
+holds the name, which is shown to the user and never loaded.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from c4.errors import ConfigError
+from c4.errors.text import differences
+from c4.store.manifest import ROWS_ASKED, Manifest
+from c4.tasks import TASKS, Task
+from c4.tasks.registry import check_name
+
+WORDING = ("prompt", "prompt_sha256")
+"""Fields of a definition that `--prompt` adds; answers are read and graded alike without them."""
+OF_EVALUATION = "prompts"
+"""Field of the definition of a task whose prompts an evaluation in lm-eval made."""
+
+
+def task_typed(manifest: Manifest) -> str:
+    """What `--task` takes for a run: its task's name, or where the user has the task from."""
+    name = manifest.identity["task"]
+    usual = manifest.identity.get("task_definition", {}).get("task", name)
+    return manifest.asked.get("task", str(usual))
+
+
+def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
+    """The task of a run; None if it is code and the caller did not name it.
+
+    A task that the caller named comes first, if it is the one that was recorded: otherwise some
+    answers would be graded as before and others by what the task has become.
+    """
+    name = str(manifest.identity["task"])
+    definition = manifest.identity.get("task_definition", {})
+    recorded = {key: value for key, value in definition.items() if key not in WORDING}
+    if name in TASKS:
+        if recorded:
+            raise ConfigError(f"its task {name} is not c4's own, but another of that name")
+        return TASKS[name]
+    fields = recorded.get("fields")
+    if "fields" in recorded:
+        if not isinstance(fields, Mapping) or str(fields.get("task")) != name:
+            raise ConfigError(f"its task is {name}, but the definition it holds is of another task")
+        from c4.tasks._yaml import kept_fields
+
+        recorded["fields"] = fields = kept_fields(fields)
+    known = next((task for task in named if task.name == name), None)
+    if known is not None:
+        _require_same(known, recorded)
+        return known
+    return None if fields is None else _yaml_task(name, fields, manifest)
+
+
+def _yaml_task(name: str, fields: Mapping[str, Any], manifest: Manifest) -> Task:
+    from c4.tasks._yaml import task_from_fields
+
+    task = task_from_fields(fields, f"the task {name}", Path(), manifest.asked.get(ROWS_ASKED))
+    check_name(task)
+    return task
+
+
+def _require_same(task: Task, recorded: Mapping[str, Any]) -> None:
+    """Refuse a task that is not defined as the recorded one of its name."""
+    there = dict(recorded)
+    here = {key: value for key, value in task.definition.items() if key not in WORDING}
+    if not there:  # the manifest gives only the name
+        return
+    if OF_EVALUATION in there:  # made from requests: it holds no hash of a file
+        here = {key: value for key, value in here.items() if key in there}
+        there = {key: value for key, value in there.items() if key in here}
+    differ = "; ".join(differences(there, here))
+    if not differ:
+        return
+    if there.keys() != here.keys() or there.get("task") != here.get("task"):
+        raise ConfigError(
+            f"its task {task.name} is another one than the task named ({differ}); name it as it "
+            "was recorded"
+        )
+    raise ConfigError(
+        f"made before the source of its task {task.name} was edited ({differ}); bring the old "
+        "source back, or record again with --out for a place of its own"
+    )
