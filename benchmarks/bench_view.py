@@ -1,4 +1,4 @@
-"""How fast the viewer is, as ratios measured in one run on one machine.
+"""How fast the server is, as ratios measured in one run on one machine.
 
     python benchmarks/bench_view.py
 
@@ -23,9 +23,9 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, sync_playwright
 
 from c4.tasks import Shape
-from c4.view import Shelf, write_page
-from c4.view._trajectory import trajectory_message
-from c4.view.server import Viewer
+from c4.view import Viewer, write_page
+from c4.view.server import Server
+from c4.view.trajectory import trajectory_message
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "view")]
@@ -42,11 +42,11 @@ RUN = "model=made/task=gsm8k/method=baseline"
 
 @contextmanager
 def serving(root: Path) -> Iterator[str]:
-    viewer = Viewer(Shelf(root))
-    thread = threading.Thread(target=viewer.serve)
+    server = Server(Viewer(root))
+    thread = threading.Thread(target=server.serve)
     thread.start()
-    yield viewer.address
-    viewer.stop()
+    yield server.address
+    server.stop()
     thread.join()
 
 
@@ -77,12 +77,12 @@ def measure_opening(root: Path, page: Page) -> None:
     # Another trajectory each time: the server keeps what it has answered last.
     numbers = range(1, 4 * ROUNDS + 1)
     write_run(root, "gsm8k", numbers, shape=LARGE, text="The answer is 7. " * 12)
-    shelf = Shelf(root)
-    book = shelf.book(RUN)
+    viewer = Viewer(root)
+    cache = viewer.cache(RUN)
     read, asked = iter(numbers), iter(numbers)
     reading, answering = median_seconds(
-        lambda: book.run.trajectory(next(read)),
-        lambda: trajectory_message(book, next(asked), shelf.offers, {}),
+        lambda: cache.run.trajectory(next(read)),
+        lambda: trajectory_message(cache, next(asked), viewer.menu, {}),
     )
     print(f"reading the cells of 256 × 256: {1000 * reading:.1f} ms")
     print(f"the server's answer: {1000 * answering:.1f} ms, {answering / reading:.2f} times that")
@@ -139,7 +139,7 @@ def measure_list(root: Path, page: Page) -> None:
 def measure_file(root: Path) -> None:
     write_run(root, "gsm8k", [1], shape=ONE_FILE)
     target = root / "page.html"
-    write_page(target, Shelf(root), [(RUN, 1)])
+    write_page(target, Viewer(root), [(RUN, 1)])
     print(f"one trajectory of 72 × 72 in one file: {target.stat().st_size:,} bytes")
 
 

@@ -33,7 +33,12 @@ class Listed:
     """What the package offers under the name; None for c4's own."""
 
 
+app = typer.Typer(invoke_without_command=True)
+
+
+@app.callback()
 def plugins_command(
+    context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List everything that can be plugged in and has a name: c4's own, and installed packages'.
@@ -41,6 +46,8 @@ def plugins_command(
     Nothing is loaded. Others are named as module:object or path/to/file.py:object. A method is a
     rule, a gate, or a pair rule+gate.
     """
+    if context.invoked_subcommand is not None:
+        return
     found = [listed for registry in REGISTRIES for listed in list_names(registry)]
     if as_json:
         say_json([asdict(one) for one in found])
@@ -51,6 +58,31 @@ def plugins_command(
     show(table)
     others = sorted({one.package for one in found} - {OWN})
     say(f"from installed packages: {', '.join(others) or 'none'}")
+
+
+@app.command("check")
+def check_command(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="As in --gate, --method, --task, --reading, --grader or --signal."),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option(help="gate, rule, task, extractor, grader or signal, if it cannot be told."),
+    ] = None,
+    written: Annotated[
+        str | None,
+        typer.Option(help="How a model writes the answers of this task: '<answer>{}</answer>'."),
+    ] = None,
+) -> None:
+    """Try a gate, rule, task, extractor, grader or signal of your own on a made-up decode.
+
+    Its code is run, under the same guards as in a recording or a replay.
+    """
+    from c4 import check
+
+    for name in names:
+        say(f"{name} passes the check of a {check(name, kind, written=written)}")
 
 
 def list_names(registry: Registry) -> list[Listed]:

@@ -20,7 +20,7 @@ from c4.gates.registry import GATES
 from c4.store.locations import Location, parse_location
 
 if TYPE_CHECKING:
-    from c4.view import Shelf
+    from c4.view import Viewer
 
 HELP = """See decodes happen, and why gates stop them, in a browser.
 
@@ -97,28 +97,28 @@ def view_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.view import Shelf, write_page
-    from c4.view.export import choose_trajectories
-    from c4.view.offers import Offers
+    from c4.view import Viewer, write_page
+    from c4.view.menu import GateMenu
+    from c4.view.page import choose_trajectories
 
     if page is None and (trajectory or n):
         raise ConfigError("--trajectory and --n choose what --html writes; give --html FILE too")
     with status(f"looking for runs below {runs}"):
-        shelf = Shelf(
+        viewer = Viewer(
             runs,
             tasks=task or (),
             model=model,
-            gates=Offers(tuple(dict.fromkeys([*GATES, *(gate or ())]))),
+            gates=GateMenu(tuple(dict.fromkeys([*GATES, *(gate or ())]))),
             reading=choose_reading(reading, ending, grader),
             unsafe_code=unsafe_code,
         )
     if page is None:
-        _serve(shelf, host, port, browser=not no_browser, as_json=as_json)
+        _serve(viewer, host, port, browser=not no_browser, as_json=as_json)
         return
-    keys = choose_trajectories(shelf, trajectory or (), n)
+    keys = choose_trajectories(viewer, trajectory or (), n)
     told = counted(len(keys), "trajectory")
     with status(f"writing {told}"):
-        write_page(page, shelf, keys)
+        write_page(page, viewer, keys)
     size = page.stat().st_size
     if as_json:
         say_json({"out": page, "n": len(keys), "bytes": size})
@@ -126,27 +126,27 @@ def view_command(
         say(f"{page}: {told}, {size:,} bytes")
 
 
-def _serve(shelf: "Shelf", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:
+def _serve(viewer: "Viewer", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:
     try:
-        from c4.view.server import Viewer
+        from c4.view.server import Server
     except ImportError as error:
         raise ConfigError(
             f"serving the viewer needs {error.name}: pip install 'c4-dlm[view]'; or write a page "
             "with: c4 view --html look.html"
         ) from error
-    viewer = Viewer(shelf, host, port)
+    server = Server(viewer, host, port)
     remote = "SSH_CONNECTION" in os.environ
     if as_json:
-        say_json({"address": viewer.address, "port": viewer.port})
+        say_json({"address": server.address, "port": server.port})
     else:
-        say(f"open {viewer.address}")
+        say(f"open {server.address}")
     if remote:
-        say(tunnel_advice(viewer.port), err=as_json)
+        say(tunnel_advice(server.port), err=as_json)
     say("Ctrl-C ends it", err=True)
     if browser and not remote:
-        webbrowser.open(viewer.address)
+        webbrowser.open(server.address)
     try:
-        viewer.serve()
+        server.serve()
     except KeyboardInterrupt:
         say("stopped", err=True)
 

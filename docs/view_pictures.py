@@ -1,4 +1,4 @@
-"""Take the pictures of docs/view.md from runs that exist, with the viewer and Chromium.
+"""Take the pictures of docs/view.md from runs that exist, with the server and Chromium.
 
 It takes a folder with recordings of gsm8k and mmlu, and with `c4 run --method c4 --cells` of gsm8k.
 
@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from c4.view import Shelf
-from c4.view.server import Viewer
+from c4.view import Viewer
+from c4.view.server import Server
 
 FOLDER = Path(__file__).parent / "view"
 RUN = "model=tiny/task=gsm8k/method=baseline"
@@ -39,17 +39,17 @@ COLOURS = 255
 
 
 def main() -> None:
-    viewer = Viewer(Shelf(Path(sys.argv[1])))
-    thread = threading.Thread(target=viewer.serve, daemon=True)
+    server = Server(Viewer(Path(sys.argv[1])))
+    thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name in SHOTS:
-            take(browser, viewer.address, name)
+            take(browser, server.address, name)
         browser.close()
-    viewer.stop()
+    server.stop()
     thread.join()
 
 

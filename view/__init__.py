@@ -4,7 +4,7 @@
 `show` puts that file into a notebook. Python's gates answer; the page only draws.
 """
 
-from c4.view.export import NotebookPage, show, write_page
-from c4.view.shelf import Shelf
+from c4.view.page import NotebookPage, show, write_page
+from c4.view.viewer import Viewer
 
-__all__ = ["NotebookPage", "Shelf", "show", "write_page"]
+__all__ = ["NotebookPage", "Viewer", "show", "write_page"]

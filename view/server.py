@@ -24,12 +24,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from c4.errors import C4Error, ConfigError
-from c4.view._cohort import cohort_message, cohort_of
-from c4.view._listing import Query, list_message, marks_message
-from c4.view._programs import run_at
-from c4.view._static import PAGE, read_static, static_names
-from c4.view._trajectory import answer_message, trajectory_message
-from c4.view.shelf import Shelf
+from c4.view.cohort import cohort_message
+from c4.view.listing import Query, list_message, marks_message
+from c4.view.page import PAGE, read_static, static_names
+from c4.view.trajectory import answer_message, run_at, trajectory_message
+from c4.view.viewer import RunCache, Viewer
 
 log = logging.getLogger(__name__)
 
@@ -135,64 +134,66 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-Answer = Callable[[Shelf, Request], Any]
+Answer = Callable[[Viewer, Request], Any]
 
 
-def _shelf(shelf: Shelf, _: Request) -> Any:
-    shelf.refresh()
-    return shelf.describe()
+def _overview(viewer: Viewer, _: Request) -> Any:
+    viewer.refresh()
+    return viewer.describe()
 
 
-def _list(shelf: Shelf, request: Request) -> Any:
+def _list(viewer: Viewer, request: Request) -> Any:
     asked = request.query_params
     query = Query(
         tasks=asked.getlist("task"),
         methods=asked.getlist("method"),
         verdict=asked.get("verdict", ""),
         exits=asked.get("exits", ""),
-        gate=asked.get("gate", shelf.offers.names[0]),
+        gate=asked.get("gate", viewer.menu.names[0]),
         search=asked.get("q", ""),
         sort=asked.get("sort", "recorded"),
         descending=asked.get("desc") == "1",
-        settings=shelf.offers.read_settings(asked.getlist("set")),
+        settings=viewer.menu.read_settings(asked.getlist("set")),
     )
     start, count = _whole(request, "start", 0), _whole(request, "count", 100)
-    return list_message(shelf, query, start, min(count, MOST_ROWS))
+    return list_message(viewer, query, start, min(count, MOST_ROWS))
 
 
-def _marks(shelf: Shelf, request: Request) -> Any:
+def _marks(viewer: Viewer, request: Request) -> Any:
     numbers = [int(number) for number in request.query_params.getlist("t")]
     keys = list(zip(request.query_params.getlist("run"), numbers, strict=True))
-    return marks_message(shelf, keys[:MOST_ROWS], _settings(shelf, request))
+    return marks_message(viewer, keys[:MOST_ROWS], _settings(viewer, request))
 
 
-def _trajectory(shelf: Shelf, request: Request) -> Any:
-    book = shelf.book(request.query_params["run"])
-    settings = _settings(shelf, request)
-    return trajectory_message(book, _whole(request, "t"), shelf.offers, settings)
+def _trajectory(viewer: Viewer, request: Request) -> Any:
+    cache, index = _asked(viewer, request)
+    return trajectory_message(cache, index, viewer.menu, _settings(viewer, request))
 
 
-def _answer(shelf: Shelf, request: Request) -> Any:
-    book = shelf.book(request.query_params["run"])
-    settings = _settings(shelf, request)
-    return answer_message(book, _whole(request, "t"), shelf.offers, settings)
+def _answer(viewer: Viewer, request: Request) -> Any:
+    cache, index = _asked(viewer, request)
+    return answer_message(cache, index, viewer.menu, _settings(viewer, request))
 
 
-def _cohort(shelf: Shelf, request: Request) -> Any:
-    book = shelf.book(request.query_params["run"])
-    settings = _settings(shelf, request)
-    asked = request.query_params.getlist("gate") or shelf.offers.names
+def _cohort(viewer: Viewer, request: Request) -> Any:
+    cache = viewer.cache(request.query_params["run"])
+    gates = request.query_params.getlist("gate") or viewer.menu.names
     points = request.query_params.get("points") == "1"
-    return cohort_message(cohort_of(shelf, book), asked, settings, with_points=points)
+    settings = _settings(viewer, request)
+    return cohort_message(viewer.cohort(cache), gates, settings, with_points=points)
 
 
-def _grade(shelf: Shelf, request: Request) -> Any:
-    book = shelf.book(request.query_params["run"])
-    return run_at(shelf, book, _whole(request, "t"), _whole(request, "step"))
+def _grade(viewer: Viewer, request: Request) -> Any:
+    return run_at(viewer, *_asked(viewer, request), _whole(request, "step"))
 
 
-def _settings(shelf: Shelf, request: Request) -> dict[str, dict[str, str]]:
-    return shelf.offers.read_settings(request.query_params.getlist("set"))
+def _asked(viewer: Viewer, request: Request) -> tuple[RunCache, int]:
+    """The run and the number of the trajectory that a request names."""
+    return viewer.cache(request.query_params["run"]), _whole(request, "t")
+
+
+def _settings(viewer: Viewer, request: Request) -> dict[str, dict[str, str]]:
+    return viewer.menu.read_settings(request.query_params.getlist("set"))
 
 
 def _whole(request: Request, name: str, default: int | None = None) -> int:
@@ -205,7 +206,7 @@ def _whole(request: Request, name: str, default: int | None = None) -> int:
 
 
 QUESTIONS: dict[str, tuple[str, Answer]] = {
-    "shelf": ("GET", _shelf),
+    "overview": ("GET", _overview),
     "list": ("GET", _list),
     "marks": ("GET", _marks),
     "trajectory": ("GET", _trajectory),
@@ -216,10 +217,12 @@ QUESTIONS: dict[str, tuple[str, Answer]] = {
 """What the page may ask, by name."""
 
 
-def make_app(shelf: Shelf, *, token: str | None = None, names: Iterable[str] = LOOPBACK) -> ASGIApp:
+def make_app(
+    viewer: Viewer, *, token: str | None = None, names: Iterable[str] = LOOPBACK
+) -> ASGIApp:
     """The application; wrapped in its guard."""
     routes = [
-        Route(f"/api/{name}", _endpoint(shelf, answer), methods=[method])
+        Route(f"/api/{name}", _endpoint(viewer, answer), methods=[method])
         for name, (method, answer) in QUESTIONS.items()
     ]
     routes += [Route(f"/static/{name}", _static(name)) for name in static_names()]
@@ -227,10 +230,10 @@ def make_app(shelf: Shelf, *, token: str | None = None, names: Iterable[str] = L
     return Guard(Starlette(routes=routes), token, names)
 
 
-def _endpoint(shelf: Shelf, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(viewer: Viewer, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            found = await run_in_threadpool(answer, shelf, request)
+            found = await run_in_threadpool(answer, viewer, request)
         except (C4Error, OSError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except (KeyError, ValueError) as error:
@@ -251,10 +254,10 @@ def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-class Viewer:
+class Server:
     """A server that has its address before it answers."""
 
-    def __init__(self, shelf: Shelf, host: str | None = None, port: int = 0) -> None:
+    def __init__(self, viewer: Viewer, host: str | None = None, port: int = 0) -> None:
         """Take a port.
 
         Args:
@@ -267,7 +270,7 @@ class Viewer:
         self._socket = _listen(self.host, port)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            make_app(shelf, token=self.token, names=names), log_level="warning", log_config=None
+            make_app(viewer, token=self.token, names=names), log_level="warning", log_config=None
         )
         self._server = uvicorn.Server(config)
 

@@ -8,24 +8,22 @@ import shlex
 
 import pytest
 from decodes import SHAPES, TARGETS, TEXTS, write_run
-from viewing import recordings, shelf  # noqa: F401 - fixtures
+from viewing import recordings, viewer  # noqa: F401 - fixtures
 
-from c4.cli import _view
+from c4.cli.view import tunnel_advice
 from c4.store.runs import open_run
-from c4.tasks import Shape, find_task
-from c4.view import Shelf, show
-from c4.view._bundle import bundle_modules
-from c4.view._static import read_static, static_names
-from c4.view._trajectory import replay_command
-from c4.view.export import choose_trajectories, make_page
-from c4.view.offers import Offers
+from c4.tasks import TASKS, Shape, find_task
+from c4.view import Viewer, show
+from c4.view.menu import GateMenu
+from c4.view.page import bundle_modules, choose_trajectories, make_page, read_static, static_names
+from c4.view.trajectory import replay_command
 from tests.commands import c4
 
 FOREIGN = re.compile(r"https?://(?!www\.w3\.org/2000/svg)")
 
 
-def test_the_script_is_whole_and_its_hash_is_allowed(shelf):
-    page = make_page(shelf, choose_trajectories(shelf, [40], None))
+def test_the_script_is_whole_and_its_hash_is_allowed(viewer):
+    page = make_page(viewer, choose_trajectories(viewer, [40], None))
     script = page.rpartition("<script>")[2].partition("</script>")[0]
     style = page.partition("<style>")[2].partition("</style>")[0]
     for source in (script, style):
@@ -54,8 +52,8 @@ def test_the_page_never_parses_text_as_markup():
 def test_no_text_leaves_its_place(tmp_path):
     evil = "</script><script>alert(1)</script>"
     write_run(tmp_path, "gsm8k", [1], prompt=evil, model="m<b>")
-    shelf = Shelf(tmp_path)
-    page = make_page(shelf, [(key, 1) for key in shelf.books])
+    viewer = Viewer(tmp_path)
+    page = make_page(viewer, [(key, 1) for key in viewer.runs])
     assert evil not in page
     assert page.count("</script>") == 2  # the data's and the script's own
 
@@ -98,12 +96,13 @@ def test_the_copied_command_names_a_task_of_ones_own(tmp_path, monkeypatch):
         encoding="utf-8",
     )
     typed = "own/my_task.py:TASK"
-    find_task(typed)
+    monkeypatch.setitem(TASKS, "sums_seen", find_task(typed))  # to be written; no command knows it
     for table in (SHAPES, TEXTS, TARGETS):
         monkeypatch.setitem(table, "sums_seen", table["gsm8k"])
     write_run(tmp_path / "runs", "sums_seen", [1, 2])
-    (book,) = Shelf("runs", tasks=[typed]).books.values()
-    command = shlex.split(replay_command(book, Offers(), {}))
+    monkeypatch.delitem(TASKS, "sums_seen")
+    (cache,) = Viewer("runs", tasks=[typed]).runs.values()
+    command = shlex.split(replay_command(cache, GateMenu(), {}))
     assert command[:2] == ["c4", "replay"]
     assert command[command.index("--task") + 1] == typed
     result = c4(*command[1:])
@@ -150,7 +149,7 @@ def test_a_busy_port_is_said(recordings):
 def test_a_remote_shell_is_told_of_the_tunnel(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.2 50000 10.0.0.9 22")
     monkeypatch.setenv("USER", "ann")
-    assert _view.tunnel_advice(8044).endswith("ssh -L 8044:127.0.0.1:8044 ann@10.0.0.9")
+    assert tunnel_advice(8044).endswith("ssh -L 8044:127.0.0.1:8044 ann@10.0.0.9")
 
 
 def test_a_notebook_shows_the_page_behind_glass(recordings):

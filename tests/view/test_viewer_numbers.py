@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from viewing import recordings, shelf  # noqa: F401 - fixtures
+from viewing import recordings, viewer  # noqa: F401 - fixtures
 
 from c4.gates.registry import GATES
 from c4.replay.decisions import replay, summarise_decisions
-from c4.view import Shelf
-from c4.view._cohort import cohort_message, cohort_of
-from c4.view._trajectory import answer_message, trajectory_message
-from c4.view._wire import TYPES, pack
-from c4.view.offers import Offers
+from c4.tasks import find_task
+from c4.view import Viewer
+from c4.view.cohort import cohort_message
+from c4.view.menu import GateMenu
+from c4.view.trajectory import TYPES, answer_message, pack, trajectory_message
 
 TASKS = ("mmlu", "gsm8k", "humaneval")
 DTYPES = {name: np.dtype(f"<{code}") for code, name in TYPES.items()}
@@ -34,8 +34,8 @@ def unpack(message):
     return header, arrays
 
 
-def book_of(shelf, task, method="baseline"):
-    return shelf.book(f"model=made/task={task}/method={method}")
+def cache_of(viewer, task, method="baseline"):
+    return viewer.cache(f"model=made/task={task}/method={method}")
 
 
 def test_arrays_arrive_as_they_were_sent_and_can_be_mapped():
@@ -52,10 +52,10 @@ def test_arrays_arrive_as_they_were_sent_and_can_be_mapped():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_cells_arrive_bit_by_bit(shelf, task):
-    book = book_of(shelf, task)
-    for recorded in book.run:
-        header, arrays = unpack(trajectory_message(book, recorded.row.trajectory, shelf.offers, {}))
+def test_cells_arrive_bit_by_bit(viewer, task):
+    cache = cache_of(viewer, task)
+    for recorded in cache.run:
+        header, arrays = unpack(trajectory_message(cache, recorded.row.trajectory, viewer.menu, {}))
         for name in ("token", "confidence", "gap", "entropy"):
             np.testing.assert_array_equal(arrays[name].T, getattr(recorded.cells, name))
         np.testing.assert_array_equal(arrays["masked"].T == 1, recorded.cells.masked)
@@ -66,33 +66,33 @@ def test_cells_arrive_bit_by_bit(shelf, task):
 
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k"])
 @pytest.mark.parametrize("settings", [{}, {"cvee": {"tau": "0.35", "p_min": "1"}}])
-def test_exits_and_grades_are_those_of_a_replay(shelf, task, settings):
-    book = book_of(shelf, task)
-    gates = shelf.offers.make(task, settings)
-    frame = pl.concat(replay(book.run, gates))
+def test_exits_and_grades_are_those_of_a_replay(viewer, task, settings):
+    cache = cache_of(viewer, task)
+    gates = viewer.menu.make(find_task(task), settings)
+    frame = pl.concat(replay(cache.run, gates))
     fired = frame.group_by("gate").agg(pl.col("fired").any()).filter("fired")["gate"]
     assert {"cvee", "oracle", "progress"} <= set(fired)  # else this compares nothing
-    for index in book.indices:
-        told = answer_message(book, index, shelf.offers, settings)["gates"]
+    for index in cache.indices:
+        told = answer_message(cache, index, viewer.menu, settings)["gates"]
         expected = frame.filter(pl.col("trajectory") == index)
         assert [one["name"] for one in told] == list(GATES)
         for one, row in zip(told, expected.iter_rows(named=True), strict=True):
             shared = ("fired", "steps", "premature", "answer", "correct", "identical")
             assert [one[name] for name in shared] == [row[name] for name in shared]
-    cohort = cohort_of(shelf, book)
+    cohort = viewer.cohort(cache)
     said = cohort_message(cohort, list(gates), settings, with_points=False)["summaries"]
     for row in summarise_decisions(frame).to_dicts():
         assert said[row["gate"]] == pytest.approx(row, abs=1e-12)
 
 
-def test_programs_are_not_run_until_somebody_asks(shelf, monkeypatch):
+def test_programs_are_not_run_until_somebody_asks(viewer, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a program was run")
 
     monkeypatch.setattr("c4.replay.grader.grade", refuse)
-    book = book_of(shelf, "humaneval")
-    cohort = cohort_message(cohort_of(shelf, book), ["progress"], {}, with_points=True)
-    told = answer_message(book, 40, shelf.offers, {})["gates"]
+    cache = cache_of(viewer, "humaneval")
+    cohort = cohort_message(viewer.cohort(cache), ["progress"], {}, with_points=True)
+    told = answer_message(cache, 40, viewer.menu, {})["gates"]
     assert any(one["waits"] for one in told)
     # A text that is the full decode's has its grade.
     same = [one for one in told if one["correct"] is not None]
@@ -100,16 +100,16 @@ def test_programs_are_not_run_until_somebody_asks(shelf, monkeypatch):
     assert cohort["summaries"]["progress"]["not_gradable"] > 0
 
 
-def test_a_program_that_was_run_on_demand_counts_from_then_on(shelf, monkeypatch):
+def test_a_program_that_was_run_on_demand_counts_from_then_on(viewer, monkeypatch):
     from c4.tasks import Grade, Verdict
-    from c4.view._programs import run_at
+    from c4.view.trajectory import run_at
 
-    book = book_of(shelf, "humaneval")
+    cache = cache_of(viewer, "humaneval")
     settings = {"progress": {"fraction": "0.25"}}
-    cohort = cohort_of(shelf, book)
+    cohort = viewer.cohort(cache)
     before = cohort.summary("progress", settings)["not_gradable"]
     monkeypatch.setattr("c4.replay.grader.grade", lambda *_, **__: Grade("x", Verdict.RIGHT))
-    assert run_at(shelf, book, 41, 6) == {"step": 6, "correct": True, "verdict": "right"}
+    assert run_at(viewer, cache, 41, 6) == {"step": 6, "correct": True, "verdict": "right"}
     assert cohort.summary("progress", settings)["not_gradable"] == before - 1
 
 
@@ -119,26 +119,28 @@ def test_gates_that_look_alike_keep_their_own_exits(recordings, tmp_path):
     names = [f"{tmp_path}/{name}.py:Calm" for name in ("early", "late")]
     for name, step in zip(names, (3, 5), strict=True):
         Path(name.removesuffix(":Calm")).write_text(source.format(step), encoding="utf-8")
-    shelf = Shelf(recordings, tasks=["mmlu"], gates=Offers(tuple(names)))
-    cohort = cohort_of(shelf, book_of(shelf, "mmlu"))
+    viewer = Viewer(recordings, tasks=["mmlu"], gates=GateMenu(tuple(names)))
+    cohort = viewer.cohort(cache_of(viewer, "mmlu"))
     assert [set(cohort.exits(name, {}).tolist()) for name in names] == [{3}, {5}]
 
 
 def test_a_slider_reads_the_cells_once(recordings, monkeypatch):
-    shelf = Shelf(recordings, tasks=["mmlu"])
-    book = book_of(shelf, "mmlu")
+    viewer = Viewer(recordings, tasks=["mmlu"])
+    cache = cache_of(viewer, "mmlu")
     reads = []
-    read_cells = book.run.read_cells
-    monkeypatch.setattr(book.run, "read_cells", lambda part: reads.append(part) or read_cells(part))
+    read_cells = cache.run.read_cells
+    monkeypatch.setattr(
+        cache.run, "read_cells", lambda part: reads.append(part) or read_cells(part)
+    )
     for tau in ("0.3", "0.4", "0.5"):
-        answer_message(book, 41, shelf.offers, {"cvee": {"tau": tau}})
+        answer_message(cache, 41, viewer.menu, {"cvee": {"tau": tau}})
     assert len(reads) == 1
 
 
-def test_sliders_stay_within_what_gates_declare(shelf):
-    for gate in shelf.offers.describe(shelf.families):
+def test_sliders_stay_within_what_gates_declare(viewer):
+    for gate in viewer.menu.describe(viewer.families):
         for spec in gate["parameters"]:
-            for family in shelf.families:
+            for family in viewer.families:
                 value = gate["defaults"][family][spec["name"]]
                 assert (
                     value in spec["choices"]
@@ -146,6 +148,6 @@ def test_sliders_stay_within_what_gates_declare(shelf):
                     else (spec["low"] <= value <= spec["high"])
                 )
     with pytest.raises(Exception, match=r"GATE\.NAME=VALUE"):
-        shelf.offers.read_settings(["nonsense.tau=1"])
+        viewer.menu.read_settings(["nonsense.tau=1"])
     with pytest.raises(Exception, match="takes tau from 0 to 1"):
-        shelf.offers.make("gsm8k", {"cvee": {"tau": "7"}})
+        viewer.menu.make(find_task("gsm8k"), {"cvee": {"tau": "7"}})

@@ -8,15 +8,14 @@ import polars as pl
 import pytest
 from decodes import write_run
 from typer.testing import CliRunner
-from viewing import browser, recordings, serving, shelf, viewer, watched  # noqa: F401 - fixtures
+from viewing import browser, recordings, server, serving, viewer, watched  # noqa: F401 - fixtures
 
 from c4.cli.app import app
 from c4.gates.registry import GATES
 from c4.gates.run_signals import load_signals
 from c4.replay.decisions import gate_exits, replay
 from c4.store.runs import open_run
-from c4.view import Shelf, write_page
-from c4.view._cohort import cohort_of
+from c4.view import Viewer, write_page
 
 EVERY_STEP = """() => {
   const { app, decode } = c4;
@@ -37,16 +36,16 @@ EVERY_STEP = """() => {
 }"""
 
 
-def address(viewer, task, t, method="baseline", **more):
+def address(server, task, t, method="baseline", **more):
     run = f"model=made/task={task}/method={method}"
-    return f"{viewer.address}#{urlencode({'run': run, 't': t, **more}, quote_via=quote)}"
+    return f"{server.address}#{urlencode({'run': run, 't': t, **more}, quote_via=quote)}"
 
 
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k", "humaneval"])
-def test_every_step_on_screen_is_the_recorded_one(viewer, shelf, watched, task):
-    book = shelf.book(f"model=made/task={task}/method=baseline")
-    for recorded in book.run:
-        watched.open(address(viewer, task, recorded.row.trajectory))
+def test_every_step_on_screen_is_the_recorded_one(server, viewer, watched, task):
+    cache = viewer.cache(f"model=made/task={task}/method=baseline")
+    for recorded in cache.run:
+        watched.open(address(server, task, recorded.row.trajectory))
         told = watched.page.evaluate(EVERY_STEP)
         cells = recorded.cells
         for name in ("token", "confidence", "masked"):
@@ -57,9 +56,9 @@ def test_every_step_on_screen_is_the_recorded_one(viewer, shelf, watched, task):
         tokens = np.array(told["tokens"])
         np.testing.assert_array_equal(tokens[cells.masked], cells.token[cells.masked])
         # Before its block has begun, a position hides what it would be.
-        blocks = cells.masked.argmax(axis=1) // book.run.shape.block_length
-        ends = (blocks + 1) * book.run.shape.block_length
-        later = np.arange(book.run.shape.length)[None] >= ends[:, None]
+        blocks = cells.masked.argmax(axis=1) // cache.run.shape.block_length
+        ends = (blocks + 1) * cache.run.shape.block_length
+        later = np.arange(cache.run.shape.length)[None] >= ends[:, None]
         np.testing.assert_array_equal(states == "masked", cells.masked & later)
         assert {
             told["shown"][s][p] for s, p in zip(*np.nonzero(states == "masked"), strict=True)
@@ -67,8 +66,9 @@ def test_every_step_on_screen_is_the_recorded_one(viewer, shelf, watched, task):
 
 
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k", "humaneval"])
-def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched, task):
-    run, gates = shelf.book(f"model=made/task={task}/method=baseline").run, shelf.offers.make(task)
+def test_exits_on_screen_are_those_of_a_replay(server, viewer, watched, task):
+    run = viewer.cache(f"model=made/task={task}/method=baseline").run
+    gates = viewer.menu.make(run.task)
     (signals,) = load_signals(run)
     exits = gate_exits(run, run.parts[0], signals, gates)
     assert list(exits) == list(GATES)
@@ -79,7 +79,7 @@ def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched, task):
             told = pl.when("fired").then("steps").otherwise(0)
             assert fired.select(told).to_series().to_list() == steps.tolist()
     for i, index in enumerate(signals.trajectory.tolist()):
-        watched.open(address(viewer, task, index))
+        watched.open(address(server, task, index))
         drawn = watched.page.evaluate("c4.app.trajectory.lane.marks.map((m) => [m.gate, m.step])")
         listed = watched.page.evaluate(
             "[...document.querySelectorAll('.gate-row .exit')].map((exit) => exit.textContent)"
@@ -89,12 +89,14 @@ def test_exits_on_screen_are_those_of_a_replay(viewer, shelf, watched, task):
         assert listed == [f"step {step}" if step else "never" for step in stops.values()]
 
 
-def test_dragging_a_slider_asks_what_the_command_says(viewer, shelf, watched, recordings, tmp_path):
+def test_dragging_a_slider_asks_what_the_command_says(
+    server, viewer, watched, recordings, tmp_path
+):
     chosen = {"cvee": {"tau": "0.3", "gamma": "0"}}
-    cohort = cohort_of(shelf, shelf.book("model=made/task=gsm8k/method=baseline"))
+    cohort = viewer.cohort(viewer.cache("model=made/task=gsm8k/method=baseline"))
     usual, moved = (cohort.exits("cvee", settings) for settings in ({}, chosen))
     index = int(cohort.signals.trajectory[np.flatnonzero((moved > 0) & (moved != usual))[0]])
-    watched.open(address(viewer, "gsm8k", index))
+    watched.open(address(server, "gsm8k", index))
     page = watched.page
     with page.expect_response(re.compile("/api/answer")):
         page.locator("#cvee-tau").evaluate(
@@ -127,8 +129,8 @@ def test_dragging_a_slider_asks_what_the_command_says(viewer, shelf, watched, re
     assert watched.page.locator("#cvee-tau").input_value() == "0.3"
 
 
-def test_a_setting_that_makes_no_sense_is_refused_beside_its_slider(viewer, watched):
-    watched.open(address(viewer, "gsm8k", 41))
+def test_a_setting_that_makes_no_sense_is_refused_beside_its_slider(server, watched):
+    watched.open(address(server, "gsm8k", 41))
     box = watched.page.get_by_label("tau, exactly")
     box.first.fill("7")
     watched.page.keyboard.press("Tab")
@@ -153,12 +155,12 @@ def test_hostile_text_is_only_text(tmp_path, watched):
     names = ["<b>x</b>", "a\u202eb"]
     for name in names:
         write_run(tmp_path, "gsm8k", [1], model=name, words=words, text=text, prompt=HOSTILE + BIG)
-    shelf = Shelf(tmp_path)
-    assert len(shelf.books) == len(names)
-    with serving(shelf) as viewer:
-        for key in shelf.books:
+    viewer = Viewer(tmp_path)
+    assert len(viewer.runs) == len(names)
+    with serving(viewer) as server:
+        for key in viewer.runs:
             run = quote(key, safe="")
-            watched.open(f"{viewer.address}#run={run}&t=1&step=20&all=1")
+            watched.open(f"{server.address}#run={run}&t=1&step=20&all=1")
             page = watched.page
             page.locator(".prompt summary").click()
             shown = page.locator(".prompt pre").text_content()
@@ -178,8 +180,8 @@ def test_hostile_text_is_only_text(tmp_path, watched):
             assert page.locator("img, script:not([src])").count() == 0
             assert "owned" not in page.title()
         hosts = {urlsplit(url).netloc for url in watched.requests if url.startswith("http")}
-        assert hosts == {f"127.0.0.1:{viewer.port}"}
-        write_page(tmp_path / "page.html", shelf, [(key, 1) for key in shelf.books])
+        assert hosts == {f"127.0.0.1:{server.port}"}
+        write_page(tmp_path / "page.html", viewer, [(key, 1) for key in viewer.runs])
     watched.requests.clear()
     watched.open((tmp_path / "page.html").as_uri() + "#step=20")
     assert (
@@ -189,14 +191,14 @@ def test_hostile_text_is_only_text(tmp_path, watched):
     assert {urlsplit(url).scheme for url in watched.requests} <= {"file", "about", "data"}
 
 
-def test_the_file_shows_the_same_steps_without_a_server(shelf, watched, tmp_path):
+def test_the_file_shows_the_same_steps_without_a_server(viewer, watched, tmp_path):
     keys = [(f"model=made/task={task}/method=baseline", 41) for task in ("mmlu", "humaneval")]
     target = tmp_path / "page.html"
-    write_page(target, shelf, keys)
+    write_page(target, viewer, keys)
     for run, t in keys:
         watched.open(f"{target.as_uri()}#run={quote(run, safe='')}&t={t}")
         told = watched.page.evaluate(EVERY_STEP)
-        cells = open_run(shelf.book(run).run.folder).trajectory(t).cells
+        cells = open_run(viewer.cache(run).run.folder).trajectory(t).cells
         np.testing.assert_array_equal(told["confidences"], cells.confidence)
         np.testing.assert_array_equal(told["model"]["token"], cells.token)
         assert watched.page.locator(".gate-body input").count() == 0  # no gate behind them
@@ -205,8 +207,8 @@ def test_the_file_shows_the_same_steps_without_a_server(shelf, watched, tmp_path
     assert all(url.startswith(("file:", "about:")) for url in watched.requests)
 
 
-def test_nothing_moves_while_scrubbing(viewer, watched):
-    watched.open(address(viewer, "humaneval", 42))
+def test_nothing_moves_while_scrubbing(server, watched):
+    watched.open(address(server, "humaneval", 42))
     places = watched.page.evaluate("""() => {
       const { app, decode } = c4;
       const seen = new Set();
@@ -222,8 +224,8 @@ def test_nothing_moves_while_scrubbing(viewer, watched):
     assert places == 1
 
 
-def test_keys_do_what_the_help_says(viewer, watched):
-    watched.open(address(viewer, "gsm8k", 41))
+def test_keys_do_what_the_help_says(server, watched):
+    watched.open(address(server, "gsm8k", 41))
     page = watched.page
     step = "c4.app.trajectory.player.step"
     for key, expected in [
@@ -255,8 +257,8 @@ def test_keys_do_what_the_help_says(viewer, watched):
     page.wait_for_selector(".cohort table")
 
 
-def test_a_mark_of_the_cohort_opens_its_trajectory(viewer, watched):
-    watched.open(address(viewer, "gsm8k", 41, view="cohort"))
+def test_a_mark_of_the_cohort_opens_its_trajectory(server, watched):
+    watched.open(address(server, "gsm8k", 41, view="cohort"))
     page = watched.page
     watched.until("c4.app.cohort.phase.points.length > 0")
     point = page.evaluate(
@@ -272,8 +274,8 @@ def test_a_mark_of_the_cohort_opens_its_trajectory(viewer, watched):
     )
 
 
-def test_two_runs_stand_side_by_side_also_where_only_results_were_kept(viewer, watched):
-    watched.open(address(viewer, "gsm8k", 41, view="compare", step=7))
+def test_two_runs_stand_side_by_side_also_where_only_results_were_kept(server, watched):
+    watched.open(address(server, "gsm8k", 41, view="compare", step=7))
     page = watched.page
     page.wait_for_selector(".compare-side .token")
     assert (
@@ -285,8 +287,8 @@ def test_two_runs_stand_side_by_side_also_where_only_results_were_kept(viewer, w
     assert page.locator(".done").all_text_contents() == ["step 7", "step 7"]
 
 
-def test_the_list_filters_scrolls_and_opens(viewer, watched):
-    watched.open(viewer.address)
+def test_the_list_filters_scrolls_and_opens(server, watched):
+    watched.open(server.address)
     page = watched.page
     watched.until("document.querySelector('.count').textContent === '24 trajectories'")
     page.get_by_label("Task", exact=True).select_option("mmlu")
@@ -298,10 +300,10 @@ def test_the_list_filters_scrolls_and_opens(viewer, watched):
 
 
 @pytest.mark.parametrize("width", [360, 390, 820, 1280, 1920])
-def test_no_screen_is_wider_than_its_window(viewer, watched, width):
+def test_no_screen_is_wider_than_its_window(server, watched, width):
     watched.page.set_viewport_size({"width": width, "height": 800})
     for view in ("", "cohort", "compare", "list"):
-        watched.open(address(viewer, "humaneval", 42, view=view))
+        watched.open(address(server, "humaneval", 42, view=view))
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
         main = watched.page.locator("main")
         assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") <= 0

@@ -6,20 +6,19 @@ from urllib.parse import urlencode
 
 import pytest
 from decodes import write_run
-from viewing import recordings, serving, shelf, viewer  # noqa: F401 - fixtures
+from viewing import recordings, server, serving, viewer  # noqa: F401 - fixtures
 
 from c4.errors import RunError
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
-from c4.view import Shelf
-from c4.view._cohort import cohort_of
-from c4.view._listing import EXITS, SORTS, Query, list_message, marks_message
+from c4.view import Viewer
+from c4.view.listing import EXITS, SORTS, Query, list_message, marks_message
 
 MMLU = "model=made/task=mmlu/method=baseline"
 
 
-def ask(viewer, path, *, method="GET", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", viewer.port)
+def ask(server, path, *, method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, headers=sent)
     answer = connection.getresponse()
@@ -28,14 +27,14 @@ def ask(viewer, path, *, method="GET", **headers):
     return answer, body
 
 
-def test_every_answer_says_what_the_page_may_do(viewer):
-    for path in ("/", "/static/app.js", "/api/shelf", "/nowhere", "/api/list?sort=luck"):
-        answer, _ = ask(viewer, path)
+def test_every_answer_says_what_the_page_may_do(server):
+    for path in ("/", "/static/app.js", "/api/overview", "/nowhere", "/api/list?sort=luck"):
+        answer, _ = ask(server, path)
         policy = answer.getheader("content-security-policy")
         assert "default-src 'none'; script-src 'self'" in policy, path
         assert answer.getheader("x-content-type-options") == "nosniff"
-    assert ask(viewer, "/nowhere")[0].status == 404
-    assert ask(viewer, "/static/..%2f..%2fpyproject.toml")[0].status == 404
+    assert ask(server, "/nowhere")[0].status == 404
+    assert ask(server, "/static/..%2f..%2fpyproject.toml")[0].status == 404
 
 
 @pytest.mark.parametrize(
@@ -53,39 +52,45 @@ def test_every_answer_says_what_the_page_may_do(viewer):
         {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate"},
     ],
 )
-def test_foreign_pages_and_names_are_refused(viewer, headers):
-    answer, body = ask(viewer, "/api/shelf", **headers)
+def test_foreign_pages_and_names_are_refused(server, headers):
+    answer, body = ask(server, "/api/overview", **headers)
     assert answer.status == 403
     assert answer.getheader("x-content-type-options") == "nosniff"
     assert "error" in json.loads(body)
 
 
 @pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "[::1]:8044"])
-def test_a_tunnel_may_have_another_port(viewer, host):
-    assert ask(viewer, "/api/shelf", Host=host)[0].status == 200
+def test_a_tunnel_may_have_another_port(server, host):
+    assert ask(server, "/api/overview", Host=host)[0].status == 200
 
 
-def test_a_link_from_elsewhere_opens_the_page_but_asks_nothing(viewer):
+def test_a_link_from_elsewhere_opens_the_page_but_asks_nothing(server):
     link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
-    assert ask(viewer, "/", **link)[0].status == 200
-    assert ask(viewer, "/api/shelf", **link)[0].status == 403
+    assert ask(server, "/", **link)[0].status == 200
+    assert ask(server, "/api/overview", **link)[0].status == 403
 
 
-def test_beyond_loopback_nothing_is_told_without_the_token(shelf):
-    with serving(shelf, host="0.0.0.0") as viewer:
-        for path in ("/", "/api/shelf", "/static/app.js", "/?token=guess", "/api/shelf?token="):
-            assert ask(viewer, path)[0].status == 403, path
-        assert ask(viewer, "/api/shelf", Cookie="c4-view=guess")[0].status == 403
-        answer, _ = ask(viewer, f"/?token={viewer.token}")
+def test_beyond_loopback_nothing_is_told_without_the_token(viewer):
+    with serving(viewer, host="0.0.0.0") as server:
+        for path in (
+            "/",
+            "/api/overview",
+            "/static/app.js",
+            "/?token=guess",
+            "/api/overview?token=",
+        ):
+            assert ask(server, path)[0].status == 403, path
+        assert ask(server, "/api/overview", Cookie="c4-view=guess")[0].status == 403
+        answer, _ = ask(server, f"/?token={server.token}")
         assert (answer.status, answer.getheader("location")) == (303, "/")
         kept = answer.getheader("set-cookie")
         assert "HttpOnly" in kept
         assert "SameSite=strict" in kept
         cookie = kept.partition(";")[0]
-        assert ask(viewer, "/api/shelf", Cookie=cookie)[0].status == 200
+        assert ask(server, "/api/overview", Cookie=cookie)[0].status == 200
         # Some other site's name for this machine.
-        assert ask(viewer, "/api/shelf", Cookie=cookie, Host="evil.example")[0].status == 403
-        assert viewer.token in viewer.address
+        assert ask(server, "/api/overview", Cookie=cookie, Host="evil.example")[0].status == 403
+        assert server.token in server.address
 
 
 @pytest.mark.parametrize(
@@ -104,25 +109,25 @@ def test_beyond_loopback_nothing_is_told_without_the_token(shelf):
         ({"path": "list", "set": "os:system.x=1", "exits": "fired"}, "GATE.NAME=VALUE"),
     ],
 )
-def test_what_makes_no_sense_is_answered_in_words(viewer, question, words):
+def test_what_makes_no_sense_is_answered_in_words(server, question, words):
     path = question.pop("path")
-    answer, body = ask(viewer, f"/api/{path}?{urlencode(question)}")
+    answer, body = ask(server, f"/api/{path}?{urlencode(question)}")
     assert answer.status == 400
     assert words in json.loads(body)["error"]
 
 
-def test_programs_are_run_by_a_post_alone(viewer):
+def test_programs_are_run_by_a_post_alone(server):
     question = urlencode({"run": "model=made/task=humaneval/method=baseline", "t": 40, "step": 1})
-    assert ask(viewer, f"/api/grade?{question}")[0].status == 405
-    refused, _ = ask(viewer, f"/api/grade?{question}", method="POST", Origin="http://evil.example")
+    assert ask(server, f"/api/grade?{question}")[0].status == 405
+    refused, _ = ask(server, f"/api/grade?{question}", method="POST", Origin="http://evil.example")
     assert refused.status == 403
 
 
 @pytest.mark.parametrize("step", [0, 25, 10**9])
-def test_programs_are_run_at_recorded_steps_alone(viewer, step):
+def test_programs_are_run_at_recorded_steps_alone(server, step):
     run = "model=made/task=humaneval/method=baseline"
     question = urlencode({"run": run, "t": 40, "step": step})
-    answer, body = ask(viewer, f"/api/grade?{question}", method="POST")
+    answer, body = ask(server, f"/api/grade?{question}", method="POST")
     assert answer.status == 400
     assert f"steps 1 to 24, not {step}" in json.loads(body)["error"]
 
@@ -131,17 +136,17 @@ def keys(found):
     return [(row["run"], row["t"]) for row in found["rows"]]
 
 
-def test_the_list_comes_in_windows(shelf):
-    whole = keys(list_message(shelf, Query(), 0, 500))
+def test_the_list_comes_in_windows(viewer):
+    whole = keys(list_message(viewer, Query(), 0, 500))
     assert len(whole) == 24
-    pieces = [keys(list_message(shelf, Query(), start, 5)) for start in range(0, 30, 5)]
+    pieces = [keys(list_message(viewer, Query(), start, 5)) for start in range(0, 30, 5)]
     assert [key for piece in pieces for key in piece] == whole
 
 
 @pytest.mark.parametrize("gate", ["cvee", "prophet", "oracle"])
-def test_filters_ask_the_gates(shelf, gate):
-    every = list_message(shelf, Query(), 0, 500)
-    marks = marks_message(shelf, keys(every), {})
+def test_filters_ask_the_gates(viewer, gate):
+    every = list_message(viewer, Query(), 0, 500)
+    marks = marks_message(viewer, keys(every), {})
     facts = dict(zip(keys(every), marks, strict=True))
     kinds = {kind: set() for kind in EXITS}
     for key, mark in facts.items():
@@ -154,17 +159,17 @@ def test_filters_ask_the_gates(shelf, gate):
         if settled is not None:
             kinds["premature" if at < settled else "sound"].add(key)
     for kind, expected in kinds.items():
-        found = list_message(shelf, Query(exits=kind, gate=gate), 0, 500)
+        found = list_message(viewer, Query(exits=kind, gate=gate), 0, 500)
         assert set(keys(found)) == expected, kind
 
 
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("descending", [False, True])
-def test_every_order_holds_every_trajectory_once(shelf, sort, descending):
-    found = list_message(shelf, Query(sort=sort, descending=descending), 0, 500)
-    assert sorted(keys(found)) == sorted(keys(list_message(shelf, Query(), 0, 500)))
+def test_every_order_holds_every_trajectory_once(viewer, sort, descending):
+    found = list_message(viewer, Query(sort=sort, descending=descending), 0, 500)
+    assert sorted(keys(found)) == sorted(keys(list_message(viewer, Query(), 0, 500)))
     if sort in ("stabilization", "exit"):
-        marks = marks_message(shelf, keys(found), {})
+        marks = marks_message(viewer, keys(found), {})
         values = [
             m["stabilization"] if sort == "stabilization" else m["exits"].get("cvee") for m in marks
         ]
@@ -173,46 +178,46 @@ def test_every_order_holds_every_trajectory_once(shelf, sort, descending):
         assert not any(values[len(known) :])  # those without one come last
 
 
-def test_words_are_found_wherever_they_stand(shelf):
-    assert {t for _, t in keys(list_message(shelf, Query(search="PROBLEM 43"), 0, 500))} == {43}
-    assert list_message(shelf, Query(search="<script>"), 0, 500)["total"] == 0
-    right = list_message(shelf, Query(verdict="right", tasks=["mmlu"]), 0, 500)
+def test_words_are_found_wherever_they_stand(viewer):
+    assert {t for _, t in keys(list_message(viewer, Query(search="PROBLEM 43"), 0, 500))} == {43}
+    assert list_message(viewer, Query(search="<script>"), 0, 500)["total"] == 0
+    right = list_message(viewer, Query(verdict="right", tasks=["mmlu"]), 0, 500)
     assert right["rows"]
     assert all(row["correct"] for row in right["rows"])
 
 
 def test_what_is_recorded_meanwhile_appears(tmp_path):
     write_run(tmp_path, "mmlu", [1])
-    shelf = Shelf(tmp_path)
-    assert list_message(shelf, Query(), 0, 9)["total"] == 1
+    viewer = Viewer(tmp_path)
+    assert list_message(viewer, Query(), 0, 9)["total"] == 1
     write_run(tmp_path, "gsm8k", [1, 2])
-    shelf.refresh()
-    assert list_message(shelf, Query(), 0, 9)["total"] == 3
+    viewer.refresh()
+    assert list_message(viewer, Query(), 0, 9)["total"] == 3
 
 
 def test_what_is_graded_meanwhile_counts(tmp_path):
     folder = write_run(tmp_path, "mmlu", [1, 2])
-    shelf = Shelf(tmp_path)
-    (book,) = shelf.books.values()
-    before = [row.correct for row in book.run.rows()]
+    viewer = Viewer(tmp_path)
+    (cache,) = viewer.runs.values()
+    before = [row.correct for row in cache.run.rows()]
     right = Query(verdict="right")
-    assert list_message(shelf, right, 0, 9)["total"] == sum(before)
-    cohort = cohort_of(shelf, book)
+    assert list_message(viewer, right, 0, 9)["total"] == sum(before)
+    cohort = viewer.cohort(cache)
     verdicts = {True: Verdict.WRONG, False: Verdict.RIGHT}
     with RunWriter(folder) as writer:
         given = {1: Grade("B", verdicts[before[0]])}
-        writer.go_on(book.run.manifest)
+        writer.go_on(cache.run.manifest)
         writer.add_grades(given, AnswerReading())
-    shelf.refresh()
-    (book,) = shelf.books.values()
-    assert book.row(1).correct is not before[0]
-    assert list_message(shelf, right, 0, 9)["total"] == sum([not before[0], before[1]])
-    assert cohort_of(shelf, book) is not cohort
-    kept = cohort_of(shelf, book)
-    shelf.refresh()  # nothing has changed since
-    assert cohort_of(shelf, *shelf.books.values()) is kept
+    viewer.refresh()
+    (cache,) = viewer.runs.values()
+    assert cache.row(1).correct is not before[0]
+    assert list_message(viewer, right, 0, 9)["total"] == sum([not before[0], before[1]])
+    assert viewer.cohort(cache) is not cohort
+    kept = viewer.cohort(cache)
+    viewer.refresh()  # nothing has changed since
+    assert viewer.cohort(*viewer.runs.values()) is kept
 
 
 def test_an_empty_folder_is_told_what_to_do(tmp_path):
     with pytest.raises(RunError, match="c4 record --task math"):
-        Shelf(tmp_path)
+        Viewer(tmp_path)

@@ -1,4 +1,4 @@
-"""A browser, if there is one, and one small set of recordings for all tests of the viewer."""
+"""A browser, if there is one, and one small set of recordings for all tests of the server."""
 
 import shutil
 import threading
@@ -9,7 +9,7 @@ import pytest
 from conftest import NO_BROWSER
 from decodes import write_run
 
-from c4.view import Shelf
+from c4.view import Viewer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -30,28 +30,28 @@ def recordings(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def shelf(recordings):
-    return Shelf(recordings)
+def viewer(recordings):
+    return Viewer(recordings)
 
 
 @contextmanager
-def serving(shelf, **options):
-    """A viewer that answers while the context lasts."""
-    from c4.view.server import Viewer
+def serving(viewer, **options):
+    """A server that answers while the context lasts."""
+    from c4.view.server import Server
 
-    viewer = Viewer(shelf, **options)
-    thread = threading.Thread(target=viewer.serve)
+    server = Server(viewer, **options)
+    thread = threading.Thread(target=server.serve)
     thread.start()
     try:
-        yield viewer
+        yield server
     finally:
-        viewer.stop()
+        server.stop()
         thread.join()
 
 
 @pytest.fixture(scope="session")
-def viewer(shelf):
-    with serving(shelf) as running:
+def server(viewer):
+    with serving(viewer) as running:
         yield running
 
 

@@ -30,13 +30,13 @@ function keepTheme(theme) {
 }
 
 class App {
-  constructor(source, shelf) {
+  constructor(source, overview) {
     this.source = source;
-    this.shelf = shelf;
-    this.trajectory = new TrajectoryScreen(source, shelf);
-    this.list = new ListPanel(source, shelf, (run, t) => this.open(run, t));
-    this.cohort = new CohortScreen(source, shelf, (run, t) => this.open(run, t));
-    this.compare = new CompareScreen(source, shelf);
+    this.overview = overview;
+    this.trajectory = new TrajectoryScreen(source, overview);
+    this.list = new ListPanel(source, overview, (run, t) => this.open(run, t));
+    this.cohort = new CohortScreen(source, overview, (run, t) => this.open(run, t));
+    this.compare = new CompareScreen(source, overview);
     this.screens = { trajectory: this.trajectory, cohort: this.cohort, compare: this.compare };
     this.help = makeHelp();
     this.main = el("main", { class: "main", tabIndex: -1 });
@@ -53,7 +53,7 @@ class App {
   makeBar() {
     const button = (label, text, act, kind = "") => el("button", { type: "button", class: `tool ${kind}`, title: label, "aria-label": label, onclick: act }, text);
     return el("header", { class: "bar" }, el("div", { class: "brand" }, el("b", {}, "c4"), " view"), this.tabs,
-      el("div", { class: "root", title: visible(this.shelf.root) }, el("bdi", {}, visible(this.shelf.root))),
+      el("div", { class: "root", title: visible(this.overview.root) }, el("bdi", {}, visible(this.overview.root))),
       el("div", { class: "tools" }, button("Copy as command (y)", "Copy command", () => this.trajectory.copyCommand(), "wide"), button("Copy the link to this view (l)", "Copy link", () => this.copyLink(), "wide"),
         button("Light or dark (d)", "◐", () => this.turnTheme()), button("Keys (?)", "?", () => this.help.showModal())));
   }
@@ -176,8 +176,8 @@ async function main() {
   document.documentElement.dataset.theme = keptTheme() ?? (dark.matches ? "dark" : "light");
   const source = openSource();
   try {
-    const shelf = await source.shelf();
-    const app = new App(source, shelf);
+    const overview = await source.overview();
+    const app = new App(source, overview);
     dark.addEventListener("change", () => keptTheme() ?? app.setTheme(dark.matches ? "dark" : "light"));
     // What tests and the curious may look at; nothing in the page needs it.
     globalThis.c4 = { app, state, get decode() { return app.trajectory.decode; }, get frames() { return app.trajectory.frames; } };

@@ -103,10 +103,10 @@ class SharePlot {
 }
 
 export class CohortScreen {
-  constructor(source, shelf, onopen) {
+  constructor(source, overview, onopen) {
     this.source = source;
-    this.shelf = shelf;
-    this.recorded = shelf.runs.filter((run) => run.hasCells && run.n);
+    this.overview = overview;
+    this.recorded = overview.runs.filter((run) => run.hasCells && run.n);
     this.shown = new Set(USUAL);
     this.others = new Map();
     this.phase = new SharePlot("Exits against stabilization", "Below the diagonal a gate stopped before the answer had settled. Click a mark to open its trajectory.", "the answer settles (share of the budget)", "the gate stops", onopen);
@@ -179,7 +179,7 @@ export class CohortScreen {
     context.fillText("premature", phase.x(0.985), phase.y(0.03));
     line(context, [[phase.x(0), phase.y(0)], [phase.x(1), phase.y(1)]], { colour: css("quiet"), width: 1 });
     const { budget } = data.run;
-    const gates = this.shelf.gates.filter((gate) => this.shown.has(gate.name) && data.gates[gate.name]);
+    const gates = this.overview.gates.filter((gate) => this.shown.has(gate.name) && data.gates[gate.name]);
     data.trajectory.forEach((t, i) => {
       const settled = data.stabilization[i];
       if (settled === null) return;
@@ -246,7 +246,7 @@ export class CohortScreen {
 
   fillTable() {
     const heads = ["", "gate", "accuracy", "full", "steps", "saving", "fires", "premature", "same answer"];
-    const rows = this.shelf.gates.filter((gate) => this.data.summaries[gate.name]).map((gate) => {
+    const rows = this.overview.gates.filter((gate) => this.data.summaries[gate.name]).map((gate) => {
       const summary = this.data.summaries[gate.name];
       const box = el("input", { type: "checkbox", checked: this.shown.has(gate.name), "aria-label": `Draw ${gate.label}`,
         onchange: () => {

@@ -50,9 +50,9 @@ class Side {
 }
 
 export class CompareScreen {
-  constructor(source, shelf) {
+  constructor(source, overview) {
     this.source = source;
-    this.shelf = shelf;
+    this.overview = overview;
     this.player = new Player((step) => this.moved(step));
     this.a = new Side("A", (run) => state.patch({ run }));
     this.b = new Side("B", (run) => state.patch({ b: run }));
@@ -69,8 +69,8 @@ export class CompareScreen {
 
   /** The runs of the same task and model, which may hold the same example. */
   get candidates() {
-    const first = this.shelf.runs.find((run) => run.key === state.get("run")) ?? this.shelf.runs[0];
-    return this.shelf.runs.filter((run) => run.task === first.task && run.model === first.model);
+    const first = this.overview.runs.find((run) => run.key === state.get("run")) ?? this.overview.runs[0];
+    return this.overview.runs.filter((run) => run.task === first.task && run.model === first.model);
   }
 
   async open() {

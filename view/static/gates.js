@@ -31,8 +31,8 @@ function changeSetting(gate, name, value, usual) {
 }
 
 export class GatePanel {
-  constructor(shelf, live, onjump) {
-    this.shelf = shelf;
+  constructor(overview, live, onjump) {
+    this.overview = overview;
     this.live = live;
     this.onjump = onjump;
     this.rows = new Map();
@@ -43,7 +43,7 @@ export class GatePanel {
   show(decode) {
     this.decode = decode;
     this.rows.clear();
-    this.list.replaceChildren(...this.shelf.gates.map((gate) => this.makeRow(gate)));
+    this.list.replaceChildren(...this.overview.gates.map((gate) => this.makeRow(gate)));
     this.select();
   }
 

@@ -13,11 +13,11 @@ const EXITS = { "": "any exit", fired: "fired", premature: "premature", sound: "
 const VERDICTS = { "": "any verdict", right: "right", wrong: "wrong", ungraded: "not graded" };
 
 export class ListPanel {
-  constructor(source, shelf, onopen) {
+  constructor(source, overview, onopen) {
     this.source = source;
-    this.shelf = shelf;
+    this.overview = overview;
     this.onopen = onopen;
-    this.runs = new Map(shelf.runs.map((run) => [run.key, run]));
+    this.runs = new Map(overview.runs.map((run) => [run.key, run]));
     this.windows = new Map();
     this.total = 0;
     this.active = -1;
@@ -31,7 +31,7 @@ export class ListPanel {
   }
 
   filters() {
-    const names = (key, label) => Object.fromEntries([["", `every ${key}`], ...this.shelf.runs.map((run) => [run[key], run[label]])]);
+    const names = (key, label) => Object.fromEntries([["", `every ${key}`], ...this.overview.runs.map((run) => [run[key], run[label]])]);
     const select = (name, choices, label) => {
       const made = el("select", { "aria-label": label, onchange: () => state.patch({ [name]: made.value }) },
         Object.entries(choices).map(([value, word]) => el("option", { value, selected: state.get(name) === value }, visible(word))));
@@ -43,7 +43,7 @@ export class ListPanel {
         clearTimeout(timer);
         timer = setTimeout(() => state.patch({ q: this.search.value }), 180);
       } });
-    const gates = Object.fromEntries(this.shelf.gates.map((gate) => [gate.name === "cvee" ? "" : gate.name, `under ${gate.label}`]));
+    const gates = Object.fromEntries(this.overview.gates.map((gate) => [gate.name === "cvee" ? "" : gate.name, `under ${gate.label}`]));
     this.turn = el("button", { type: "button", class: "turn", "aria-label": "Turn the order round", title: "Turn the order round", onclick: () => state.patch({ desc: state.get("desc") ? "" : 1 }) }, state.get("desc") ? "↓" : "↑");
     const sorts = Object.fromEntries(Object.entries(SORTS).map(([name, word]) => [name === "recorded" ? "" : name, word]));
     return el("div", { class: "filters", role: "search" }, this.search,
@@ -136,7 +136,7 @@ export class ListPanel {
     bar.append(el("i", { class: "spent", style: { width: `${(row.steps / row.budget) * 100}%` } }));
     if (row.marks?.stabilization) dot(row.marks.stabilization, "settle", "", `settles at step ${row.marks.stabilization}`);
     const exits = row.marks?.exits ?? {};
-    for (const gate of this.shelf.gates) {
+    for (const gate of this.overview.gates) {
       if (["cvee", "prophet", "sched"].includes(gate.name) && exits[gate.name]) dot(exits[gate.name], "exit-dot", markColour(gate.colour), `${gate.label}: step ${exits[gate.name]}`);
     }
     return bar;

@@ -35,8 +35,8 @@ class ServerSource {
     return (await this.ask(...asked)).json();
   }
 
-  shelf() {
-    return this.json("shelf", {});
+  overview() {
+    return this.json("overview", {});
   }
 
   list(query, start, count) {
@@ -71,8 +71,8 @@ class FileSource {
     this.data = JSON.parse(text);
   }
 
-  async shelf() {
-    return this.data.shelf;
+  async overview() {
+    return this.data.overview;
   }
 
   async list(_query, start, count) {

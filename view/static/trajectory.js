@@ -14,9 +14,9 @@ import { GatePanel, glyph, worth } from "./gates.js";
 const KEPT_FRAMES = 600;
 
 export class TrajectoryScreen {
-  constructor(source, shelf) {
+  constructor(source, overview) {
     this.source = source;
-    this.shelf = shelf;
+    this.overview = overview;
     this.frames = [];
     this.position = -1;
     this.asking = null;
@@ -32,7 +32,7 @@ export class TrajectoryScreen {
     this.ruler = new Ruler();
     this.plots = [this.lane, this.answers, this.runs, this.confidence, this.gap, this.grid, this.ruler];
     for (const plot of this.plots) plot.listen(() => this.axis, (step) => this.player.go(step));
-    this.gates = new GatePanel(shelf, source.live, (step) => this.player.go(step));
+    this.gates = new GatePanel(overview, source.live, (step) => this.player.go(step));
     this.build();
     new ResizeObserver(() => this.redraw()).observe(this.stage);
   }
@@ -152,7 +152,7 @@ export class TrajectoryScreen {
   /** The exits that are drawn: of gates that fire and are not hidden. */
   exits(outcomes) {
     return outcomes.filter((outcome) => outcome.fired).map((outcome) => {
-      const gate = this.shelf.gates.find((one) => one.name === outcome.name);
+      const gate = this.overview.gates.find((one) => one.name === outcome.name);
       return { gate: outcome.name, step: outcome.steps, colour: gate.colour, marker: gate.marker };
     });
   }
@@ -160,7 +160,7 @@ export class TrajectoryScreen {
   /** Gates whose thresholds and exits run through all plots. */
   drawnGates() {
     const chosen = new Set(["cvee", "prophet", "sched", state.get("gate", "cvee")]);
-    return this.outcomes.filter((outcome) => chosen.has(outcome.name)).map((outcome) => ({ ...this.shelf.gates.find((one) => one.name === outcome.name), ...outcome }));
+    return this.outcomes.filter((outcome) => chosen.has(outcome.name)).map((outcome) => ({ ...this.overview.gates.find((one) => one.name === outcome.name), ...outcome }));
   }
 
   tellGates(outcomes, command) {
@@ -176,12 +176,12 @@ export class TrajectoryScreen {
     const order = ["cvee", "prophet", "sched"];
     const shown = this.outcomes.filter((outcome) => outcome.fired).sort((one, other) => (order.indexOf(one.name) + 9) % 9 - (order.indexOf(other.name) + 9) % 9);
     this.cards.replaceChildren(this.card(full), ...shown.map((outcome) => this.card(outcome)));
-    const silent = this.outcomes.filter((outcome) => !outcome.fired).map((outcome) => this.shelf.gates.find((gate) => gate.name === outcome.name).label);
+    const silent = this.outcomes.filter((outcome) => !outcome.fired).map((outcome) => this.overview.gates.find((gate) => gate.name === outcome.name).label);
     if (silent.length) this.cards.append(el("p", { class: "quiet never" }, `Never fire on this trajectory: ${visible(silent.join(", "))}.`));
   }
 
   card(outcome) {
-    const gate = this.shelf.gates.find((one) => one.name === outcome.name);
+    const gate = this.overview.gates.find((one) => one.name === outcome.name);
     const head = el("div", { class: "card-head" }, gate ? glyph(gate, 16) : null, el("h3", {}, gate ? visible(gate.label) : this.decode.run.isBaseline ? "Full decode" : "As it was decoded"),
       el("span", { class: "quiet" }, `step ${outcome.steps}${gate ? `, saves ${percent(1 - outcome.steps / outcome.budget)}` : ""}`), worth(outcome.correct, outcome.waits));
     const answer = outcome.answer === null ? "no answer" : brief(outcome.answer, 60);

@@ -11,10 +11,9 @@ import polars as pl
 from c4.errors import unknown_name
 from c4.gates.gate import wants_cells
 from c4.replay.decisions import PartExits
-from c4.view._cohort import cohort_of
-from c4.view._trajectory import settled_at
-from c4.view.offers import Settings
-from c4.view.shelf import Book, Shelf
+from c4.view.menu import Settings
+from c4.view.trajectory import settled_at
+from c4.view.viewer import RunCache, Viewer
 
 Key = tuple[str, int]
 """A run and a number of a trajectory in it."""
@@ -59,31 +58,31 @@ class Query:
         return bool(self.exits) or self.sort in ("stabilization", "exit", "entropy")
 
 
-def list_message(shelf: Shelf, query: Query, start: int, count: int) -> dict[str, Any]:
+def list_message(viewer: Viewer, query: Query, start: int, count: int) -> dict[str, Any]:
     """Some rows of the list, and how many there are."""
-    books = [book for book in shelf.books.values() if _is_wanted(book, query)]
-    keys = _ordered(shelf, books, query)
-    total = sum(len(book.indices) for book in books) if keys is None else len(keys)
-    chosen = islice(_recorded(books) if keys is None else keys, start, start + count)
-    return {"total": total, "start": start, "rows": [describe_row(shelf, key) for key in chosen]}
+    runs = [cache for cache in viewer.runs.values() if _is_wanted(cache, query)]
+    keys = _ordered(viewer, runs, query)
+    total = sum(len(cache.indices) for cache in runs) if keys is None else len(keys)
+    chosen = islice(_recorded(runs) if keys is None else keys, start, start + count)
+    return {"total": total, "start": start, "rows": [describe_row(viewer, key) for key in chosen]}
 
 
-def _is_wanted(book: Book, query: Query) -> bool:
-    task, method = book.run.task_name, book.run.method
+def _is_wanted(cache: RunCache, query: Query) -> bool:
+    task, method = cache.run.task_name, cache.run.method
     return (not query.tasks or task in query.tasks) and (
         not query.methods or method in query.methods
     )
 
 
-def _recorded(books: Iterable[Book]) -> Iterable[Key]:
-    return ((book.key, index) for book in books for index in book.indices)
+def _recorded(runs: Iterable[RunCache]) -> Iterable[Key]:
+    return ((cache.key, index) for cache in runs for index in cache.indices)
 
 
-def _ordered(shelf: Shelf, books: Sequence[Book], query: Query) -> list[Key] | None:
+def _ordered(viewer: Viewer, runs: Sequence[RunCache], query: Query) -> list[Key] | None:
     """The trajectories asked for, in order; None where that is all of them as they are."""
     if not query.needs_rows and not query.needs_signals:
         return None
-    frames = [_facts(shelf, book, query).with_columns(book=pl.lit(book.key)) for book in books]
+    frames = [_facts(viewer, cache, query).with_columns(cache=pl.lit(cache.key)) for cache in runs]
     if not frames:
         return []
     frame = pl.concat(frames, how="diagonal_relaxed")
@@ -99,44 +98,25 @@ def _ordered(shelf: Shelf, books: Sequence[Book], query: Query) -> list[Key] | N
         )
     elif query.descending:
         frame = frame.reverse()
-    return frame.select("book", "trajectory").rows()
+    return frame.select("cache", "trajectory").rows()
 
 
-def _facts(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
+def _facts(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
     """What the list is filtered and sorted by, a row per trajectory."""
-    frame = pl.DataFrame({"trajectory": book.indices}, schema={"trajectory": pl.Int32()})
+    frame = pl.DataFrame({"trajectory": cache.indices}, schema={"trajectory": pl.Int32()})
     if query.needs_rows:
-        words = shelf.words.get(book, lambda: _words(book))
-        frame = frame.join(words, on="trajectory", how="left", maintain_order="left")
+        frame = frame.join(cache.words, on="trajectory", how="left", maintain_order="left")
     if query.needs_signals:
-        found = _exits(shelf, book, query)
+        found = _exits(viewer, cache, query)
         frame = frame.join(found, on="trajectory", how="left", maintain_order="left")
     return frame
 
 
-def _words(book: Book) -> pl.DataFrame:
-    """What is written in a run's trajectories, and what it is worth."""
-    worth = {True: "right", False: "wrong", None: "ungraded"}
-    rows = [
-        {
-            "trajectory": row.trajectory,
-            "steps": row.steps,
-            "verdict": worth[row.correct],
-            "words": "\n".join(
-                [row.prompt, row.text, row.answer or "", row.target, str(row.trajectory)]
-            ).casefold(),
-        }
-        for row in book.run.rows()
-    ]
-    schema = {"trajectory": pl.Int32(), "steps": pl.Int32(), "verdict": pl.String()}
-    return pl.DataFrame(rows, schema={**schema, "words": pl.String()})
-
-
-def _exits(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
+def _exits(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
     """Where a gate stops the trajectories of a run; where steps were not kept, its own exits."""
-    if not book.run.has_cells:
-        return _own_exits(book)
-    cohort = cohort_of(shelf, book)
+    if not cache.run.has_cells:
+        return _own_exits(cache)
+    cohort = viewer.cohort(cache)
     exits = cohort.exits(query.gate, query.settings)
     kinds = {True: ["fired", "premature"], False: ["fired", "sound"], None: ["fired"]}
     outcome = [
@@ -156,8 +136,8 @@ def _exits(shelf: Shelf, book: Book, query: Query) -> pl.DataFrame:
     )
 
 
-def _own_exits(book: Book) -> pl.DataFrame:
-    exits = [(row.trajectory, row.exit_step) for row in book.run.rows()]
+def _own_exits(cache: RunCache) -> pl.DataFrame:
+    exits = [(row.trajectory, row.exit_step) for row in cache.run.rows()]
     return pl.DataFrame(
         {
             "trajectory": [number for number, _ in exits],
@@ -172,8 +152,8 @@ def _own_exits(book: Book) -> pl.DataFrame:
     )
 
 
-def describe_row(shelf: Shelf, key: Key) -> dict[str, Any]:
-    row = shelf.book(key[0]).row(key[1])
+def describe_row(viewer: Viewer, key: Key) -> dict[str, Any]:
+    row = viewer.cache(key[0]).row(key[1])
     return {
         "run": key[0],
         "t": row.trajectory,
@@ -192,19 +172,19 @@ def _short(text: str | None) -> str | None:
     return text if text is None or len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}…"
 
 
-def marks_message(shelf: Shelf, keys: Sequence[Key], settings: Settings) -> list[dict[str, Any]]:
+def marks_message(viewer: Viewer, keys: Sequence[Key], settings: Settings) -> list[dict[str, Any]]:
     """When answers settle and gates stop, for rows that are in sight."""
-    return [_marks(shelf, key, settings) for key in keys]
+    return [_marks(viewer, key, settings) for key in keys]
 
 
-def _marks(shelf: Shelf, key: Key, settings: Settings) -> dict[str, Any]:
-    book = shelf.book(key[0])
-    if not book.run.has_cells:
+def _marks(viewer: Viewer, key: Key, settings: Settings) -> dict[str, Any]:
+    cache = viewer.cache(key[0])
+    if not cache.run.has_cells:
         return {"stabilization": None, "exits": {}}
-    signals = book.listed_signals(key[1])
+    signals = cache.listed_signals(key[1])
     gates = {
         name: gate
-        for name, gate in shelf.offers.make(book.run.task, settings).items()
+        for name, gate in viewer.menu.make(cache.run.task, settings).items()
         if not wants_cells(gate)
     }
     found = PartExits(gates, signals)

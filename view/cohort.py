@@ -1,8 +1,8 @@
 """All trajectories of a run at once: where gates stop them, and what that is worth."""
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
 from c4.replay.grids import at_exit
 from c4.replay.pools import RunSubset
 from c4.store.runs import Trajectory
-from c4.view.offers import Offers, Settings
-from c4.view.shelf import Book, Kept, Shelf
+from c4.view.menu import GateMenu, Settings
+
+if TYPE_CHECKING:
+    from c4.view.viewer import RunCache
 
 UNKNOWN, WRONG, RIGHT = -1, 0, 1
 """What is known of a text: a program that nobody ran yet may be either."""
@@ -29,13 +31,13 @@ KEPT_EXITS = 64
 class Cohort:
     """The trajectories of one run, ready to be asked about any gate."""
 
-    def __init__(self, book: Book, offers: Offers) -> None:
-        self.book = book
-        self.offers = offers
-        self.signals: RunSignals = book.all_signals()
+    def __init__(self, cache: "RunCache", menu: GateMenu) -> None:
+        self.cache = cache
+        self.menu = menu
+        self.signals: RunSignals = cache.all_signals()
         self.settled: Ints = stabilization_step(self.signals.signals)
-        self._subset = RunSubset(book.run, self.signals)
-        self._exits = Kept(KEPT_EXITS)
+        self._subset = RunSubset(cache.run, self.signals)
+        self._exits = lru_cache(KEPT_EXITS)(self._find_exits)
 
     @property
     def steps(self) -> Ints:
@@ -44,17 +46,15 @@ class Cohort:
 
     def exits(self, name: str, settings: Settings) -> Ints:
         """The step at which a gate stops each trajectory; 0 where it never fires. (n,)"""
-        # By name and settings: two gates of users' own may look the same when they are printed.
-        key = (name, *sorted(settings.get(name, {}).items()))
-        return self._exits.get(key, lambda: self._find_exits(name, settings))
+        return self._exits(name, tuple(sorted(settings.get(name, {}).items())))
 
-    def _find_exits(self, name: str, settings: Settings) -> Ints:
-        gate = self.offers.make_one(name, self.book.run.task, settings)
+    def _find_exits(self, name: str, changes: tuple[tuple[str, str], ...]) -> Ints:
+        gate = self.menu.make_one(name, self.cache.run.task, {name: dict(changes)})
         if not wants_cells(gate):
             return PartExits({name: gate}, self.signals).all(name)
         found = [
             exit_with_cells(gate, self.signals.signals, i, cells)
-            for i, (_, cells) in enumerate(self.book.run.cells())
+            for i, (_, cells) in enumerate(self.cache.run.cells())
         ]
         return np.array(found, dtype=np.int32)
 
@@ -83,7 +83,7 @@ class Cohort:
             },
             schema_overrides=dict.fromkeys(("correct", "full_correct", "premature"), pl.Boolean()),
         )
-        run = self.book.run
+        run = self.cache.run
         frame = frame.with_columns(
             model=pl.lit(run.model),
             task=pl.lit(run.task_name),
@@ -97,7 +97,7 @@ class Cohort:
 
     def _correct(self, exits: Ints) -> list[bool | None]:
         """Whether the text at each exit is right; None where nobody knows yet."""
-        if self.book.grader.by_form:
+        if self.cache.grader.by_form:
             return self._subset.grades_at(exits[None]).correct[0].tolist()
         known = at_exit(self._known, exits[None], self.steps)[0]
         return [None if value == UNKNOWN else value == RIGHT for value in known.tolist()]
@@ -109,7 +109,7 @@ class Cohort:
         Of programs, only those are known that were graded before.
         """
         known = np.full(self.signals.signals.step.shape, UNKNOWN, dtype=np.int8)
-        for i, recorded in enumerate(self.book.run):
+        for i, recorded in enumerate(self.cache.run):
             known[i, : recorded.row.steps] = [
                 UNKNOWN if worth is None else RIGHT if worth else WRONG
                 for worth in self._worth(recorded)
@@ -123,14 +123,14 @@ class Cohort:
             if t and (ids == filled[t - 1]).all():
                 worth.append(worth[-1])
             else:
-                worth.append(self.book.grader.correct(recorded.row, ids.tolist()))
+                worth.append(self.cache.grader.correct(recorded.row, ids.tolist()))
         return worth
 
     def learn(self, index: int) -> None:
         """Look again at a trajectory of which a program has been run since."""
         if "_known" not in vars(self):
             return
-        recorded = self.book.trajectory(index)
+        recorded = self.cache.trajectory(index)
         i = self.signals.trajectory.tolist().index(index)
         self._known[i, : recorded.row.steps] = [
             UNKNOWN if worth is None else RIGHT if worth else WRONG
@@ -148,7 +148,7 @@ class Cohort:
     def settling(self) -> dict[str, Any]:
         """When answers settle: a step each, null where never, and by when most of them have."""
         settled = settled_step(self.signals.signals)
-        progress = settled / self.book.run.shape.budget
+        progress = settled / self.cache.run.shape.budget
         return {
             "trajectory": self.signals.trajectory.tolist(),
             "steps": self.steps.tolist(),
@@ -158,17 +158,12 @@ class Cohort:
         }
 
 
-def cohort_of(shelf: Shelf, book: Book) -> Cohort:
-    """The cohort of a run, which is read once."""
-    return shelf.cohorts.get(book, lambda: Cohort(book, shelf.offers))
-
-
 def cohort_message(
     cohort: Cohort, gates: Sequence[str], settings: Settings, *, with_points: bool
 ) -> dict[str, Any]:
     """What gates are worth on a run, and, for its plots, each trajectory."""
     found: dict[str, Any] = {
-        "run": cohort.book.describe(),
+        "run": cohort.cache.describe(),
         "summaries": {name: cohort.summary(name, settings) for name in gates},
     }
     if with_points:

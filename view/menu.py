@@ -35,8 +35,8 @@ SPAN_OF_ZERO = 16.0
 
 
 @dataclass(frozen=True)
-class Offers:
-    """Gates by name, made for a task with the paper's settings or the ones asked for."""
+class GateMenu:
+    """Gates by name, made for a task with the paper's settings or with other ones."""
 
     names: Sequence[str] = tuple(GATES)
 

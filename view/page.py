@@ -1,0 +1,183 @@
+"""The files of the page, and the page as one file that opens from disk and loads nothing.
+
+In that file the modules become one script, whose hash the page's policy names; arrays travel as
+gzip in base64, which browsers undo by themselves.
+"""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache as remember
+from graphlib import TopologicalSorter
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from c4.errors import ConfigError
+from c4.store.locations import Location
+from c4.store.runs import Run
+from c4.store.storage import put_file, require_can_put
+from c4.tasks import AnswerReading
+from c4.view.cohort import cohort_message
+from c4.view.listing import Key, describe_row, marks_message
+from c4.view.trajectory import trajectory_message
+from c4.view.viewer import RunCache, Viewer
+
+PAGE = "index.html"
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
+IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./([\w-]+\.js)";$', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.MULTILINE)
+ASSETS = re.compile(r'<link rel="stylesheet"[^>]*>\n<script type="module"[^>]*></script>')
+HEIGHT = 900
+"""Pixels that a notebook gives the page."""
+MOST_TRAJECTORIES = 200
+"""Trajectories that one file may hold: a browser reads all of it before it shows anything."""
+
+
+@remember
+def static_names() -> tuple[str, ...]:
+    """The names of all files of the page."""
+    names = (entry.name for entry in files("c4.view").joinpath("static").iterdir())
+    return tuple(sorted(name for name in names if name.rpartition(".")[2] in KINDS))
+
+
+@remember
+def read_static(name: str) -> tuple[str, str]:
+    """The text of one file of the page, and its media type."""
+    content = files("c4.view").joinpath("static", name).read_text(encoding="utf-8")
+    return content, KINDS[name.rpartition(".")[2]]
+
+
+@remember
+def bundle_modules() -> str:
+    """The page's modules as one script, each after those that it needs.
+
+    A module becomes a function that returns what it exports. The modules keep to one form for that:
+    named imports on a line each, and `export` in front of what is exported.
+    """
+    sources = {name: read_static(name)[0] for name in static_names() if name.endswith(".js")}
+    needs = {
+        name: {needed for _, needed in IMPORT.findall(source)} for name, source in sources.items()
+    }
+    parts = ['"use strict";', "const c4Modules = {};"]
+    for name in TopologicalSorter(needs).static_order():
+        exported = ", ".join(EXPORT.findall(sources[name]))
+        body = EXPORT.sub("", IMPORT.sub(r'const { \1 } = c4Modules["\2"];', sources[name]))
+        parts.append(f'c4Modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();')
+    return "\n".join(parts)
+
+
+def write_page(path: Path, viewer: Viewer, keys: Sequence[Key]) -> None:
+    """Write the page with some trajectories to a file."""
+    require_can_put(path)
+    put_file(path, make_page(viewer, keys).encode())
+
+
+def choose_trajectories(viewer: Viewer, numbers: Sequence[int], n: int | None) -> list[Key]:
+    """The trajectories that a page is to hold: some by number of every run, or the first n each.
+
+    All of them where neither is given and there are few.
+    """
+    found = [
+        (cache.key, index) for cache in viewer.runs.values() for index in _chosen(cache, numbers, n)
+    ]
+    if not found:
+        asked = ", ".join(map(str, numbers))
+        raise ConfigError(f"no run below {viewer.root} has trajectory {asked}; see: c4 view")
+    if len(found) > MOST_TRAJECTORIES:
+        raise ConfigError(
+            f"{len(found)} trajectories are too many for one page; give --trajectory, a smaller "
+            "--n, --task or the folder of one run"
+        )
+    return found
+
+
+def _chosen(cache: RunCache, numbers: Sequence[int], n: int | None) -> list[int]:
+    wanted = [index for index in cache.indices if not numbers or index in numbers]
+    return list(islice(wanted, n))
+
+
+def make_page(viewer: Viewer, keys: Sequence[Key]) -> str:
+    """The page as text."""
+    script, style = bundle_modules(), read_static("app.css")[0]
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    # Base64 and escaped JSON hold nothing that could close the element.
+    data = json.dumps(page_data(viewer, keys)).replace("<", "\\u003c")
+    parts = [
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">',
+        f"<style>{style}</style>",
+        "</head>",
+        "<body>",
+        '<div id="app"></div>',
+        "<noscript>This page draws with JavaScript, which is turned off here.</noscript>",
+        f'<script type="application/json" id="c4-data">{data}</script>',
+        f"<script>{script}</script>",
+        "</body>",
+        "</html>",
+    ]
+    head = ASSETS.split(read_static(PAGE)[0])[0]
+    return head + "\n".join(parts) + "\n"
+
+
+def _hash(source: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}"
+
+
+def page_data(viewer: Viewer, keys: Sequence[Key]) -> dict[str, Any]:
+    """Everything that the page would ask a server for."""
+    runs = [cache for key, cache in viewer.runs.items() if key in {run for run, _ in keys}]
+    described = viewer.describe()
+    described["runs"] = [cache.describe() for cache in runs]
+    recorded = [cache for cache in runs if cache.run.has_cells]
+    return {
+        "overview": described,
+        "rows": [describe_row(viewer, key) for key in keys],
+        "marks": marks_message(viewer, keys, {}),
+        "cohorts": {cache.key: _cohort(viewer, cache) for cache in recorded},
+        "trajectories": {f"{run}#{t}": _packed(viewer, run, t) for run, t in keys},
+    }
+
+
+def _cohort(viewer: Viewer, cache: RunCache) -> dict[str, Any]:
+    return cohort_message(viewer.cohort(cache), viewer.menu.names, {}, with_points=True)
+
+
+def _packed(viewer: Viewer, run: str, t: int) -> str:
+    message = trajectory_message(viewer.cache(run), t, viewer.menu, {})
+    return base64.b64encode(gzip.compress(message, 9, mtime=0)).decode()
+
+
+@dataclass(frozen=True)
+class NotebookPage:
+    """A page that a notebook shows in its output."""
+
+    page: str
+
+    def _repr_html_(self) -> str:
+        # Without the right to its own origin, the page cannot reach the notebook around it.
+        return (
+            f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts" '
+            f'style="width: 100%; height: {HEIGHT}px; border: 1px solid #8884"></iframe>'
+        )
+
+
+def show(run: Run | Location | str, *trajectories: int, n: int | None = None) -> NotebookPage:
+    """Some trajectories of a run, or its first 20, as a page inside a notebook."""
+    folder = run.folder if isinstance(run, Run) else run
+    reading: AnswerReading | None = run.reading if isinstance(run, Run) else None
+    viewer = Viewer(folder, reading=reading)
+    most = n or (None if trajectories else 20)
+    return NotebookPage(make_page(viewer, choose_trajectories(viewer, trajectories, most)))
