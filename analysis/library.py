@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Library:
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Look what there is.
+        """Nothing is read before a frame is asked for.
 
         Args:
             gates: what to replay over the recordings.
@@ -75,7 +75,7 @@ class Library:
             calibrations: files of `c4 calibrate` to report on; those in this folder and the root
                 if None. What any of them was chosen on is pool, for every method.
             reading: how answers are read; the default reading if None.
-            note: told what is being read, for people who wait.
+            note: progress callback, told what is being read.
         """
         self.root = root
         self.named = list(find_recorded_tasks(tasks or (), root).values())
@@ -175,21 +175,18 @@ class Library:
     @cached_property
     def settling(self) -> pl.DataFrame:
         """When held-out answers settle, in the main cohorts. See `SETTLING`."""
-        frame = self._per_run(
-            self.main_runs, SETTLING, "reading", lambda run: stabilization_table(run, self.pools)
+        read = self._per_run(
+            "reading", self.main_runs, lambda r: stabilization_table(r, self.pools)
         )
-        return self._shown(frame, "cohort", "trajectory")
+        return self._shown(pl.concat([SETTLING.to_frame(), *read]))
 
     @cached_property
     def phases(self) -> pl.DataFrame:
         """Exits of held-out trajectories against stabilization. See `PHASES`."""
-        frame = self._per_run(
-            self.main_runs,
-            PHASES,
-            "replaying",
-            lambda run: phase_table(run, self.gates(run), self.pools),
+        read = self._per_run(
+            "replaying", self.main_runs, lambda run: phase_table(run, self.gates(run), self.pools)
         )
-        return self._shown(frame, "cohort", "gate", "trajectory")
+        return self._shown(pl.concat([PHASES.to_frame(), *read]))
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
@@ -204,15 +201,17 @@ class Library:
     @cached_property
     def _sources(self) -> pl.DataFrame:
         """Every method on every held-out example, from every source. See `OUTCOMES`."""
-        decoded = self._per_run(self.runs, OUTCOMES, "reading", self._decoded)
+        decoded = self._per_run(
+            "reading",
+            self.runs,
+            lambda run: decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code),
+        )
         replayed = self._per_run(
-            self.full_decodes,
-            OUTCOMES,
             "replaying and grading",
+            self.full_decodes,
             lambda run: self._replayed(run, self.gates(run)),
         )
-        frame = self._chosen(pl.concat([decoded, replayed]))
-        return self._shown(frame, "cohort", "method", "how", "trajectory")
+        return self._shown(self._chosen(pl.concat([OUTCOMES.to_frame(), *decoded, *replayed])))
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
@@ -264,11 +263,9 @@ class Library:
         """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
         recorded = [run for run in self.runs if run.method == "wino" and run.has_cells]
         swept = self._per_run(
-            recorded, OUTCOMES, "sweeping", lambda run: self._replayed(run, wino_gates(run.task))
+            "sweeping", recorded, lambda run: self._replayed(run, wino_gates(run.task))
         )
-        frame = self._shown(
-            pl.concat([self._sources, swept]), "cohort", "method", "how", "trajectory"
-        )
+        frame = self._shown(pl.concat([self._sources, *swept]))
         return method_totals(self._of_main(best_source(frame)))
 
     @cached_property
@@ -280,17 +277,13 @@ class Library:
     @cached_property
     def pools(self) -> Pools:
         """Which examples calibration may have seen, as far as the files given and found tell."""
-        return Pools([s for frozen in (*self._found, *self._given) for s in frozen.pool])
+        return Pools([share for frozen in (*self._found, *self._given) for share in frozen.pool])
 
     @cached_property
     def _found(self) -> list[FrozenSetting]:
         """The calibrations in this folder and the root."""
-        folders: set[Location] = {Path.cwd(), resolve_location(self.root)}
-        return [
-            frozen
-            for folder in sorted(folders, key=str)
-            for frozen in readable_calibrations(folder)
-        ]
+        folders = sorted({Path.cwd(), resolve_location(self.root)}, key=str)
+        return [frozen for folder in folders for frozen in readable_calibrations(folder)]
 
     @cached_property
     def _given(self) -> list[FrozenSetting]:
@@ -300,19 +293,18 @@ class Library:
     @cached_property
     def trace(self) -> pl.DataFrame:
         """One telling trajectory, step by step; empty if there is no recording."""
-        chosen = self.telling
-        if chosen is None:
+        if self.telling is None:
             return TRACE.to_frame()
-        return trace_table(*chosen, self.gates(chosen[0]), self.signals)
+        run, index = self.telling
+        return trace_table(run, index, self.gates(run), self.signals)
 
     @cached_property
     def texts(self) -> pl.DataFrame:
         """The buffer of that trajectory at every gate's exit; empty if there is no recording."""
-        chosen = self.telling
-        if chosen is None:
+        if self.telling is None:
             return TEXTS.to_frame()
-        gates = self.gates(chosen[0])
-        return text_table(*chosen, gates, unsafe_code=self.unsafe_code)
+        run, index = self.telling
+        return text_table(run, index, self.gates(run), unsafe_code=self.unsafe_code)
 
     @cached_property
     def telling(self) -> tuple[Run, int] | None:
@@ -352,42 +344,23 @@ class Library:
         labels = [label for label, names in known.items() if names & wanted]
         return outcomes.filter(pl.col("method").is_in(labels))
 
-    # Frames have a row for every example and method. A filter that keeps all of them makes no copy,
-    # as a join or a search for copies of rows would.
-
     def _of_main(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.filter(pl.col("cohort").is_in(self.cohorts.filter("main")["cohort"].to_list()))
 
-    def _shown(self, frame: pl.DataFrame, *key: str) -> pl.DataFrame:
+    def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Held-out rows in order; a trajectory that is in two folders counts once."""
-        if self._has_twins:
-            frame = frame.unique(key, keep="first", maintain_order=True)
+        names = ("cohort", "method", "how", "gate", "trajectory")
+        key = [name for name in names if name in frame.columns]
+        frame = frame.unique(key, keep="first", maintain_order=True)
         return in_order(held_out(frame), "cohort", "trajectory")
-
-    @cached_property
-    def _has_twins(self) -> bool:
-        """Whether two folders may hold the same trajectories of the same method."""
-        methods = [
-            (cohort_key(run.manifest.identity), BASELINE if run.is_baseline else run.method)
-            for run in self.runs
-        ]
-        return len(set(methods)) < len(methods)
-
-    def _decoded(self, run: Run) -> pl.DataFrame:
-        return decoded_outcomes(run, self.pools, unsafe_code=self.unsafe_code)
 
     def _replayed(self, run: Run, gates: Mapping[str, Gate]) -> pl.DataFrame:
         return replayed_outcomes(run, gates, self.pools, unsafe_code=self.unsafe_code)
 
     def _per_run(
-        self,
-        runs: Sequence[Run],
-        schema: pl.Schema,
-        doing: str,
-        read: Callable[[Run], pl.DataFrame],
-    ) -> pl.DataFrame:
-        frames = [schema.to_frame()]
+        self, doing: str, runs: Sequence[Run], read: Callable[[Run], pl.DataFrame]
+    ) -> Iterator[pl.DataFrame]:
+        """One frame after the other, each announced."""
         for run in runs:
             self.note(f"{doing} {run.model} {run.task_name}")
-            frames.append(read(run))
-        return pl.concat(frames)
+            yield read(run)

@@ -159,8 +159,8 @@ app.command("export", help=exchange.EXPORT_HELP)(exchange.export_command)
 app.command("push", help=exchange.PUSH_HELP)(exchange.push_command)
 app.command("pull", help=exchange.PULL_HELP)(exchange.pull_command)
 app.command("tasks")(tasks.tasks_command)
-app.command("plugins")(plugins.plugins_command)
 app.add_typer(models.app, name="models")
+app.add_typer(plugins.app, name="plugins")
 
 
 def main() -> None:

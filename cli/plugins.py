@@ -2,7 +2,9 @@
 
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from c4.cli.options import JsonOption
 from c4.cli.output import say, say_json, show
@@ -37,7 +39,12 @@ class Listed:
     """What the package offers under the name; None for c4's own."""
 
 
+app = typer.Typer(invoke_without_command=True)
+
+
+@app.callback()
 def plugins_command(
+    context: typer.Context,
     as_json: JsonOption = False,
 ) -> None:
     """List everything that can be plugged in and has a name: c4's own, and installed packages'.
@@ -45,6 +52,8 @@ def plugins_command(
     Nothing is loaded. Others are named as module:object or path/to/file.py:object. A method is a
     rule, a gate, or a pair rule+gate.
     """
+    if context.invoked_subcommand is not None:
+        return
     registries = [getattr(import_module(module), name) for module, name in REGISTRIES.items()]
     found = [listed for registry in registries for listed in list_names(registry)]
     if as_json:
@@ -56,6 +65,31 @@ def plugins_command(
     show(table)
     others = sorted({one.package for one in found} - {OWN})
     say(f"from installed packages: {', '.join(others) or 'none'}")
+
+
+@app.command("check")
+def check_command(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="As in --gate, --method, --task, --reading, --grader or --signal."),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option(help="gate, rule, task, extractor, grader or signal, if it cannot be told."),
+    ] = None,
+    written: Annotated[
+        str | None,
+        typer.Option(help="How a model writes the answers of this task: '<answer>{}</answer>'."),
+    ] = None,
+) -> None:
+    """Try a gate, rule, task, extractor, grader or signal of your own on a made-up decode.
+
+    Its code is run, under the same guards as in a recording or a replay.
+    """
+    from c4 import check
+
+    for name in names:
+        say(f"{name} passes the check of a {check(name, kind, written=written)}")
 
 
 def list_names(registry: "Registry") -> list[Listed]:

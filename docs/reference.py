@@ -66,6 +66,8 @@ def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The commands of a group and of the groups in it, by their full names."""
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
+            if command.invoke_without_command:
+                yield f"{prefix}{name}", command
             yield from commands(command, f"{prefix}{name} ")
         else:
             yield f"{prefix}{name}", command

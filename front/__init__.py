@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from c4._calibration import Calibrated, calibrate
+    from c4._check import check
     from c4._decisions import Decisions
     from c4._run import Run, Runs, open, open_all  # noqa: A004 - read as `c4.open`
     from c4._trajectory import Trajectory
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from c4.replay import Requirement
 
 HOMES = {
+    "c4._check": ("check",),
     "c4._calibration": ("Calibrated", "calibrate"),
     "c4._decisions": ("Decisions",),
     "c4._run": ("Run", "Runs", "open", "open_all"),
@@ -39,6 +41,7 @@ __all__ = [
     "SchED",
     "Trajectory",
     "calibrate",
+    "check",
     "make_gate",
     "open",
     "open_all",

@@ -148,15 +148,6 @@ def test_documented_python_runs(script, workspace, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-EXTENDING = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-(CHECKS,) = re.findall(r"^```python\n(from c4.testing .*?)^```", EXTENDING, re.M | re.DOTALL)
-
-
-def test_the_documented_plug_ins_keep_their_contracts(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    exec(compile(CHECKS, "extending.md", "exec"), {})
-
-
 @pytest.mark.parametrize(("name", "source"), list(documented_files()))
 def test_a_worked_example_is_short(name, source):
     assert len([line for line in source.splitlines() if line.strip()]) < 15, name

@@ -41,10 +41,8 @@ RUN = f"{ROOT}/model=*/task=*/method=*"
 MANIFESTS = f"{RUN}/{MANIFEST}"
 RUN_FILES = [MANIFESTS, f"{RUN}/{TOKENIZER}", *(f"{RUN}/{kind}/*.parquet" for kind in RECORDED)]
 """The files of a data set that are a run's; others are not fetched."""
-ELSEWHERE = ["../*", "*/../*", "/*"]
-"""Names that lead out of a data set."""
-OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
-"""How the hub refuses a commit that does not follow the newest one."""
+PASSING = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.TOO_MANY_REQUESTS)
+"""How the hub refuses because it is busy, or because somebody else has pushed meanwhile."""
 
 
 def hub_client() -> Any:
@@ -67,23 +65,16 @@ def hub_errors(doing: str) -> Iterator[None]:
 
 def _advice(error: BaseException) -> str:
     """What an error of the client says, and what to do about it."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, HfHubHTTPError | OfflineModeIsEnabled):
+    while cause is not None and not isinstance(cause, HfHubHTTPError):
         cause = cause.__cause__  # the client wraps what the hub says
     error = cause or error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
-    status = getattr(getattr(error, "response", None), "status_code", 0)
-    if isinstance(error, OfflineModeIsEnabled):
-        return "the hub is switched off; unset HF_HUB_OFFLINE"
-    if isinstance(error, HFValidationError):
-        return said
-    if status in OVERTAKEN:
-        return f"{said}; somebody else has pushed meanwhile: give the same command again"
-    busy = status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS
-    if isinstance(error, HfHubHTTPError) and not busy:
+    status = getattr(getattr(error, "response", None), "status_code", 500)
+    if isinstance(error, HFValidationError) or (status < 500 and status not in PASSING):
         return f"{said}; check the name, and log in with: hf auth login"
     return (
         f"{type(error).__name__}: {said}; check the network and the disk, and give the same "
@@ -162,8 +153,6 @@ def _places(runs: Sequence[Location]) -> dict[str, Location]:
                 f"{run} and {other} would be one folder of the data set; join them first with: "
                 f"c4 runs --merge '{run}' --runs '{other}'"
             )
-        if place.count("/") != RUN.count("/") or not is_run_file(f"{place}/{MANIFEST}"):
-            raise RunError(f"{run}: its model, task or method has a name that no folder can have")
     return places
 
 
@@ -180,12 +169,6 @@ def _names(info: Any) -> list[str]:
 
 def _holds_runs(names: Collection[str]) -> bool:
     return any(fnmatchcase(name, MANIFESTS) for name in names)
-
-
-def is_run_file(name: str) -> bool:
-    """Whether a file of a data set is one that a pull fetches."""
-    wanted = any(fnmatchcase(name, pattern) for pattern in RUN_FILES)
-    return wanted and not any(fnmatchcase(name, pattern) for pattern in ELSEWHERE)
 
 
 def _manifests_there(
@@ -214,7 +197,6 @@ def _fetch(
             repo_type=DATASET,
             revision=commit,
             allow_patterns=patterns,
-            ignore_patterns=ELSEWHERE,
             force_download=fresh,
         )
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from c4 import check
 from c4.cli.app import app
 from c4.errors import ConfigError
 from c4.gates.calibrations import find_calibrations, load_calibration
@@ -18,7 +19,6 @@ from c4.gates.gate import ask
 from c4.gates.registry import make_gate
 from c4.store.manifest import content_checksum
 from c4.tasks import Family
-from c4.testing import BrokenPlugin, check_gate
 from tests.store.made import MANIFEST
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
@@ -209,7 +209,7 @@ def test_a_gate_whose_answer_is_no_truth_is_refused(answer, said):
         def fires(self, s):
             return answer(s)
 
-    with pytest.raises(BrokenPlugin) as refused:
-        check_gate(Odd)
+    with pytest.raises(ConfigError) as refused:
+        check(Odd)
     assert "the gate Odd fails" in str(refused.value)
     assert said in str(refused.value)

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from c4._check import SHAPE, _MadeDecode
+from c4._check import _signals as read_all
 from c4.analysis.signals import signal_table
 from c4.errors import ConfigError
 from c4.gates import run_signals
@@ -17,7 +19,8 @@ from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.replay.decisions import PartExits
 from c4.store.runs import open_run
-from c4.testing._made import SHAPE, made_trajectories, signals_of
+
+MADE = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
 
 
 @pytest.fixture
@@ -51,16 +54,15 @@ class Warm:
 @pytest.mark.parametrize("least", [2.0, 3.0, 3.5, 9.0])
 def test_a_decode_stops_where_the_recording_says(least):
     gate = Warm(least)
-    for made in made_trajectories():
-        own = own_signals([gate])
-        fires = gate.fires(made.signals(own))
+    for made in MADE:
+        fires = gate.fires(made.signals([gate]))
         live = LiveGate(gate, SHAPE, made.reader, ("no", "yes"))
         stops = next((view.step for view in made.views if live.fires(view)), 0)
         assert stops == (int(fires.argmax()) + 1 if fires.any() else 0)
 
 
 def test_the_layout_of_a_recording_changes_no_sum():
-    made = next(iter(made_trajectories()))
+    made = MADE[0]
     own = own_signals([Warm(1.0)])
     stored = replace(made.cells, confidence=THIRDS[:, : SHAPE.length])
     turned = replace(stored, confidence=np.asfortranarray(stored.confidence))  # as Parquet has it
@@ -140,11 +142,10 @@ def test_what_cannot_be_a_signal_is_refused(signals, message):
 
 
 def test_a_stack_of_trajectories_has_the_signal_of_each():
-    own = own_signals([Warm(1.0)])
-    several = [made for made in made_trajectories() if made.task.name == "gsm8k"]
-    stacked = signals_of(several, own)
+    several = MADE[:2]
+    stacked = read_all(several, [Warm(1.0)])
     for i, made in enumerate(several):
-        assert np.array_equal(stacked.warmth[i], made.signals(own).warmth)
+        assert np.array_equal(stacked.warmth[i], made.signals([Warm(1.0)]).warmth)
 
 
 def test_a_signal_that_is_named_in_two_ways_is_one(tmp_path, monkeypatch):
@@ -182,9 +183,9 @@ def test_a_signal_sees_c4_s_own_signals_and_no_others():
         return s.warmth
 
     gate = type("Mine", (), {"signals": (warmth, peeking), "fires": lambda self, s: s.peeking > 0})
-    made = next(iter(made_trajectories()))
+    made = MADE[0]
     with pytest.raises(ConfigError, match="the signal peeking fails: AttributeError"):
-        made.signals(own_signals([gate]))
+        made.signals([gate])
     live = LiveGate(gate(), SHAPE, made.reader, ("no", "yes"))
     with pytest.raises(ConfigError, match="the signal peeking fails: AttributeError"):
         live.fires(made.views[0])

@@ -1,0 +1,388 @@
+"""`c4.check`: try a user's gate, rule, task, extractor, grader or signal before it is used.
+
+The object is asked as commands ask it, behind the same guards, about one made-up decode of a model
+without weights and about odd texts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from c4.decode.commits import Rule
+from c4.decode.guard import GuardedRule
+from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.gates.candidates import CandidateReader
+from c4.gates.gate import ask, exit_step, is_gate, needs_future, wants_cells
+from c4.gates.live import LiveGate, LiveSignals
+from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
+from c4.gates.own_signals import find_signal, own_signals
+from c4.gates.registry import REGISTRY as GATE_NAMES
+from c4.gates.registry import checked_gate, make_gate, set_parameters
+from c4.gates.signals import Signals, read_signals
+from c4.gates.steps import StepView, stack_views
+from c4.plugins import Registry
+from c4.plugins.parameters import plain_settings
+from c4.record.methods import RULE_NAMES, is_rule, make_rule
+from c4.store.arrays import BoolArray, IntArray
+from c4.store.cells import Cells
+from c4.tasks import TASKS, AnswerReading, Candidate, Example, Family, Shape, Task, find_task, grade
+from c4.tasks.examples import default_source, load_samples
+from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.extractors import Finder, as_finder, find_style, guard_extractor
+from c4.tasks.graders import REGISTRY as GRADER_NAMES
+from c4.tasks.graders import find_grader, guard_judge
+from c4.tasks.grading import Verdict
+from c4.tasks.registry import REGISTRY as TASK_NAMES
+from c4.tasks.registry import is_task, names_task
+from c4.tasks.task import Choices, Extractor, Judge, ReadingStyle
+from c4.tasks.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from c4.decode import Decoded
+    from c4.models import Reading
+
+SHAPE = Shape(length=16, budget=16, block_length=4)
+PROMPT = np.array([1, 2, 3])
+CHOICES = ("no", "yes")
+WRITTEN = ("B. It is 12 or 7", "A, that is 1 + 2", "So the answer 42", "no idea at all..")
+"""What the model without weights may write, a byte for every position."""
+END, MASK = 256, 257
+ODD_TEXTS = (
+    *("", " ", "no answer here", "A", "I think (B) is right.", "12", "x = 3.5, so 1,234 in all"),
+    *(r"\boxed{7}", r"\boxed{", "def f(x):\n    return x", "```python\ndef", "漢字 ½ −3", "\n\n\n"),
+)
+"""Texts that an extractor meets: a model writes anything before it is done."""
+GRADED = (
+    (Example("What is 6 + 6?", "12"), ("12", "-3", "x", "")),
+    (Example("Which?", "B", choices=CHOICES), ("B", "A", "")),
+    (Example("Solve.", r"\frac{1}{2}"), (r"\frac{1}{2}", "0.5", r"\frac{")),
+)
+"""Examples, and answers to each."""
+GOLD = (
+    *("{}", "The answer is {}", r"The answer is \boxed{{}}.", "#### {}", "{}.", "Answer: {}"),
+    *("The total is {}", "<answer>{}</answer>", "**{}**", "[{}]"),
+)
+"""Ways of writing a gold answer, one of which every extractor should read."""
+MOST_EXAMPLES = 5
+TIMES_ASKED = 4
+"""How often a gate is asked the same: one that counts its calls may differ only now and then."""
+
+
+def check(thing: Any, kind: str | None = None, *, written: str | None = None) -> str:
+    """Check an object of your own, or one of c4's, as commands would use it.
+
+    Args:
+        thing: a name as commands take it, an object, or a class whose parameters have defaults.
+        kind: gate, rule, task, extractor, grader or signal; told from the object if None.
+        written: for a task whose answers have to be marked, how a model writes one: `"<<{}>>"`.
+
+    Returns:
+        The kind of the object.
+
+    Raises:
+        ConfigError: the first thing that is wrong with it.
+    """
+    found = kind or _kind_of(thing)
+    if found not in CHECKS:
+        raise ConfigError(f"there is no kind of plug-in {found!r}; there are {', '.join(CHECKS)}")
+    name = thing if isinstance(thing, str) else getattr(thing, "__name__", type(thing).__name__)
+    try:
+        if found == "task":
+            _check_task(thing, written)
+        else:
+            CHECKS[found](name, thing)
+    except C4Error as error:
+        article = "an" if found == "extractor" else "a"
+        raise ConfigError(f"{name} fails the check of {article} {found}: {error}") from error
+    return found
+
+
+REGISTRIES = (TASK_NAMES, GATE_NAMES, RULE_NAMES, EXTRACTOR_NAMES, GRADER_NAMES, SIGNAL_NAMES)
+ANYTHING = Registry("plug-in", "c4 plugins check", {}, example="my_gates:Calm")
+
+
+def _kind_of(thing: Any) -> str:
+    """Tells the kind of an object from its type, or from what its function takes."""
+    if isinstance(thing, str):
+        known = [registry.noun for registry in REGISTRIES if thing in registry.names]
+        if known or (":" not in thing and names_task(thing)):  # it is a YAML file
+            return known[0] if known else "task"
+        thing = ANYTHING.find(thing).found
+    for noun, fits in (("rule", is_rule), ("gate", is_gate), ("task", is_task)):
+        if fits(thing):
+            return noun
+    if isinstance(thing, Finder):
+        return "extractor"
+    if not callable(thing):
+        raise ConfigError(f"{thing!r} is no gate, rule, task, extractor, grader or signal")
+    takes = list(signature(thing).parameters)
+    if len(takes) == len(("example", "answer", "text")):
+        return "grader"
+    return "extractor" if takes[:1] == ["text"] else "signal"
+
+
+def _check_gate(name: str, thing: Any) -> None:
+    try:
+        gate = make_gate(thing) if isinstance(thing, str | type) else checked_gate(name, thing)
+    except TypeError as error:
+        raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
+    plain_settings(name, set_parameters(gate))  # as a manifest keeps them
+    decodes = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
+    for made in decodes:
+        s = made.signals([gate])
+        first, *again = (ask(gate, s, made.cells) for _ in range(TIMES_ASKED))
+        if not all(np.array_equal(first, answer) for answer in again):
+            raise ConfigError("asked twice about the same steps, it answers differently")
+        replayed = int(exit_step(first))
+        if not needs_future(gate):
+            live = LiveGate(gate, SHAPE, made.reader, CHOICES)
+            stops = next((view.step for view in made.views if live.fires(view)), 0)
+            if stops != replayed:
+                raise ConfigError(
+                    f"inside a decode it stops at step {stops}, over the recording at {replayed} "
+                    "(0 is never): it looks at later steps; if it must, set needs_future = True"
+                )
+    if not wants_cells(gate):
+        both = decodes[:2]
+        together = ask(gate, _signals(both, [gate]))
+        if not all(
+            np.array_equal(row, ask(gate, made.signals([gate])))
+            for row, made in zip(together, both, strict=True)
+        ):
+            raise ConfigError(
+                "it decides a stack of trajectories otherwise than each alone: signals are "
+                "(…, steps), so reduce and shift along the last axis only"
+            )
+
+
+def _check_signal(name: str, thing: Any) -> None:  # noqa: ARG001 - all checks are called alike
+    signal = find_signal(thing)
+    if signal is None:  # c4's own are no functions
+        return
+    made = _MadeDecode("gsm8k", 1)
+    values, again = (signal(made.signals(), made.cells) for _ in range(2))
+    if not np.array_equal(values, again, equal_nan=True):
+        raise ConfigError("asked twice about the same steps, it answers differently")
+    live = LiveSignals(SHAPE, made.reader, CHOICES, {signal.name: signal})
+    for view, value in zip(made.views, values, strict=True):
+        known = getattr(live.append(view), signal.name)[-1]
+        if not np.array_equal(known, value, equal_nan=True):
+            raise ConfigError(
+                f"its value at step {view.step} changes when later steps are known, so a decode "
+                "and its recording would disagree; use the present step and those before it"
+            )
+
+
+def _check_rule(name: str, thing: Any) -> None:
+    if isinstance(thing, type) and not is_rule(thing):
+        raise ConfigError("it is not derived from c4.decode.Rule")
+    try:
+        rule: Rule = make_rule(thing, {}) if isinstance(thing, str) else thing
+        rule = rule() if isinstance(rule, type) else rule
+    except TypeError as error:
+        raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
+    own = vars(type(rule))
+    if "__dataclass_fields__" not in own and own.keys() & {"__annotations__", "__init__"}:
+        raise ConfigError("its class is no dataclass; write @dataclass(frozen=True) above it")
+    plain_settings(name, vars(rule))
+    guarded = GuardedRule(rule)
+    guarded.check(SHAPE, shift=False)
+    first, second = (_decode(_Model(1), rule=guarded) for _ in range(2))
+    if (first.ids == MASK).any():
+        raise ConfigError("it leaves positions masked")
+    if first.steps != second.steps or not np.array_equal(first.ids, second.ids):
+        raise ConfigError(
+            "a second decode differs from the first: start() must return a new state each time, "
+            "and the rule itself must not change"
+        )
+
+
+def _check_task(thing: Any, written: str | None) -> None:
+    task = find_task(thing) if isinstance(thing, str) else thing
+    if not isinstance(task, Task):
+        raise ConfigError("it is no c4.tasks.Task")
+    if TASKS.get(task.name) is None:  # c4's own are guarded by their tests
+        guards = {x: guard_extractor(task.name, getattr(task, x)) for x in ("extract", "plain")}
+        task = replace(task, **guards)
+    source = default_source(task, embedded=task.name in TASKS)
+    some = min(MOST_EXAMPLES, load_samples(task, source, n=1).usable)
+    first, second = (load_samples(task, source, skip=0, n=some).samples for _ in range(2))
+    if first != second:
+        raise ConfigError("its rows or examples are not the same when they are read again")
+    texts = (*ODD_TEXTS, *(sample.example.target for sample in first))
+    for extract in (task.extract, task.plain):
+        _read_twice(extract, texts, first[0].example.choices)
+    for sample in first:
+        if not sample.example.prompt.strip():
+            raise ConfigError(f"the prompt of example {sample.index} is empty")
+        _check_gold(task, sample.example, sample.index, written)
+
+
+def _check_gold(task: Task, example: Example, index: int, written: str | None) -> None:
+    """The gold answer has to be right in one of the ways to write it."""
+    texts = [example.target]
+    if task.family is not Family.CODE:
+        texts = [way.replace("{}", example.target) for way in (*GOLD, *filter(None, [written]))]
+        texts += [text.upper() for text in texts]
+    verdicts = []
+    for text in texts:
+        verdicts.append(grade(task, example, text).verdict)
+        if verdicts[-1] in (Verdict.RIGHT, Verdict.NOT_GRADABLE):
+            return
+    told = f"the gold answer of example {index}, {example.target!r}, is graded "
+    if set(verdicts) == {Verdict.NO_ANSWER}:
+        raise ConfigError(
+            f"{told}no answer, for extract finds it in none of the usual texts; say how a model "
+            "writes an answer: c4.check(task, written='<<{}>>')"
+        )
+    raise ConfigError(f"{told}{verdicts[0]}; extract and normal must give it the same form")
+
+
+def _check_extractor(name: str, thing: Any) -> None:
+    style = find_style(thing) if isinstance(thing, str) else None
+    if style in list(ReadingStyle):  # a task's own, which is checked with the task
+        return
+    found: Any = thing if style is None else EXTRACTOR_NAMES.behind(style)
+    is_own = style in EXTRACTOR_NAMES.own
+    finder = Finder(find=found.extract, normal=found.normal) if is_own else as_finder(name, found)
+    _read_twice(guard_extractor(name, finder.find), ODD_TEXTS, CHOICES)
+    for example, _ in GRADED if finder.normal else ():
+        try:
+            form: Any = finder.normal(example.target)  # type: ignore[misc]  # there is one
+        except RAISED as error:
+            raise ConfigError(
+                f"its normal form fails on {example.target!r}: {failure(error)}"
+            ) from error
+        if not isinstance(form, str):
+            raise ConfigError(f"its normal form of {example.target!r} is {form!r} and no text")
+
+
+def _read_twice(extract: Extractor, texts: Sequence[str], choices: Choices) -> None:
+    for text in texts:
+        for offered in ((), choices):
+            found: list[Candidate | None] = [extract(text, offered) for _ in range(2)]
+            if found[0] != found[1]:
+                raise ConfigError(f"it reads {text!r} differently when it is asked again")
+
+
+def _check_grader(name: str, thing: Any) -> None:
+    judge: Judge = thing
+    if isinstance(thing, str):
+        label = find_grader(thing)
+        if label in GRADER_NAMES.own:  # c4's own are no functions
+            return
+        judge = GRADER_NAMES.behind(label)
+    guarded = guard_judge(name, judge)
+    for example, answers in GRADED:
+        for answer in answers:
+            if guarded(example, answer, answer) != guarded(example, answer, answer):
+                raise ConfigError(f"it grades {answer!r} differently when it is asked again")
+
+
+CHECKS: dict[str, Callable[..., None]] = {
+    "gate": _check_gate,
+    "rule": _check_rule,
+    "task": _check_task,
+    "extractor": _check_extractor,
+    "grader": _check_grader,
+    "signal": _check_signal,
+}
+
+
+class _MadeDecode:
+    """A decode of the model without weights under the schedule, and what gates read of it."""
+
+    def __init__(self, task: str, seed: int) -> None:
+        self.reader = CandidateReader(TASKS[task], _vocabulary(), SHAPE.length, AnswerReading())
+        self.views: list[StepView] = []
+        _decode(_Model(seed), observer=self)
+        self.cells = _read_only(stack_views(self.views))
+
+    def observe(self, view: StepView) -> None:
+        self.views.append(view)
+
+    def signals(self, gates: Sequence[object] = ()) -> Signals:
+        """Arrays of (T,)."""
+        return _read_only(_signals([self], gates).one(0))
+
+
+def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals:
+    """The signals of decodes of one task, stacked. (n, T)"""
+    names = vars(decodes[0].cells)
+    cells = Cells(**{name: np.stack([getattr(d.cells, name) for d in decodes]) for name in names})
+    choices = [CHOICES for _ in decodes]
+    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates)).signals
+
+
+def _read_only(columns: Any) -> Any:
+    """Signals or cells that cannot be written to, because other gates read them too."""
+    for column in vars(columns).values():
+        column.flags.writeable = False
+    return columns
+
+
+def _vocabulary() -> Vocabulary:
+    """Bytes as tokens, and an end token."""
+    alphabet = {letter: i for i, letter in enumerate(_alphabet())}
+    tokenizer = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|end|>"])
+    return Vocabulary(tokenizer.to_str(), [END])
+
+
+def _alphabet() -> list[str]:
+    """The signs that stand for bytes in a byte-level tokenizer."""
+    return sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+def _decode(model: "_Model", **how: Any) -> "Decoded":
+    from c4.decode.loop import decode
+
+    return decode(model, PROMPT, SHAPE, **how)
+
+
+class _Model:
+    """A model without weights, which wavers between a few texts and is surer of some positions."""
+
+    mask_id = MASK
+    shift = False
+
+    def __init__(self, seed: int) -> None:
+        alphabet = _alphabet()
+        self.texts = [[alphabet.index(x.replace(" ", "Ġ")) for x in text] for text in WRITTEN]
+        self.random = np.random.default_rng(seed)
+        self.usual = 1
+        """The text that it writes unless it wavers; after the first pass another one."""
+
+    def logits(
+        self,
+        ids: IntArray,
+        start: int,
+        *,
+        positions: IntArray | None = None,  # noqa: ARG002 - the signature of a model
+        attention: BoolArray | None = None,  # noqa: ARG002
+    ) -> "Tensor":
+        import torch
+
+        logits = self.random.normal(size=(len(ids) - start, MASK + 1))
+        wavers = self.random.random() < 0.4
+        text = self.texts[self.random.integers(len(self.texts)) if wavers else self.usual]
+        self.usual = 0
+        places = np.arange(min(len(logits), len(text)))
+        logits[places, text[: len(places)]] += 9 * self.random.random(len(places))
+        return torch.from_numpy(logits.astype(np.float32))
+
+    def read(self, ids: IntArray, start: int) -> "Reading":
+        return self.interpret(self.logits(ids, start))
+
+    def interpret(self, logits: "Tensor") -> "Reading":
+        from c4.models import read_logits
+
+        return read_logits(logits, self.mask_id)
