@@ -190,8 +190,8 @@ class ReadingOptions:
     def choose(self, config: PurePath | None = None) -> "AnswerReading":
         """The reading that the user asks for, else that of a calibration file, else the default."""
         from c4.tasks import AnswerReading, Ending
-        from c4.tasks.extractors import find_style
         from c4.tasks.graders import find_grader
+        from c4.tasks.reading.extractors import find_style
 
         usual, frozen = AnswerReading(), None
         if config is not None:
@@ -380,7 +380,7 @@ class DecodeOptions:
             calibration: a calibration file; its reading is used unless the user gave one.
         """
         from c4.record.plan import RunConfig
-        from c4.tasks.readings import ReadingNames
+        from c4.tasks.graders import ReadingNames
 
         reading = ReadingOptions(reading=self.reading, ending=self.ending, grader=self.grader)
         asked = {

@@ -1,15 +1,31 @@
-"""Another wording for a task: a template over its rows, which is part of a run's identity."""
+"""How the benchmarks word their problems, and other wordings by a template of the user's."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file, user_path
-from c4.tasks.task import Example, Row, Task
+from c4.tasks.task import LETTERS, Example, Row, Task
 
 LARGEST_PROMPT = 2**20
 """Bytes that a template may have."""
+
+
+def step_by_step(question: str) -> str:
+    """The prompt of a long-reasoning task: the bare question with the chain-of-thought cue."""
+    return f"Q: {question.strip()}\nA: Let's think step by step."
+
+
+def multiple_choice(question: str, choices: Sequence[str], answer: int) -> Example | None:
+    """The question, its choices one per line, `Answer:`. None if the letters do not suffice."""
+    if not 0 <= answer < len(choices) <= len(LETTERS):
+        return None
+    texts = tuple(text.strip() for text in choices)
+    lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, texts, strict=False)]
+    prompt = "\n".join([question.strip(), *lines, "Answer:"])
+    return Example(prompt=prompt, target=LETTERS[answer], choices=texts)
 
 
 def with_prompt(task: Task, file: str | None) -> Task:

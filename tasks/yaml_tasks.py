@@ -11,11 +11,10 @@ import yaml
 
 from c4.errors import ConfigError, did_you_mean, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
-from c4.tasks._extract import last_boxed, last_number
-from c4.tasks._letters import LETTERS
 from c4.tasks._template import Template
-from c4.tasks.answers import EXTRACTORS, answers
-from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Shape, Task
+from c4.tasks.reading.answers import EXTRACTORS, answers
+from c4.tasks.reading.plain import last_boxed, last_number
+from c4.tasks.task import LETTERS, Example, Family, HubSplit, Row, SearchMode, Shape, Task
 
 LARGEST_FILE = 2**20
 """Bytes that such a file may have."""
