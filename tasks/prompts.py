@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, did_you_mean
 from c4.errors.system import reason, require_plain_file, user_path
 from c4.tasks.task import LETTERS, Example, Row, Task
+from c4.templates import RenderError, render
 
 LARGEST_PROMPT = 2**20
 """Bytes that a template may have."""
@@ -28,6 +29,35 @@ def multiple_choice(question: str, choices: Sequence[str], answer: int) -> Examp
     return Example(prompt=prompt, target=LETTERS[answer], choices=texts)
 
 
+class Template:
+    """A Jinja template over the fields of a row, such as `Q: {{question}}`. It runs no code."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text = text
+        self.where = where
+        """What an error calls the template."""
+        from jinja2 import Environment, TemplateError, nodes  # most commands need none of it
+
+        try:
+            names = Environment(autoescape=True).parse(text).find_all(nodes.Name)
+            if any(name.name == "self" for name in names):
+                raise ConfigError(f"{where}: Jinja keeps the word self to itself; rename the field")
+        except (TemplateError, RecursionError) as error:
+            raise ConfigError(f"{where}: not a Jinja template ({error})") from error
+
+    def render(self, row: Row) -> str:
+        """The text with a row's values in it."""
+        try:
+            return render(self.text, row, "prompt")
+        except RenderError as error:
+            message = f"{self.where}: {error}"
+        if "UndefinedError: '" in message:
+            missing = message.split("'")[1]
+            near = did_you_mean(missing, map(str, row)) or f"there are {', '.join(map(str, row))}"
+            message += f"; {near}"
+        raise ConfigError(message)
+
+
 def with_prompt(task: Task, file: str | None) -> Task:
     """A task whose prompts a template writes; the task itself if there is none.
 
@@ -36,8 +66,6 @@ def with_prompt(task: Task, file: str | None) -> Task:
     """
     if file is None:
         return task
-    from c4.tasks._template import Template
-
     path = user_path(file)
     text = _read(path)
     template = Template(text, str(path))

@@ -11,7 +11,7 @@ import yaml
 
 from c4.errors import ConfigError, did_you_mean, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
-from c4.tasks._template import Template
+from c4.tasks.prompts import Template
 from c4.tasks.reading.answers import EXTRACTORS, answers
 from c4.tasks.reading.plain import last_boxed, last_number
 from c4.tasks.task import LETTERS, Example, Family, HubSplit, Row, SearchMode, Shape, Task

@@ -121,7 +121,7 @@ def test_log_messages_are_safe():
 
 PRINTERS = {"echo", "secho", "print", "print_json", "print_exception"}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
-WORKERS = {"tasks/sandbox/child.py", "models/_template_worker.py"}
+WORKERS = {"tasks/sandbox/child.py", "front/templates/child.py"}
 """Programs of their own, whose output c4 reads."""
 ROOMS = ("analysis", "decode", "errors", "figures", "gates", "models", "record", "replay", "store")
 
