@@ -21,7 +21,7 @@ from c4.cli.output import SafeConsole, VisibleFormatter, complain, say, say_json
 from c4.cli.tables import new_table
 from c4.cli.verify import differences
 from c4.errors.text import SHAPELESS, visible, visible_json, visible_line
-from c4.record.verify import Check
+from c4.replay.verify import Check
 from tests.commands import c4
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from c4.record.choices import MethodChoice, plan_methods
 from c4.record.methods import METHODS
 from c4.record.plan import RunConfig, load_planned, plan_decode, plan_recording
 from c4.record.recorder import Waiting, start_recording
-from c4.record.verify import FULL, compare_batches, verify
+from c4.replay.verify import FULL, compare_batches, verify
 from c4.store.cells import SIGNALS
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
