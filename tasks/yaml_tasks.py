@@ -240,20 +240,26 @@ def _data_file(fields: Mapping[str, Any]) -> str | None:
         )
     if "revision" in kwargs:
         raise ConfigError("dataset_kwargs: a revision is of a data set on the hub, not of a file")
-    if split is not None and not PLAIN_SPLIT.fullmatch(split):
-        raise ConfigError(f"split {split}: a file is read whole; give n and skip instead")
-    if isinstance(files, dict):
-        there = ", ".join(map(str, files)) or "none"
-        if split is None and len(files) > 1:
-            raise ConfigError(f"data_files has several splits; choose with split: one of {there}")
-        if split is not None and split not in files:
-            raise ConfigError(f"data_files has no split {split}; there are {there}")
-        files = next(iter(files.values()), None) if split is None else files[split]
+    files = _of_split(files, split)
     if isinstance(files, list) and len(files) == 1:
         files = files[0]
     if not isinstance(files, str):
         raise ConfigError(f"data_files names one file, not {files!r}")
     return files
+
+
+def _of_split(files: Any, split: str | None) -> Any:
+    """The files of a split, where they are given by split."""
+    if split is not None and not PLAIN_SPLIT.fullmatch(split):
+        raise ConfigError(f"split {split}: a file is read whole; give n and skip instead")
+    if not isinstance(files, dict):
+        return files
+    there = ", ".join(map(str, files)) or "none"
+    if split is None and len(files) > 1:
+        raise ConfigError(f"data_files has several splits; choose with split: one of {there}")
+    if split is not None and split not in files:
+        raise ConfigError(f"data_files has no split {split}; there are {there}")
+    return next(iter(files.values()), None) if split is None else files[split]
 
 
 def _kwargs(fields: Mapping[str, Any]) -> dict[str, Any]:
