@@ -127,7 +127,9 @@ def _checked_pickle(path: Path) -> bytes:
 
 def _names_in(program: bytes) -> set[str]:
     """What a pickle asks for by name, found without running it."""
-    return {name for op, name, _ in pickletools.genops(program) if op.name in ("GLOBAL", "INST")}
+    return {
+        str(name) for op, name, _ in pickletools.genops(program) if op.name in ("GLOBAL", "INST")
+    }
 
 
 def _read_saved(saved: dict[str, Any]) -> dict[str, Any]:
