@@ -146,7 +146,7 @@ def _emptiest(
 
 def _joins(points: pl.DataFrame) -> LineCollection:
     """A faint line through the marks of each trajectory."""
-    spans = points.group_by("trajectory").agg(
+    spans = points.group_by("trajectory", maintain_order=True).agg(
         pl.col("x").first(), low=pl.col("exit").min(), high=pl.col("exit").max()
     )
     lines = [[(x, low), (x, high)] for _, x, low, high in spans.iter_rows()]
