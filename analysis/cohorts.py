@@ -14,7 +14,8 @@ import polars as pl
 
 from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
-from c4.store.labels import conditions, is_plain
+from c4.store.labels import is_plain
+from c4.store.manifest import conditions
 from c4.store.runs import Run
 
 PLACE = {

@@ -66,7 +66,7 @@ def find_task(name: str) -> Task:
     if source is not None:
         task = _task_from_source(source, name)
     elif _is_yaml(name):
-        from c4.tasks._yaml import load_yaml_task
+        from c4.tasks.yaml_tasks import load_yaml_task
 
         task = load_yaml_task(name)
     elif REGISTRY.knows(name):

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "analysis": OFFLINE | {"record"},
     "figures": {"analysis"},
     "view": OFFLINE | {"analysis"},
-    "cli": DECODES | OFFLINE | {"record", "analysis", "figures", "view"},
+    "cli": DECODES | OFFLINE | {"record", "analysis", "figures", "view", "front"},
     "front": DECODES | OFFLINE | {"record", "analysis", "figures", "view"},
 }
 """Which rooms each may import, as docs/architecture.md tells it."""
