@@ -68,7 +68,8 @@ NOT_RUN = {
     "c4 grade shared/model=tiny/task=mmlu/method=baseline --all --engine local --workers 2": (
         ENGINES_TESTED
     ),
-    "python benchmarks/hostile_programs.py": "takes minutes; tests/tasks/test_hostile.py runs most",
+    'python -m pytest -m "slow or not slow" tests/tasks/test_hostile.py '
+    "tests/tasks/test_real_rows.py": "runs tests",
 }
 """Documented commands that are not run here, and why."""
 SMALL = {
