@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import pytest
 
-from benchmarks.s3_server import SECRET
+from tests.s3_server import SECRET
 from c4.cli.app import app
 from c4.cli.options import ANY_PLACE, LOCAL_PLACE
 from c4.store.runs import find_runs, open_run
