@@ -13,7 +13,8 @@ from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
 from c4.gates import Gate, make_gate
-from c4.gates.registry import GateKind, is_gate
+from c4.gates.gate import is_gate
+from c4.gates.registry import GateKind
 from c4.replay import (
     Calibration,
     Requirement,
