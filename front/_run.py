@@ -25,7 +25,7 @@ from c4.store.runs import find_run, find_runs, open_run, readable_runs
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading, find_task
-from c4.tasks.extractors import find_style
+from c4.tasks.reading.extractors import find_style
 from c4.tasks.registry import names_task
 
 GateLike = Gate | type[Gate] | str
