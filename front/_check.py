@@ -208,8 +208,11 @@ def _check_task(thing: Any, written: str | None) -> None:
     if not isinstance(task, Task):
         raise ConfigError("it is no c4.tasks.Task")
     if TASKS.get(task.name) is None:  # c4's own are guarded by their tests
-        guards = {x: guard_extractor(task.name, getattr(task, x)) for x in ("extract", "plain")}
-        task = replace(task, **guards)
+        task = replace(
+            task,
+            extract=guard_extractor(task.name, task.extract),
+            plain=guard_extractor(task.name, task.plain),
+        )
     source = default_source(task, embedded=task.name in TASKS)
     some = min(MOST_EXAMPLES, load_samples(task, source, n=1).usable)
     first, second = (load_samples(task, source, skip=0, n=some).samples for _ in range(2))

@@ -1,8 +1,4 @@
-"""Checkpoints with one thing wrong, and what must be said of each.
-
-One definition for two users: `test_malformed.py` holds the messages, and
-`benchmarks/fuzz_checkpoints.py` counts how the command ends.
-"""
+"""Checkpoints with one thing wrong, and what must be said of each."""
 
 import json
 import os
