@@ -27,7 +27,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-from s3_server import Counter, environment, make_bucket, serve_s3
 
 from c4.store.cells import cells_to_table
 from c4.store.locations import Location, parse_location
@@ -37,6 +36,9 @@ from c4.store.rows import rows_to_table
 from c4.store.runs import Run, find_runs, open_run
 from c4.store.storage import make_once, owner_of, put_file, read_file, size_of
 from c4.store.writer import plan_parts
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.s3_server import Counter, environment, make_bucket, serve_s3
 
 FEW, MANY, RECORDED = 100, 10_000, 20
 BYTES_LIMIT, GROWTH_LIMIT = 1.1, 1.25

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from c4.tasks import TASKS, Grade, grade
-from c4.tasks._sandbox import RunEnd, require_isolation
+from c4.tasks.sandbox.run import RunEnd, require_isolation
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "tasks"))

@@ -20,7 +20,6 @@ from c4.cli.options import (
     MethodOption,
     MethodSettingsOption,
     TasksOption,
-    method_choice,
     several_tasks,
     takes_options,
 )
@@ -65,10 +64,10 @@ def run_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import plan_methods
+    from c4.record.choices import MethodChoice, plan_methods
     from c4.record.engines.worker import this_worker
 
-    methods = method_choice(method, settings, config, label)
+    methods = MethodChoice(method, settings or (), config, label)
     choice = engines.choose(decode.device)
     plans = [
         plan

@@ -15,12 +15,12 @@ from c4.cli.options import (
     GateSettingsOption,
     JsonOption,
     TasksOption,
+    choose_gates,
     several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
-from c4.cli.selection import choose_gates
 from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from c4.models import LoadedModel
     from c4.record.plan import Plan, RunConfig
     from c4.record.recorder import Recording
-    from c4.record.verify import Check, Differences
+    from c4.replay.verify import Check, Differences
     from c4.store.runs import Run
 
 HELP = """Check on this machine that replay and live decoding agree.
@@ -53,7 +53,7 @@ Examples:
 """
 
 
-@takes_options("n", "out", "resume", "grade")
+@takes_options("n", "out", "resume", "graded")
 def verify_command(
     *,
     task: TasksOption,
@@ -158,7 +158,7 @@ def check_replay(
 ) -> "Iterator[Check]":
     """Record a task, and decode its examples live under each gate."""
     from c4.record.recorder import start_recording
-    from c4.record.verify import verify
+    from c4.replay.verify import verify
 
     config = plan.config
     with start_recording(plan, model) as recording:
@@ -189,7 +189,7 @@ def verify_batch(
     }
     model = load({task: together for task, (_, together) in plans.items()})
     from c4.record.recorder import start_recording
-    from c4.record.verify import compare_batches
+    from c4.replay.verify import compare_batches
 
     rows: list[Differences] = []
     for task, both in plans.items():

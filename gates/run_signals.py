@@ -131,7 +131,8 @@ def code_hash() -> str:
     """A digest of the source of the modules that signals depend on."""
     modules = (signals_module, candidates_module)
     paths = [Path(str(module.__file__)) for module in modules]
-    paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
+    tasks_folder = Path(str(tasks_room.__file__)).parent
+    paths += sorted([*tasks_folder.glob("*.py"), *tasks_folder.glob("reading/*.py")])
     sources = [path.read_bytes() for path in paths]
     return hashlib.sha256(b"".join(sources)).hexdigest()
 

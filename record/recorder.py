@@ -278,7 +278,21 @@ class Recording:
         start = time.perf_counter()
         decoded = self._run_method(predictor, prompt, self._gate(sample), recorder)
         wall = time.perf_counter() - start
-        row = self._row(sample, prompt, decoded, wall)
+        example = sample.example
+        row = Row(
+            trajectory=sample.index,
+            source_row=sample.source_row,
+            prompt_ids=prompt.tolist(),
+            **vars(example) | {"choices": list(example.choices)},
+            answer=None,
+            verdict=None,
+            style=None,
+            ending=None,
+            grader=None,
+            **asdict(self.plan.shape),
+            **self._columns(decoded),
+            wall_seconds=wall,
+        )
         return row, recorder.cells() if recorder else None
 
     def _run_method(
@@ -303,14 +317,15 @@ class Recording:
         plan, choices = self.plan, sample.example.choices
         return plan.method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
 
-    def decode_again(self, row: Row, gate: ExitGate) -> Decoded:
-        """Decode a recorded example again, by the same rule but under a gate; keep nothing."""
+    def decode_again(self, row: Row, gate: ExitGate) -> Row:
+        """Decode a recorded example again, by the same rule but under a gate. Nothing is saved."""
         prompt = np.array(row.prompt_ids, dtype=np.int64)
-        if self.plan.batch == 1:
-            return self._run_method(self.model.denoiser, prompt, gate)
         job: Job[Decoded] = partial(self._run_method, prompt=prompt, gate=gate)
-        (decoded,) = self._together(padded(len(prompt)), iter([job]))
-        return decoded
+        if self.plan.batch == 1:
+            decoded = job(self.model.denoiser)
+        else:
+            (decoded,) = self._together(padded(len(prompt)), iter([job]))
+        return replace(row, **self._columns(decoded))
 
     def _finish(self, row: Row, cells: Cells | None, part: range) -> Row:
         """Save a decode, and seal its part if it was the last one missing."""
@@ -369,36 +384,21 @@ class Recording:
             self.plan.task, row.example, text, config.reading, unsafe_code=config.unsafe_code
         )
 
-    def _row(self, sample: Sample, prompt: IntArray, decoded: Decoded, wall: float) -> Row:
-        example = sample.example
+    def _columns(self, decoded: Decoded) -> dict[str, Any]:
+        """The columns of a row that the decode decides."""
         ids = decoded.ids.tolist()
-        return Row(
-            trajectory=sample.index,
-            source_row=sample.source_row,
-            prompt=example.prompt,
-            prompt_ids=prompt.tolist(),
-            target=example.target,
-            preamble=example.preamble,
-            tests=example.tests,
-            choices=list(example.choices),
-            final_ids=ids,
-            text=self.vocabulary.text(ids, Ending.CUT),
-            answer=None,
-            verdict=None,
-            style=None,
-            ending=None,
-            grader=None,
-            **asdict(self.plan.shape),
-            steps=decoded.steps,
-            tokens_before_end=self.vocabulary.ending(ids),
-            wall_seconds=wall,
-            block_steps=decoded.block_steps.tolist(),
-            block_seconds=decoded.block_seconds.tolist(),
-            exit_step=decoded.steps if decoded.exited else None,
-            committed_by=decoded.origin.tolist(),
-            commit_step=decoded.commit_step.tolist(),
-            revoked=decoded.revoked,
-        )
+        return {
+            "final_ids": ids,
+            "text": self.vocabulary.text(ids, Ending.CUT),
+            "steps": decoded.steps,
+            "tokens_before_end": self.vocabulary.ending(ids),
+            "block_steps": decoded.block_steps.tolist(),
+            "block_seconds": decoded.block_seconds.tolist(),
+            "exit_step": decoded.steps if decoded.exited else None,
+            "committed_by": decoded.origin.tolist(),
+            "commit_step": decoded.commit_step.tolist(),
+            "revoked": decoded.revoked,
+        }
 
 
 def check_recorded(plan: Plan) -> None:

@@ -21,7 +21,7 @@ from hostile import (
     survivors,
 )
 
-from c4.tasks._sandbox import Isolation, isolation
+from c4.tasks.sandbox.run import Isolation, isolation
 
 isolated = pytest.mark.skipif(
     isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
