@@ -208,8 +208,8 @@ def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     table, numbers = _to_table(signals), signals.trajectory.tolist()
-    written = write_part(folder, table, numbers, run.manifest, facts, compression="lz4")
-    remove_files(path for path in stale if path != written)
+    written = write_part(folder, table, numbers, run.manifest, facts)
+    remove_files(path for path in stale if path != written.path)
 
 
 def _read_as(run: Run, read: RunSignals) -> bytes:
