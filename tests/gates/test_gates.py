@@ -23,7 +23,7 @@ from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
 from c4.replay.pools import RunSubset
-from c4.tasks import AnswerReading, Example, Family
+from c4.tasks import TASKS, AnswerReading, Example, Family
 
 VALUES = ["zero", "one", "two"]
 """What the candidates and answers 0, 1 and 2 stand for."""
@@ -307,8 +307,8 @@ def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
 def subset(many):
     """Trajectories of a run whose right answer is always "one"."""
     answers = [SimpleNamespace(trajectory=i, example=Example("", "one")) for i in range(len(many))]
-    facts = {"task": "gsm8k", "method": "baseline", "reading": AnswerReading()}
-    run = SimpleNamespace(**facts, rows=lambda: answers)
+    facts = {"task_name": "gsm8k", "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, task=TASKS["gsm8k"], rows=lambda: answers)
     return RunSubset(run, stack(many))
 
 

@@ -15,7 +15,7 @@ from c4.replay.certificates import Control, certify, trajectories_needed
 from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
 from c4.replay.pools import RunSubset, choose
 from c4.store.manifest import content_checksum
-from c4.tasks import AnswerReading, Example, Family
+from c4.tasks import TASKS, AnswerReading, Example, Family
 from tests.store.made import MANIFEST
 
 
@@ -162,8 +162,8 @@ def population(task, risks, size, rng):
     columns["budget"] += STEPS
     columns["answer"] = answer
     rows = [SimpleNamespace(trajectory=i, example=Example("", "right")) for i in range(size)]
-    facts = {"task": task, "method": "baseline", "reading": AnswerReading()}
-    run = SimpleNamespace(**facts, rows=lambda: rows)
+    facts = {"task_name": task, "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, task=TASKS[task], rows=lambda: rows)
     signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
     return RunSubset(run, signals)
 

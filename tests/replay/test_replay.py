@@ -380,7 +380,7 @@ def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path
     table = c4(*args).stdout
     assert re.search(r"cvee \(cvee.json\) +pool +3 ", table)
     assert re.search(r"cvee \(cvee.json\) +held out +3 ", table)
-    assert "pool: the trajectories that the frozen setting was chosen on" in table
+    assert "pool: trajectories used to choose this setting, so optimistic" in table
 
 
 def test_calibration_says_which_examples_stop_being_evaluation(runs, tmp_path, monkeypatch):
