@@ -11,10 +11,9 @@ from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
 from c4.gates.gate import Gate
-from c4.gates.own_signals import own_signals
-from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.run_signals import RunSignals
 from c4.gates.signals import are_premature, stabilization_step
-from c4.replay.decisions import gate_exits
+from c4.replay.exits import exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
 
@@ -56,24 +55,23 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
     Nothing is graded, and no cells are read unless a gate wants them.
     """
     rows = [PHASES.to_frame()]
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, signals in zip(run.parts, read, strict=True):
-        for name, exits in gate_exits(run, part, signals, gates).items():
-            frame = _phases(run, signals, exits)
+    for _, signals, stops in exits(run, gates):
+        for name, steps in stops.items():
+            frame = _phases(run, signals, steps)
             frame = frame.with_columns(**cohort_columns(run, pools), gate=pl.lit(name))
             rows.append(frame.select(pl.col(c).cast(kind) for c, kind in PHASES.items()))
     return pl.concat(rows)
 
 
-def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
+def _phases(run: Run, part: RunSignals, steps: npt.NDArray[np.int32]) -> pl.DataFrame:
     budget, signals = run.shape.budget, part.signals
     frame = pl.DataFrame(
         {
             "trajectory": part.trajectory,
-            "exit_step": exits,
+            "exit_step": steps,
             "settled": settled_step(signals),
             "last": signals.steps,
-            "premature": are_premature(exits, stabilization_step(signals), signals.steps),
+            "premature": are_premature(steps, stabilization_step(signals), signals.steps),
         },
         schema_overrides={"premature": pl.Boolean()},
     )
@@ -140,13 +138,13 @@ def gate_signals(
     means = [m for run in runs for m in region_signals(run)]
     labels, rows = _labels(runs[0], np.concatenate([m.trajectory for m in means]), pools)
     numbers = labels["trajectory"].to_list()
-    exits, settled = _moments(runs, gates)
+    stopped, settled = _moments(runs, gates)
     frames = [GATE_SIGNALS.to_frame()]
     for signal in SIGNALS:
         course = _stack([getattr(m, signal) for m in means])[rows]  # (n, T)
         frames.append(_labelled(labels, _course(course), signal, "course"))
         for gate in gates:
-            frame = _at_moments(course, numbers, exits[gate])
+            frame = _at_moments(course, numbers, stopped[gate])
             frames.append(_labelled(labels, frame, signal, "trigger", gate))
         frame = _at_moments(course, numbers, settled)
         frames.append(_labelled(labels, frame, signal, "settled"))
@@ -179,21 +177,15 @@ def _moments(
     runs: Sequence[Run], gates: Mapping[str, Gate]
 ) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
-    exits: dict[str, dict[int, int]] = {name: {} for name in gates}
+    stopped: dict[str, dict[int, int]] = {name: {} for name in gates}
     settled: dict[int, int] = {}
-    own = own_signals(gates.values())
-    parts = (
-        (run, part, signals)
-        for run in runs
-        for part, signals in zip(run.parts, load_signals(run, own=own), strict=True)
-    )
-    for run, part, signals in parts:
+    for _, signals, stops in (found for run in runs for found in exits(run, gates)):
         numbers = signals.trajectory.tolist()
-        for name, steps in gate_exits(run, part, signals, gates).items():
-            exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
+        for name, steps in stops.items():
+            stopped[name] |= dict(zip(numbers, steps.tolist(), strict=True))
         settles = settled_step(signals.signals).fill_null(0)
         settled |= dict(zip(numbers, settles.to_list(), strict=True))
-    return exits, settled
+    return stopped, settled
 
 
 def _course(values: npt.NDArray[np.float64]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from c4.gates.prophet import Prophet
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import NONE, SIGNAL_NAMES, stabilization_step
-from c4.replay.decisions import PartExits
+from c4.replay.exits import ask_gates
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.labels import split_labels
@@ -196,8 +196,9 @@ def _stops(found: _Traced, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
 
 def _exits(found: _Traced, gates: Mapping[str, Gate]) -> dict[str, int]:
     """The step at which each gate stops the trajectory; 0 where it never fires."""
-    exits = PartExits(gates, found.part)
-    return {name: exits.at(name, found.place, found.trajectory.cells) for name in gates}
+    cells = [(found.trajectory.row.trajectory, found.trajectory.cells)]
+    exits = ask_gates(gates, found.part, cells)
+    return {name: int(stops[found.place]) for name, stops in exits.items()}
 
 
 def text_table(

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from c4.replay.calibration import Calibration
-    from c4.replay.splits import RunSplit
-    from c4.store.runs import Run
+    from c4.replay.pools import RunSplit
 
 HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
 
@@ -46,8 +45,6 @@ Examples:
 
 SHARES = ("accuracy", "full_accuracy", "saving", "fired", "identical")
 """Beginnings of the names of columns that hold shares."""
-POOL_TASKS = ("mmlu", "gsm8k", "math")
-"""The paper's pool, which is taken as far as it was recorded."""
 
 
 @takes_options()
@@ -105,9 +102,9 @@ def calibrate_command(
         save_calibration,
     )
     from c4.replay.certificates import Control
-    from c4.replay.choices import gate_settings
     from c4.replay.grids import make_grid
-    from c4.replay.splits import split_runs
+    from c4.replay.pools import pool_runs, split_runs
+    from c4.replay.selection import gate_settings
     from c4.store.storage import require_can_put
 
     require_can_put(out)
@@ -131,11 +128,6 @@ def calibrate_command(
         show_calibration(result, splits, held_out)
         frozen = f"frozen in {out}{_taken_for_pool(splits, out, recordings.runs)}"
         say("\n".join(filter(None, [reading_note(reading), frozen])))
-
-
-def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
-    """The runs to choose on: of the tasks that were named, or else of the paper's pool."""
-    return found if tasks else [run for run in found if run.task_name in POOL_TASKS] or found
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath) -> str:

@@ -9,7 +9,7 @@ from c4.errors import RunError
 if TYPE_CHECKING:
     from c4.gates.calibrations import FrozenSetting
     from c4.gates.gate import Gate
-    from c4.replay.choices import GateChoice
+    from c4.replay.selection import GateChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading, Task
 
@@ -50,7 +50,7 @@ def choose_gates(
 ) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.record.methods import refuse_sampler
-    from c4.replay.choices import GateChoice
+    from c4.replay.selection import GateChoice
 
     for name in names:
         refuse_sampler(name, task.name)
@@ -64,7 +64,7 @@ def compared_gates(
     from c4.gates.calibrations import load_calibration
     from c4.gates.registry import GATES
     from c4.record.methods import refuse_sampler
-    from c4.replay.choices import GateChoice
+    from c4.replay.selection import GateChoice
 
     for name in names:
         refuse_sampler(name)

@@ -25,8 +25,8 @@ from c4.gates.signals import Signals
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
-from c4.replay.choices import GateChoice
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
+from c4.replay.selection import GateChoice
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
