@@ -87,7 +87,7 @@ def measure(
     config: RunConfig, plan: Plan, model: LoadedModel, reading: AnswerReading
 ) -> Iterator[Measured]:
     """CVEE and C4 under one reading."""
-    wanted = {sample.index for sample in plan.sample_set.samples}
+    wanted = plan.wanted
     run = open_run(plan.folder, reading)
     yield replayed(run, wanted, config.unsafe_code)
     (live,) = plan_methods(replace(config, reading=reading), MethodChoice(["c4"]))
