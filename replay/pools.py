@@ -1,6 +1,6 @@
 """Pools: the examples that a gate is calibrated on, kept apart from those it is then tried on."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -113,11 +113,6 @@ class RunSplit:
             reason = f"{none}; chosen on the first {n} of {len(self.pool.run)}"
         numbers, held_out = self.pool.signals.trajectory, self.summary["held_out"] or "none"
         return f"{self.name}: {reason} ({numbers.min()} to {numbers.max()}), {held_out} held out"
-
-
-def pool_runs(found: Sequence[Run], tasks: Collection[str] | None) -> Sequence[Run]:
-    """The runs to calibrate on: of the tasks that were named, or else of the paper's pool."""
-    return found if tasks else [run for run in found if run.task_name in POOL_TASKS] or found
 
 
 def split_runs(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from c4.decode.loop import Decoded
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.gates.gate import Gate
@@ -17,8 +16,8 @@ from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
 
-Live = Callable[[Row, ExitGate], Decoded]
-"""Decodes a recorded trajectory's prompt again, under a gate."""
+Live = Callable[[Row, ExitGate], Row]
+"""Decodes a recorded trajectory's prompt again, under a gate; see `Recording.decode_again`."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ def verify(
                 decoded = live(row, LiveGate(gate, run.shape, reader, row.example.choices))
                 steps = int(stops[name][i]) or row.steps
                 replayed = filled[steps - 1].tolist()
-                same = decoded.ids.tolist() == replayed
-                grades = [grader.grade(row, ids) for ids in (replayed, decoded.ids.tolist())]
+                same = decoded.final_ids == replayed
+                grades = [grader.grade(row, ids) for ids in (replayed, decoded.final_ids)]
                 gradable = all(grade.correct is not None for grade in grades)
                 equal = grades[0] == grades[1] if gradable else None
                 yield Check(row.trajectory, name, steps, decoded.steps, same, equal)
