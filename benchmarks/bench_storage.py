@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from c4.store.cells import WRITE_OPTIONS, cells_to_table
+from c4.store.cells import cells_to_table
 from c4.store.locations import Location, parse_location
 from c4.store.manifest import MANIFEST, TOKENIZER
 from c4.store.parts import CELLS_KEY, SHAPES_KEY, list_parts, write_part
@@ -127,15 +127,14 @@ def make_copies(source: Run, root: Path, n: int) -> None:
             numbers,
             source.manifest,
             {SHAPES_KEY: json.dumps(shapes).encode()},
-            **WRITE_OPTIONS,
         )
         rows = [
             replace(one.row, trajectory=number, source_row=number)
             for number, one in zip(numbers, chosen, strict=True)
         ]
-        named = {CELLS_KEY: cells.name.encode()}
+        named = {CELLS_KEY: cells.path.name.encode()}
         table = rows_to_table(rows)
-        write_part(folder / "rows", table, numbers, source.manifest, named, compression="zstd")
+        write_part(folder / "rows", table, numbers, source.manifest, named)
 
 
 def upload(here: Path, there: Location) -> None:
