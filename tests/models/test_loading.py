@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM, Qwen2Config, Qwen2ForCausa
 
 from c4.errors import ModelError
 from c4.models import find_checkpoint, load_model, resolve_device
-from c4.models._architectures import architecture_of
+from c4.models._architectures import architecture_of, llada_to_llama
 from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
 from c4.models._hash import weights_hash
@@ -215,6 +215,11 @@ def test_pickled_weights_are_refused(tmp_path):
     folder = save_llada(tmp_path / "pickled")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert "a pickled pytorch_model.bin can run code" in refusal(folder)
+
+
+def test_an_unknown_tensor_is_named():
+    with pytest.raises(ModelError, match=r"unknown tensor 'model\.transformer\.extra\.weight'"):
+        llada_to_llama("model.transformer.extra.weight")
 
 
 def test_a_checkpoint_without_a_mask_token_is_refused(tmp_path):

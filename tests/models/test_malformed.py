@@ -5,8 +5,6 @@ import os
 import random
 import shutil
 import struct
-import time
-import unicodedata
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +19,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from c4.errors import C4Error, ConfigError, ModelError
 from c4.models import find_checkpoint, load_model
+from tests.cli.fuzz import judge
 from tests.commands import c4
 
 REFERENCE = Path(__file__).parents[1] / "data" / "checkpoints"
@@ -545,19 +544,15 @@ def load_whole(folder):
     return load_model(found)
 
 
+LINE = "record --task math --source embedded --n 1 --gen-length 8 --block-length 8 --no-grade"
+
+
 def record(folder):
-    """How a recording with a checkpoint ends, which is never in a traceback or after long work."""
-    start = time.process_time()
-    words = "record --task math --source embedded --n 1 --gen-length 8 --block-length 8 --no-grade"
-    done = c4(*words.split(), "--model", folder, "--out", folder.with_name("runs"))
-    assert done.exit_code in (0, 2), done.output
-    assert isinstance(done.exception, SystemExit | None), done.exception
-    for sign in ("Traceback", "[Errno", "memory ran out"):
-        assert sign not in done.output
-    hidden = ("Cc", "Cf", "Cs", "Co", "Cn")
-    assert not [c for c in done.output if unicodedata.category(c) in hidden and c != "\n"]
-    assert time.process_time() - start < 20
-    return done.exit_code
+    """The exit code of `c4 record` with a checkpoint, which may not end in any other way."""
+    result = c4(*LINE.split(), "--model", folder, "--out", folder.with_name("runs"))
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    assert not judge(LINE.split(), result.exit_code, result.stdout, result.stderr)
+    return result.exit_code
 
 
 @pytest.mark.slow
