@@ -137,16 +137,14 @@ class Library:
         """
         frame = pl.DataFrame(read_timings(self.root))
         identities = [json.loads(identity) for identity in frame["identity"]]
-        current = [self.is_current(identity) for identity in identities]
-        frame = frame.filter(pl.Series(current, dtype=pl.Boolean()))
-        identities = [one for one in identities if self.is_current(one)]
         methods = [label_under(identity, self.reading) for identity in identities]
+        current = [self.is_current(identity) for identity in identities]
         frame = frame.with_columns(
             cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
             method=pl.Series(methods, dtype=pl.String()),
             timed=pl.format("{}×{}", "n", "passes"),
             cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
-        )
+        ).filter(pl.Series(current, dtype=pl.Boolean()))
         worth = [pl.col("speedup").is_not_null(), pl.col("n") * pl.col("passes")]
         frame = frame.sort(worth, maintain_order=True)
         return frame.unique(("cohort", "method"), keep="last", maintain_order=True)

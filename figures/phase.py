@@ -20,7 +20,7 @@ from matplotlib.offsetbox import (
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, mark_of
 from c4.analysis.decided import as_phases
-from c4.analysis.names import FAMILY_LABELS, in_order, method_label
+from c4.analysis.names import FAMILY_LABELS, in_order
 from c4.figures.fit import text_width
 from c4.figures.style import (
     ALARM,
@@ -94,7 +94,7 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
     hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
-    method_legend(figure, drawn, [method_label(gate) for gate in drawn], hollow)
+    method_legend(figure, drawn, hollow)
     return figure
 
 

@@ -31,7 +31,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, is_variant, mark_of, shade_of
-from c4.analysis.names import model_label, task_label
+from c4.analysis.names import method_label, model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
 from c4.figures.fit import PROPORTIONAL, drawable, fitted, points, text_width
@@ -298,19 +298,19 @@ def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Mar
 
 
 def method_legend(
-    figure: Figure, drawn: Mapping[str, Mark], labels: Sequence[str], *more: Line2D
+    figure: Figure, drawn: Mapping[str, Mark], *more: Line2D, suffix: str = ""
 ) -> None:
     """A legend of the methods, and of further lines, above the panels."""
     handles = [
         sample(
             color=one.colour,
             marker=one.marker,
-            label=label,
+            label=method_label(method) + suffix,
             linestyle="",
             markersize=5,
             fillstyle=one.fill,
         )
-        for one, label in zip(drawn.values(), labels, strict=True)
+        for method, one in drawn.items()
     ]
     put_legend(figure, [*handles, *more])
 

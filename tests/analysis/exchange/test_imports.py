@@ -17,8 +17,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4.analysis.exchange import IMPORTED, klass
-from c4.analysis.exchange.imports import read_verdict, settling_steps
+from c4.analysis.exchange import klass
+from c4.analysis.exchange.imports import IMPORTED, read_verdict, settling_steps
 from c4.analysis.exchange.prophet import read_decode, read_tensors
 from c4.errors import DataError
 from c4.figures import stabilization_figure
