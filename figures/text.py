@@ -42,25 +42,6 @@ ANSWER_STYLES = {True: "bold white on blue", False: "bold white on red", None: "
 
 
 @dataclass(frozen=True)
-class _Sheet:
-    """What a figure has room for."""
-
-    inches: float
-    letters: int
-    """Characters of a buffer per line."""
-    heading: float
-    """Inches of the heading per line."""
-    heading_at: float
-    """Line on which the heading starts; the key is on line 0.9, beside or above it."""
-
-
-SHEETS = {
-    Width.COLUMN: _Sheet(COLUMN, letters=52, heading=3.2, heading_at=2.1),
-    Width.PAGE: _Sheet(PAGE, letters=112, heading=5.0, heading_at=0.9),
-}
-
-
-@dataclass(frozen=True)
 class _Piece:
     """The characters of one token on one line."""
 
@@ -82,24 +63,25 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     require_one_trajectory(texts)
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    sheet = SHEETS[Width(width or Width.PAGE)]
-    laid = {method: _lay_out(rows, sheet.letters) for method, rows in buffers.items()}
-    heading = wrapped(_heading(texts.row(0, named=True)), sheet.heading, WORDS)
-    room = sheet.inches - 0.35
+    inches, letters, most = (COLUMN, 52, 3.2) if width == Width.COLUMN else (PAGE, 112, 5.0)
+    laid = {method: _lay_out(rows, letters) for method, rows in buffers.items()}
+    heading = wrapped(_heading(texts.row(0, named=True)), most, WORDS)
+    heading_at = 2.1 if width == Width.COLUMN else 0.9  # the key is above it or beside it
+    room = inches - 0.35
     verdicts = {m: wrapped(_verdict(rows), room, WORDS, "bold") for m, rows in buffers.items()}
     heights = {
         method: len(verdicts[method]) + 2.4 + max((piece.line for piece in pieces), default=0)
         for method, pieces in laid.items()
     }
-    top = sheet.heading_at + len(heading) + 0.9
+    top = heading_at + len(heading) + 0.9
     lines = top - 0.3 + sum(heights.values())
-    figure = new_figure(sheet.inches, lines * LEADING / 72)
+    figure = new_figure(inches, lines * LEADING / 72)
     figure.set_layout_engine("none")  # letters stand on a grid of their own
     ax = figure.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, sheet.inches * 72), ylim=(lines * LEADING, 0))
+    ax.set(xlim=(0, inches * 72), ylim=(lines * LEADING, 0))
     ax.axis("off")
-    _write(ax, sheet.heading_at, heading, INK)
-    _write_key(ax, 0.9, sheet.inches * 72 - 8)
+    _write(ax, heading_at, heading, INK)
+    _write_key(ax, 0.9, inches * 72 - 8)
     drawn = draw_apart(list(buffers), shaded=True)
     for method, pieces in laid.items():
         right = buffers[method]["correct"][0]

@@ -10,7 +10,7 @@ from c4.analysis import Library
 from c4.analysis.render import Column, ReportTable
 from c4.figures import FIGURES, draw_figure, phase_diagram
 from c4.figures.gallery import FigureKind, Format, choose_figures
-from c4.figures.page import Look, Page, tell_example, write_page
+from c4.figures.page import Look, tell_example, write_page
 
 NASTY = "<script>alert('x')</script> & \"more\""
 
@@ -32,7 +32,7 @@ class Tags(HTMLParser):
 
 def written(folder, **shown):
     """A page with a title and an introduction, written and read."""
-    write_page(folder / "index.html", Page(**{"title": "t", "intro": "i"} | shown))
+    write_page(folder / "index.html", **{"title": "t", "intro": "i"} | shown)
     page = Tags()
     page.feed((folder / "index.html").read_text(encoding="utf-8"))
     return page
