@@ -77,7 +77,7 @@ def calibration_table(calibrations: Sequence[FrozenSetting], runs: Sequence[Run]
 
 
 def readable_calibrations(folder: Location) -> list[FrozenSetting]:
-    """The calibrations in a folder; one that cannot be read is said so, and left out."""
+    """The calibrations in a folder; a file that cannot be read is skipped with a warning."""
     found = []
     for path in find_calibrations(folder):
         try:

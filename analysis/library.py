@@ -109,13 +109,13 @@ class Library:
         return [run for run in runs if run.folder not in outdated]
 
     def is_current(self, identity: Mapping[str, Any]) -> bool:
-        """Whether results are of their gate as it is now, as far as gates were named."""
+        """Whether a result was made by the present code of its gate, if that gate was named."""
         gate = identity["gate"] or {"name": None}
         return self._gate_hashes.get(gate["name"]) in (None, gate.get("source_sha256"))
 
     @cached_property
     def _gate_hashes(self) -> dict[str, str | None]:
-        """Hashes of the gates that were named, by what their results go by; c4's own have none."""
+        """Source hashes of the gates that were named, by canonical name; c4's own have none."""
         names = self.choice.names
         return {GATE_NAMES.canonical(name): find_gate(name).source_sha256 for name in names}
 
@@ -322,7 +322,7 @@ class Library:
         return next(run for run in self.recordings(cohort) if index in run.indices), index
 
     def _asked(self, index: int) -> tuple[Run, int] | None:
-        """The one run that has the trajectory that was asked for; several are an error."""
+        """The run that holds the trajectory asked for; an error if several runs could be meant."""
         kinds = sorted({(run.model, run.task_name) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
@@ -331,7 +331,7 @@ class Library:
         return (have[0], index) if have else None
 
     def _chosen(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """The methods that are asked for, and their variants; the baseline stays."""
+        """Rows of the methods asked for and of their variants; the baseline stays."""
         if self.methods is None:
             return outcomes
         asked = {method_typed(name): name for name in self.methods}
@@ -358,7 +358,7 @@ class Library:
     def _per_run(
         self, doing: str, runs: Sequence[Run], read: Callable[[Run], pl.DataFrame]
     ) -> Iterator[pl.DataFrame]:
-        """One frame after the other, each announced."""
+        """One frame per run, with a progress message before each."""
         for run in runs:
             self.note(f"{doing} {run.model} {run.task_name}")
             yield read(run)

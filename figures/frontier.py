@@ -163,7 +163,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
 
 
 def _relative(rows: pl.DataFrame, column: str) -> list[float | None]:
-    """A column in the order of H, compared with its value at H = 1."""
+    """A column in the order of H, relative to its value at H = 1."""
     values = rows.sort("place")[column]
     at_one = rows.filter(pl.col("H") == 1)[column]
     if column == "confirmed":

@@ -1,4 +1,4 @@
-"""One page that shows figures and tables. Built as a tree, so that no text can become markup."""
+"""One page of figures and tables, built as a tree so that no text can become markup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ DASHES = (
 
 @dataclass(frozen=True)
 class Look:
-    """Something to look at in the viewer: a sentence, and where to go."""
+    """A link into the viewer, and a sentence on what to see there."""
 
     title: str
     says: str
@@ -145,7 +145,7 @@ def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder:
 
 
 def _picture_of(drawing: Drawing) -> Path | None:
-    """The file of a figure that a browser shows."""
+    """The file of a figure that a browser can show."""
     return next((file for file in drawing.files if file.suffix != f".{Format.PDF}"), None)
 
 
@@ -180,7 +180,7 @@ def _add_grid(section: Element, table: ReportTable) -> None:
 
 
 def measured_rows(table: ReportTable) -> pl.DataFrame:
-    """The rows with a number in them; the others are among what is missing."""
+    """Rows with at least one number; the others are listed as missing."""
     numbers = [column.key for column in table.columns if not table.is_text(column)]
     if not numbers:
         return table.rows
@@ -188,7 +188,7 @@ def measured_rows(table: ReportTable) -> pl.DataFrame:
 
 
 def _look_of(table: ReportTable, column: Column) -> dict[str, str]:
-    """Words stand to the left, numbers to the right."""
+    """CSS class of a column: text to the left, numbers to the right."""
     return {"class": "word"} if table.is_text(column) else {}
 
 
@@ -215,6 +215,6 @@ def tell_example(texts: pl.DataFrame) -> str | None:
 
 
 def _quote(answer: str | None) -> str:
-    """An answer on one line, cut where it is a whole program."""
+    """An answer on one line, shortened if it is a whole program."""
     line = " ".join((answer or "nothing").split())
     return line if len(line) <= 40 else f"{line[:39]}…"

@@ -140,7 +140,7 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right:
 def _emptiest(
     places: list[tuple[float, float]], reach: float, points: pl.DataFrame
 ) -> tuple[float, float]:
-    """The place that has the fewest marks where a word would stand."""
+    """The place for a word that covers the fewest marks."""
     x, y = points["x"].to_numpy(), points["exit"].to_numpy()
     covering = [((abs(x - a) < reach) & (abs(y - b - 0.03) < 0.07)).sum() for a, b in places]
     return places[int(np.argmin(covering))]
@@ -231,7 +231,7 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Mark], per_
 
 
 def _headline(panel: pl.DataFrame) -> str:
-    """What the shares above a panel are, and of how many trajectories."""
+    """Heading of the shares above a panel, with the number of trajectories."""
     trajectories = panel.unique("trajectory")
     never = trajectories["premature"].null_count()
     total = f"{'pool ' if panel['pool'].all() else ''}n={trajectories.height}"

@@ -155,7 +155,7 @@ MORE_MARKERS = "DsPXhd^v<>*p8oH"
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows although it was made without pyplot."""
+    """A figure that notebooks display although it is made without pyplot."""
 
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
@@ -166,7 +166,7 @@ class ShownFigure(Figure):
 
 
 def spell_drawable(figure: Figure) -> None:
-    """Replace the letters of a figure's texts that its font lacks by an empty box."""
+    """Replace characters that the font lacks by an empty box."""
     for text in figure.findobj(Text):
         text.set_text(drawable(text.get_text(), PROPORTIONAL))
 
@@ -274,7 +274,7 @@ def title_panel(
 
 
 def sample(**properties: Any) -> Line2D:
-    """A line for a legend; it is not drawn in a panel."""
+    """A legend handle; nothing is drawn in a panel."""
     return Line2D([], [], solid_capstyle="butt", **properties)
 
 
@@ -350,7 +350,7 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:
-    """Ticks of an axis that runs from 0 to 1."""
+    """Set the ticks of an axis that runs from 0 to 1."""
     setter = ax.set_xticks if axis == "x" else ax.set_yticks
     setter([0, 0.25, 0.5, 0.75, 1.0], labels=["0", "", ".5", "", "1"])
 

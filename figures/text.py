@@ -104,7 +104,7 @@ def _heading(row: dict[str, object]) -> str:
 
 
 def _verdict(rows: pl.DataFrame) -> str:
-    """One line that says what the method did."""
+    """One line on what the method did."""
     row = rows.row(0, named=True)
     answer = "no answer" if row["answer"] is None else f"answer {shorten(row['answer'], 36)}"
     verdict = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
@@ -120,7 +120,7 @@ def _verdict(rows: pl.DataFrame) -> str:
 
 
 def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
-    """The tokens broken into lines of limited length; a sign marks text that was cut."""
+    """Tokens broken into lines of limited length; a note marks text that was cut."""
     pieces = list(_wrap(rows, letters))
     kept = [piece for piece in pieces if piece.line < MOST_LINES]
     if len(kept) < len(pieces):
@@ -194,7 +194,7 @@ def _write(
 
 
 def _write_key(ax: Axes, line: float, right: float) -> None:
-    """Write what grey and boxes mean, up to the right edge."""
+    """Explain grey and boxes, aligned to the right edge."""
     y = line * LEADING
     ax.add_patch(Rectangle((right - 128, y - 7), 10, 9, color=FILLED, linewidth=0))
     ax.text(right - 115, y, "filled by force", color=QUIET, fontsize=6.8)

@@ -1,4 +1,4 @@
-"""Trajectories of other projects: when their answers settled, as far as their files say."""
+"""Trajectories of other projects: when their answers settled, as far as the files say."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ NO_GATES = (
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """The files that are going to be read."""
+    """The files to read, and how."""
 
     source: Source
     folder: Path
@@ -90,7 +90,7 @@ def plan_import(
 
 
 def _task_in(folder: Path, file: Path) -> str:
-    """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
+    """Task in the name of the nearest folder, as in `question_histories_mmlu_random`."""
     inside = file.relative_to(folder).parent.parts
     for part in reversed((*folder.absolute().parts, *inside)):
         words = re.split(r"[\W_]+", part.lower())
@@ -102,7 +102,7 @@ def _task_in(folder: Path, file: Path) -> str:
 def import_trajectories(
     plan: ImportPlan, note: Callable[[str], None] = lambda _: None
 ) -> pl.DataFrame:
-    """Read all files of a plan; one that is damaged or tries to run code refuses them all.
+    """Read all files of a plan; if one is damaged or tries to run code, none is imported.
 
     Args:
         note: told the name of every file that has been read.
@@ -173,7 +173,7 @@ def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
 
 
 def read_verdict(path: Path, given: object) -> bool | None:
-    """Whether a decode was right, as a file says it: true, false, 1, 0, or None for nothing."""
+    """Whether a file says its decode was right: true, false, 1, 0, or None if it does not say."""
     if given is None:
         return None
     if isinstance(given, int | float) and given in (0, 1):
@@ -182,12 +182,12 @@ def read_verdict(path: Path, given: object) -> bool | None:
 
 
 def is_imported(path: PurePath) -> bool:
-    """Whether a place is a file, as `c4 import` writes it, and no folder of runs."""
+    """Whether a path is a file that `c4 import` wrote, rather than a folder of runs."""
     return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
 
 
 def refuse_imported(path: PurePath) -> None:
-    """Refuse to ask gates about trajectories that were imported, and say why."""
+    """Raise an error that says why gates cannot be asked about imported trajectories."""
     if is_imported(path):
         raise NotReplayable(
             f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; see when answers settled "
@@ -231,7 +231,7 @@ def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
 
 
 def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
-    """Per folder: how many, how many right, and by when half and nine in ten had settled."""
+    """Per folder: number of decodes, share right, and when half and nine tenths had settled."""
     grades = imported.group_by("model", maintain_order=True).agg(
         accuracy=pl.col("correct").mean(),
         steps=pl.col("steps").mean(),
