@@ -196,8 +196,8 @@ class ReadingOptions:
         """
         from c4.gates.calibrations import load_calibration
         from c4.tasks import AnswerReading, Ending
-        from c4.tasks.extractors import find_style
         from c4.tasks.graders import find_grader
+        from c4.tasks.reading.extractors import find_style
 
         frozen = [load_calibration(config) for config in configs]
         usual = frozen[0].reading if frozen else AnswerReading()
@@ -416,7 +416,7 @@ class DecodeOptions:
             calibration: a calibration file; its reading is used unless the user gave one.
         """
         from c4.record.plan import RunConfig
-        from c4.tasks.readings import ReadingNames
+        from c4.tasks.graders import ReadingNames
 
         asked = vars(self) | {
             "batch": parse_batch(self.batch),

@@ -18,7 +18,7 @@ REGISTRIES = {
     "c4.gates.registry": "REGISTRY",
     "c4.gates.own_signals": "REGISTRY",
     "c4.record.methods": "RULE_NAMES",
-    "c4.tasks.extractors": "REGISTRY",
+    "c4.tasks.reading.extractors": "REGISTRY",
     "c4.tasks.graders": "REGISTRY",
 }
 """The registries, by the modules that hold them."""

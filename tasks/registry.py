@@ -26,9 +26,8 @@ from c4.tasks import (
     truthfulqa,
     winogrande,
 )
-from c4.tasks._shapes import SHAPES
-from c4.tasks.extractors import guard_extractor
-from c4.tasks.task import Task
+from c4.tasks.reading.extractors import guard_extractor
+from c4.tasks.task import SHAPES, Task
 
 LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
 LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)

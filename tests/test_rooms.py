@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "front": DECODES | OFFLINE | {"record", "analysis", "figures", "view"},
 }
 """Which rooms each may import, as docs/architecture.md tells it."""
-FREE = ("c4.errors", "c4.plugins")
+FREE = ("c4.errors", "c4.plugins", "c4.templates")
 """Packages of `front/` that every room may import; they import only each other."""
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = SETTINGS["tool"]["setuptools"]["package-dir"]
