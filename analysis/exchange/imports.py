@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from c4.analysis.exchange import klass, prophet
 from c4.analysis.library import Library
 from c4.analysis.stabilization import SETTLING, stabilization_summary
-from c4.errors import DataError, NotReplayable, shortened
+from c4.errors import DataError, shortened
 from c4.store import Run
 from c4.store.locations import Location
 from c4.tasks import TASKS, Task, find_task
@@ -181,20 +181,6 @@ def read_verdict(path: Path, given: object) -> bool | None:
     raise DataError(f"{path}: says {shortened(repr(given))} where right or wrong should be")
 
 
-def is_imported(path: PurePath) -> bool:
-    """Whether a path is a file that `c4 import` wrote, rather than a folder of runs."""
-    return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
-
-
-def refuse_imported(path: PurePath) -> None:
-    """Raise an error that says why gates cannot be asked about imported trajectories."""
-    if is_imported(path):
-        raise NotReplayable(
-            f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; see when answers settled "
-            f"with: c4 report stabilization --runs '{path}'"
-        )
-
-
 class ImportedLibrary(Library):
     """Imported trajectories, for tables and figures that need to know when answers settle."""
 
@@ -223,11 +209,8 @@ def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
     Args:
         names: tables or figures that are asked for; of imported trajectories there is only one.
     """
-    if not is_imported(place):
-        return Library
-    if names != [SETTLES]:
-        refuse_imported(place)
-    return ImportedLibrary
+    is_file = isinstance(place, Path) and place.suffix == ".parquet" and place.is_file()
+    return ImportedLibrary if is_file and names == [SETTLES] else Library
 
 
 def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
