@@ -22,9 +22,9 @@ from c4.gates.gate import ask, exit_step
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.models import EMBEDDED, LoadedModel
-from c4.record.choices import MethodChoice, plan_methods
-from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
+from c4.record.plan import Plan, RunConfig, load_planned, plan_methods, plan_recording
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.calibration import TOLERANCE
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader

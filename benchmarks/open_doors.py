@@ -65,11 +65,11 @@ def lenient(example, answer, text):
 """
 RULE = """\
 from dataclasses import dataclass
-from c4.decode import MemorylessRule, accept, parameter
+from c4.decode import Rule, accept, parameter
 
 
 @dataclass(frozen=True)
-class Greedy(MemorylessRule):
+class Greedy(Rule):
     tau: float = parameter(0.8, high=1.0, meaning="confidence that commits a position")
 
     def choose(self, places, reading):

@@ -34,9 +34,9 @@ from c4.cli.complete import (
 from c4.errors import ConfigError
 
 if TYPE_CHECKING:
-    from c4.record.choices import MethodChoice
     from c4.record.engines import EngineChoice
     from c4.record.plan import RunConfig
+    from c4.record.settings import MethodChoice
     from c4.store.runs import Run
     from c4.tasks import AnswerReading
 
@@ -527,6 +527,6 @@ def method_choice(
     label: str | None = None,
 ) -> "MethodChoice":
     """The methods that a user names, each once, with their settings."""
-    from c4.record.choices import MethodChoice
+    from c4.record.settings import MethodChoice
 
     return MethodChoice(list(dict.fromkeys(methods)), settings or (), config, label)

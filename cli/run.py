@@ -65,8 +65,8 @@ def run_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import plan_methods
     from c4.record.engines.worker import this_worker
+    from c4.record.plan import plan_methods
 
     methods = method_choice(method, settings, config, label)
     choice = engines.choose(decode.device)
