@@ -2,7 +2,6 @@
 
 import io
 import logging
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stderr
 from typing import TYPE_CHECKING
@@ -71,14 +70,10 @@ def decode_missing(plan: "Plan", recording: "Recording", *, quiet: bool) -> None
     """Decode the missing examples of a run, with progress on stderr."""
     total, missing = len(plan.sample_set.samples), len(recording)
     log.info("%s: %d of %d examples to decode", plan.folder, missing, total)
-    if quiet:
-        for _ in recording:
-            pass
-        return
-    if not missing:
+    if not missing and not quiet:
         say(f"{plan.folder}: all {total} examples are there; nothing to decode", err=True)
     title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
-    with progress(title, missing) as advance:
+    with progress(title, missing, quiet=quiet) as advance:
         for row in recording:
             advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
 
@@ -111,8 +106,8 @@ def grade_here(run: "Run", *, everything: bool, unsafe_code: bool) -> None:
         since=worker.since,
         sign=worker.sign(),
     )
-    bar = progress(f"grading {run.folder}", total=len(run))
-    with bar if worker.reports else nullcontext(lambda: None) as advance:
+    quiet = not worker.reports
+    with progress(f"grading {run.folder}", total=len(run), quiet=quiet) as advance:
         for _ in grades:
             advance()
 
@@ -148,7 +143,7 @@ def give_again(words: Sequence[str]) -> tuple[int, str]:
         except Exception as error:
             complain(f"{type(error).__name__}: {error}")
             code = FAILED
-    sys.stderr.write(said.getvalue())  # an engine may keep it as a log
+    say(said.getvalue(), err=True)  # an engine may keep it as a log
     return code, said.getvalue()
 
 

@@ -30,9 +30,11 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Advance]:
+def progress(description: str, total: int, *, quiet: bool = False) -> Iterator[Advance]:
     """Yield a function to be called once for every unit that is done."""
-    if console.is_terminal:
+    if quiet:
+        yield lambda note="": None
+    elif console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),

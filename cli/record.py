@@ -15,10 +15,11 @@ from c4.cli.options import (
     EngineOptions,
     JsonOption,
     TaskOption,
-    only_task,
+    several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json
+from c4.errors import ConfigError
 from c4.errors.text import counted
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def record_command(
     from c4.record.plan import plan_recording
     from c4.store.summary import summarise
 
-    name = only_task(task, decode.out)
+    name, *others = several_tasks(task, decode.out)
+    if others:
+        raise ConfigError(
+            f"--task {name} --task {others[0]}: one task is recorded at a time; give the command "
+            "once for each"
+        )
     choice = engines.choose(decode.device)
     plan = plan_recording(choice.config(decode.config(name)))
     if plan.sample_set.left_out:

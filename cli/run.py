@@ -20,7 +20,6 @@ from c4.cli.options import (
     MethodOption,
     MethodSettingsOption,
     TasksOption,
-    method_choice,
     several_tasks,
     takes_options,
 )
@@ -67,8 +66,9 @@ def run_command(
 ) -> None:
     from c4.record.engines.worker import this_worker
     from c4.record.plan import plan_methods
+    from c4.record.settings import MethodChoice
 
-    methods = method_choice(method, settings, config, label)
+    methods = MethodChoice(method, settings or (), config, label)
     choice = engines.choose(decode.device)
     plans = [
         plan

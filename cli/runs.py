@@ -13,7 +13,6 @@ from c4.cli.complete import run_folders
 from c4.cli.options import ANY_PLACE, JsonOption, RunsOption
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
-from c4.cli.selection import require_folder
 from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.cli.watch import watch_runs
 from c4.errors import ConfigError, RunError
@@ -157,8 +156,12 @@ def merge_folder(source: PurePath, root: PurePath) -> "Iterator[Merged]":
 def check_folder(root: PurePath, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
+    from c4.store.runs import refuse_file
+    from c4.store.storage import folder_exists
 
-    require_folder(root)
+    refuse_file(root)
+    if not folder_exists(root):
+        raise RunError(f"{root}: no such folder")
     folders = _found(root, or_none=True)
     found = check_files(root, folders)
     if not found:

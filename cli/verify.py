@@ -15,12 +15,12 @@ from c4.cli.options import (
     GateSettingsOption,
     JsonOption,
     TasksOption,
+    choose_gates,
     several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
-from c4.cli.selection import choose_gates
 from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
@@ -53,7 +53,7 @@ Examples:
 """
 
 
-@takes_options("n", "out", "resume", "grade")
+@takes_options("n", "out", "resume", "graded")
 def verify_command(
     *,
     task: TasksOption,

@@ -131,7 +131,8 @@ def code_hash() -> str:
     """A digest of the source of the modules that signals depend on."""
     modules = (signals_module, candidates_module)
     paths = [Path(str(module.__file__)) for module in modules]
-    paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
+    tasks_folder = Path(str(tasks_room.__file__)).parent
+    paths += sorted([*tasks_folder.glob("*.py"), *tasks_folder.glob("reading/*.py")])
     sources = [path.read_bytes() for path in paths]
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
@@ -207,8 +208,8 @@ def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     table, numbers = _to_table(signals), signals.trajectory.tolist()
-    written = write_part(folder, table, numbers, run.manifest, facts, compression="lz4")
-    remove_files(path for path in stale if path != written)
+    written = write_part(folder, table, numbers, run.manifest, facts)
+    remove_files(path for path in stale if path != written.path)
 
 
 def _read_as(run: Run, read: RunSignals) -> bytes:

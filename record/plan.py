@@ -24,9 +24,9 @@ from c4.store.storage import require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
+from c4.tasks.graders import ReadingNames
 from c4.tasks.grading import check_can_grade
 from c4.tasks.prompts import with_prompt
-from c4.tasks.readings import ReadingNames
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel

@@ -19,6 +19,8 @@ from c4.store.runs import Run
 from c4.tasks import Grader, read_under
 from c4.tasks.examples import examples_set_aside
 
+POOL_TASKS = ("mmlu", "gsm8k", "math")
+"""The paper's pool: tasks whose examples settings are chosen on, as far as they are recorded."""
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 """The identity that two runs share if their trajectory numbers mean the same problems."""
 

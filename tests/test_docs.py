@@ -59,7 +59,6 @@ NOT_RUN = {
     "c4 demo": "tests/cli/test_demo.py runs it",
     "c4 view": "serves until it is interrupted; tests/view asks it",
     "pip install 'c4-dlm[view]'": "installs",
-    "python benchmarks/bench_authors.py": "tests/replay/test_authors.py runs a part of it",
     "python benchmarks/answer_styles.py --data ../shared/data": "runs programs for minutes",
     "python benchmarks/bench_reading.py": "measures time",
     "python benchmarks/bench_batch.py": "measures time",
@@ -68,7 +67,7 @@ NOT_RUN = {
     "c4 grade shared/model=tiny/task=mmlu/method=baseline --all --engine local --workers 2": (
         ENGINES_TESTED
     ),
-    "python benchmarks/hostile_programs.py": "takes minutes; tests/tasks/test_hostile.py runs most",
+    "make slow TESTS=tests/tasks": "runs tests",
 }
 """Documented commands that are not run here, and why."""
 SMALL = {

@@ -17,8 +17,8 @@ from c4.cli.output import OnceFromOthers
 from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
-from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
-from c4.tasks.extractors import find_style
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.reading.extractors import find_style
 from tests.commands import c4
 
 GATES = """

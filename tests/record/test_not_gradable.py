@@ -9,7 +9,7 @@ from c4.cli.app import app
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import Grade, Verdict
-from c4.tasks._sandbox import Outcome, RunEnd
+from c4.tasks.sandbox.run import Outcome, RunEnd
 
 N = 4
 
