@@ -97,6 +97,11 @@ class Plan:
         return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
 
     @property
+    def wanted(self) -> set[int]:
+        """The trajectories that the user asks for."""
+        return {sample.index for sample in self.sample_set.samples}
+
+    @property
     def asked(self) -> dict[str, str]:
         """Options that name what is the user's own, as they were typed.
 
