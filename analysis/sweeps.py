@@ -10,7 +10,7 @@ from c4.analysis.names import in_order
 from c4.analysis.paired import MOST_LOST
 from c4.gates.gate import Gate
 from c4.gates.registry import make_gate
-from c4.record.choices import MethodChoice, resolve_methods
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.replay.grids import Grid
 from c4.store.labels import Label, method_name
 from c4.tasks import Task

@@ -23,9 +23,9 @@ from c4.gates.cvee import CVEE
 from c4.gates.oracle import Oracle
 from c4.gates.progress import FixedProgress
 from c4.gates.prophet import Prophet
-from c4.record.choices import MethodChoice, plan_methods
-from c4.record.plan import RunConfig, plan_recording
+from c4.record.plan import RunConfig, plan_methods, plan_recording
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.decisions import replay
 from c4.store.runs import find_runs, open_run
 from tests.commands import c4, done
