@@ -75,6 +75,7 @@ SMALL = {
     "run": {"--n": "1"},
     "verify": {"--n": "1"},
     "bench": {"--n": "1", "--passes": "1", "--warmups": "1"},
+    "figures": {"--format": "svg"},
 }
 """Options that make a documented command quick without changing what it does."""
 
@@ -119,7 +120,7 @@ def workspace(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("line", [line for _, line in LINES if line not in NOT_RUN])
+@pytest.mark.parametrize("line", sorted({line for _, line in LINES} - NOT_RUN.keys()))
 def test_every_documented_command_runs(line, workspace, monkeypatch):
     program, command, *args = shlex.split(line)
     assert program == "c4"
