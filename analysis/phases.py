@@ -9,10 +9,8 @@ from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
 from c4.gates.gate import Gate
-from c4.gates.own_signals import own_signals
-from c4.gates.run_signals import load_signals
 from c4.gates.signals import are_premature, stabilization_step
-from c4.replay.decisions import gate_exits
+from c4.replay.exits import exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
 
@@ -62,17 +60,16 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
         "stabilization": pl.col("settled") / budget,
     }
     early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, found in zip(run.parts, read, strict=True):
+    for _, found, stops in exits(run, gates):
         s = found.signals
-        for name, exits in gate_exits(run, part, found, gates).items():
+        for name, steps in stops.items():
             frame = pl.DataFrame(
                 {
                     "trajectory": found.trajectory,
-                    "exit_step": exits,
+                    "exit_step": steps,
                     "settled": settled_step(s),
                     "last": s.steps,
-                    "premature": are_premature(exits, stabilization_step(s), s.steps),
+                    "premature": are_premature(steps, stabilization_step(s), s.steps),
                 },
                 schema_overrides={"premature": pl.Boolean()},
             )
@@ -146,11 +143,10 @@ def _region_means(run: Run) -> Iterator[pl.DataFrame]:
 
 def _moments(run: Run, gates: Mapping[str, Gate]) -> Iterator[pl.DataFrame]:
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, found in zip(run.parts, read, strict=True):
+    for _, found, stops in exits(run, gates):
         steps = {("settled", None): settled_step(found.signals).fill_null(0)}
-        for gate, exits in gate_exits(run, part, found, gates).items():
-            steps["trigger", gate] = pl.Series(exits)
+        for gate, stopped in stops.items():
+            steps["trigger", gate] = pl.Series(stopped)
         for (kind, gate), column in steps.items():
             frame = pl.DataFrame({"trajectory": found.trajectory, "step": column.cast(pl.Int32)})
             yield frame.with_columns(kind=pl.lit(kind), gate=pl.lit(gate, dtype=pl.String))

@@ -15,7 +15,7 @@ from c4.gates.prophet import Prophet
 from c4.gates.registry import make_gate
 from c4.gates.run_signals import RunSignals, candidate_reader, trajectory_signals
 from c4.gates.signals import NONE, SIGNAL_NAMES, stabilization_step
-from c4.replay.decisions import PartExits
+from c4.replay.exits import ask_gates
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.labels import split_labels
@@ -166,14 +166,14 @@ def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
 
 
 def _first_of(kind: type, gates: Mapping[str, Gate], usual: tuple[str, Gate]) -> tuple[str, Any]:
-    """The first gate of a kind and its name, or the usual one."""
+    """The first gate of a kind and its name, or the given default."""
     return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 
 def _exits(gates: Mapping[str, Gate], recorded: Trajectory, read: RunSignals) -> dict[str, int]:
     """The step at which each gate stops the trajectory; 0 where it never fires."""
-    exits = PartExits(gates, read)
-    return {name: exits.at(name, 0, recorded.cells) for name in gates}
+    stops = ask_gates(gates, read, [(recorded.row.trajectory, recorded.cells)])
+    return {name: int(its_stops[0]) for name, its_stops in stops.items()}
 
 
 def text_table(

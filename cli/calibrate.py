@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from c4.replay.calibration import Calibration, Requirement
-    from c4.replay.splits import RunSplit
+    from c4.replay.pools import RunSplit
 
 HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
 
@@ -113,16 +113,14 @@ def calibrate_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.methods import refuse_sampler
     from c4.replay.calibration import calibrate, evaluate_setting, save_calibration
-    from c4.replay.choices import gate_settings
     from c4.replay.grids import make_grid
-    from c4.replay.pools import POOL_TASKS
-    from c4.replay.splits import split_runs
+    from c4.replay.pools import POOL_TASKS, split_runs
+    from c4.replay.selection import gate_settings, require_gate
     from c4.store.storage import require_can_put
 
     require_can_put(out)
-    refuse_sampler(gate)
+    require_gate(gate)
     asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
     grid = make_grid(gate, gate_settings([gate], asked)[gate])
     required, reading = requirement.make(), answers.choose()

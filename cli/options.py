@@ -311,13 +311,12 @@ class ComparisonOptions:
         from c4.analysis.names import listed_in
         from c4.gates.calibrations import load_calibration
         from c4.gates.registry import GATES
-        from c4.record.methods import refuse_sampler
-        from c4.replay.choices import GateChoice
+        from c4.replay.selection import GateChoice, require_gate
 
         configs = self.config or []
         gates = self.gate or usual_gates
         for name in gates:
-            refuse_sampler(name)
+            require_gate(name)
         frozen = [load_calibration(path) for path in configs]
         known = [setting.gate for setting in frozen if setting.gate in GATES]
         shown = tuple(dict.fromkeys([*gates, *known]))
@@ -546,11 +545,10 @@ def choose_gates(
     frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, Gate]":
     """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
-    from c4.record.methods import refuse_sampler
-    from c4.replay.choices import GateChoice
+    from c4.replay.selection import GateChoice, require_gate
 
     for name in names:
-        refuse_sampler(name, task.name)
+        require_gate(name, task.name)
     return GateChoice(names, settings or (), [frozen] if frozen else ()).gates(task.family)
 
 

@@ -73,7 +73,7 @@ def replay_command(
 
     from c4.gates.calibrations import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
-    from c4.replay.splits import split_calibrated
+    from c4.replay.pools import split_calibrated
 
     if out is not None:
         require_writable_file(out)

@@ -24,7 +24,7 @@ from c4.gates import candidates as candidates_module
 from c4.gates import signals as signals_module
 from c4.gates.candidates import TAIL_FRAC, CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
-from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Signals, as_signals, read_signals
+from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Longs, Signals, as_signals, read_signals
 from c4.plugins import definition
 from c4.store.parts import PART, Part, list_parts, naming, write_part
 from c4.store.runs import Run, Trajectory
@@ -51,6 +51,15 @@ class RunSignals:
 
     def __len__(self) -> int:
         return len(self.trajectory)
+
+    def choose(self, rows: Sequence[int] | Longs) -> "RunSignals":
+        """The trajectories in some rows."""
+        index = np.asarray(rows, dtype=np.int64)
+        return RunSignals(
+            self.trajectory[index],
+            self.signals.map(lambda column: column[index]),
+            [self.candidates[i] for i in index],
+        )
 
 
 def load_signals(

@@ -175,7 +175,7 @@ def claim_name(index: int) -> str:
 
 def set_aside(plan: Plan) -> dict[int, str]:
     """The examples of a plan that cost too many workers, and why."""
-    wanted = {sample.index for sample in plan.sample_set.samples}
+    wanted = plan.wanted
     return {i: why for i, why in read_aside(plan.folder).items() if i in wanted}
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from c4.cli import complete
 from c4.cli.output import OnceFromOthers
-from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
 from c4.tasks.reading.extractors import REGISTRY as EXTRACTOR_NAMES
@@ -62,10 +61,10 @@ LOWER = Finder(find=capital, normal=str.lower, search="first5")
 """
 RULES = """
 from dataclasses import dataclass
-from c4.decode import MemorylessRule, accept
+from c4.decode import Rule, accept
 
 @dataclass(frozen=True)
-class Greedy(MemorylessRule):
+class Greedy(Rule):
     tau: float = 0.5
     def choose(self, places, reading):
         return accept(places[reading.confidence[places] > self.tau], places, reading)
@@ -322,14 +321,6 @@ def test_completion_works_in_every_shell_and_loads_no_torch(shell):
     )
     assert "prophet" in done.stdout, done.stderr
     assert done.stderr.strip().endswith("False")
-
-
-def test_a_log_tells_how_long_it_will_take(capsys):
-    lines = _Lines("recording", total=3)
-    lines.began -= 20
-    lines.last -= 20
-    lines("2 s each")
-    assert "recording: 1 of 3, eta 0:00:40 2 s each" in capsys.readouterr().err
 
 
 def test_what_other_libraries_say_is_said_once():
