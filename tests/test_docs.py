@@ -13,8 +13,11 @@ from typer.main import get_command
 from c4.cli.app import app
 from c4.figures import FIGURES
 from c4.record.methods import METHODS
+from c4.store.cells import CELLS
+from c4.store.grades import GRADES
 from c4.store.origins import Origin
-from c4.store.schema import BENCH, CELLS, GRADES, ROWS
+from c4.store.rows import ROWS
+from c4.store.timings import BENCH
 from tests.commands import c4
 
 ROOT = Path(__file__).parents[1]
