@@ -17,7 +17,7 @@ from c4.tasks.reading.number import last_written_number, written_number
 from c4.tasks.reading.plain import first_letter
 from c4.tasks.reading.program import written_function, written_program
 from c4.tasks.sandbox import math_verify as math_verify_module
-from c4.tasks.sandbox.run import Isolation, isolation
+from c4.tasks.sandbox.run import can_isolate
 
 CITIES = ("Paris", "London", "Rome", "Berlin")
 
@@ -454,7 +454,7 @@ def test_math_verify_that_is_not_installed_says_what_to_type(monkeypatch):
     math_verify_module.libraries.cache_clear()
 
 
-@pytest.mark.skipif(isolation() is Isolation.NONE, reason="cannot isolate model-written code")
+@pytest.mark.skipif(not can_isolate(), reason="cannot isolate model-written code")
 def test_math_verify_sees_through_algebra():
     pytest.importorskip("math_verify", reason="needs pip install 'c4-dlm[math]'")
     example = Example("", "2x+1")
