@@ -215,6 +215,11 @@ def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
     named = NAMED.fullmatch(name)
     place, asked = named.groups() if named else (name, None)
+    if place.endswith("+until"):
+        raise ConfigError(
+            f"lm-eval:{name} was recorded with stop strings that are not its task's, and what "
+            "gates would watch depends on them; write them into the task's file and record again"
+        )
     harness = find_harness_task(place)
     harness.require_verdicts()
     _say_what_decides(harness)
