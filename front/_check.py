@@ -254,7 +254,11 @@ def _check_extractor(name: str, thing: Any) -> None:
         return
     found: Any = thing if style is None else EXTRACTOR_NAMES.behind(style)
     is_own = style in EXTRACTOR_NAMES.own
-    finder = Finder(find=found.extract, normal=found.normal) if is_own else as_finder(name, found)
+    finder = (
+        Finder(find=found["extract"], normal=found.get("normal", str))
+        if is_own
+        else as_finder(name, found)
+    )
     _read_twice(guard_extractor(name, finder.find), ODD_TEXTS, CHOICES)
     for example, _ in GRADED if finder.normal else ():
         try:
