@@ -81,12 +81,12 @@ def method_label(method: str) -> str:
 
 
 def method_kind(label: str) -> str:
-    """The method or gate that a label names, without what was changed or where that stands."""
+    """Method or gate that a label names, without changed settings or folders."""
     return Label.parse(label).kind
 
 
 def method_typed(name: str) -> str:
-    """What the results of a method go by that a user names; folders of files are left out."""
+    """Label of a method's results, from what the user typed; folders of files are left out."""
     return "+".join(canonical_name(piece) for piece in name.split("+"))
 
 
@@ -135,7 +135,7 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
 def _places(
     frame: pl.DataFrame, column: str, name: Callable[[str], str], order: list[str]
 ) -> list[pl.Expr]:
-    """The place of each value in its list; values that are not listed come last, by name."""
+    """Sort keys by place in a list; values that are not listed come last, by name."""
     if column not in frame.columns:
         return []
     names = {value: name(value) for value in frame[column].drop_nulls().unique()}

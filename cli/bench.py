@@ -66,8 +66,8 @@ def bench_command(
     decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import MethodChoice, choose_methods
-    from c4.record.plan import timing_config
+    from c4.record.plan import choose_methods, timing_config
+    from c4.record.settings import MethodChoice
     from c4.store.storage import require_writable
     from c4.store.timings import timings_folder
 

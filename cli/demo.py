@@ -175,7 +175,7 @@ def _draw_first(out: Path, page: Path) -> None:
     from c4.analysis import Library
     from c4.figures import draw_figures
     from c4.figures.gallery import Format, choose_figures
-    from c4.figures.page import Page, write_page
+    from c4.figures.page import write_page
 
     if page.exists():  # of an earlier call, which had more to show
         return
@@ -184,7 +184,7 @@ def _draw_first(out: Path, page: Path) -> None:
         kinds = choose_figures(FIRST_FIGURES)
         drawings = draw_figures(kinds, library, out / "figures", [Format.PNG], note)
     unfinished = "The demo is still running. Reload this page to see more."
-    write_page(page, Page(title=TITLE, intro=INTRO, drawings=drawings, unfinished=unfinished))
+    write_page(page, TITLE, INTRO, drawings=drawings, unfinished=unfinished)
 
 
 def _draw_everything(out: Path, page: Path) -> None:
@@ -193,7 +193,7 @@ def _draw_everything(out: Path, page: Path) -> None:
     from c4.analysis.tables import REPORT_GATES
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import Format, choose_figures
-    from c4.figures.page import Page, write_page
+    from c4.figures.page import write_page
 
     kinds = choose_figures(["all"])
     with status("drawing") as note:
@@ -206,10 +206,7 @@ def _draw_everything(out: Path, page: Path) -> None:
         every_gate = Library(out / "runs", gates=REPORT_GATES, calibrations=calibrations, note=note)
         tables = make_report(["all"], every_gate, paper=False)
     looks = _write_looks(out, library)
-    shown = Page(
-        title=TITLE, intro=INTRO, drawings=drawings, tables=tables, narrow=narrow, looks=looks
-    )
-    write_page(page, shown)
+    write_page(page, TITLE, INTRO, drawings=drawings, tables=tables, narrow=narrow, looks=looks)
 
 
 def _write_looks(out: Path, library: "Library") -> "list[Look]":

@@ -17,7 +17,7 @@ REGISTRIES = {
     "c4.tasks.registry": "REGISTRY",
     "c4.gates.registry": "REGISTRY",
     "c4.gates.own_signals": "REGISTRY",
-    "c4.record.methods": "RULE_NAMES",
+    "c4.decode.rules": "REGISTRY",
     "c4.tasks.reading.extractors": "REGISTRY",
     "c4.tasks.graders": "REGISTRY",
 }

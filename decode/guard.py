@@ -20,7 +20,7 @@ PASSES_PER_POSITION = 20
 
 
 @dataclass(frozen=True)
-class GuardedRule:
+class GuardedRule(Rule):
     """A user's rule, watched while it works."""
 
     rule: Rule

@@ -14,11 +14,12 @@ from c4.errors import ConfigError, RunError
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
 from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.arrays import IntArray
+from c4.store.columns import RESOLUTION
 from c4.store.locations import Location
 from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
 from c4.store.runs import find_recorded_task
-from c4.store.schema import RESOLUTION
 from c4.store.storage import require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
@@ -156,6 +157,24 @@ def _place_of_rows(task: Task) -> str | None:
 def plan_recording(config: RunConfig) -> Plan:
     """Plan the recording of a full decode, and check that its folder holds no other run."""
     return plan_run(plan_decode(config), FULL_DECODE, cells=True)
+
+
+def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
+    """Plan a task under every chosen method: same examples, same model, a folder for each."""
+    base, methods = choose_methods(config, choice)
+    return [plan_run(base, method, cells=cells) for method in methods]
+
+
+def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
+    """The plan of a task, and the chosen methods with their settings for its task and model."""
+    # Names and settings before anything that takes long.
+    shift = find_checkpoint(config.model, config.revision).shift
+    task = named_task(config)
+    methods = resolve_methods(choice, task, config.reading, shift=shift)
+    base = plan_decode(config, task)
+    for method in methods:
+        method.commit_rule.check(base.shape, shift=shift)
+    return base, methods
 
 
 def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan:

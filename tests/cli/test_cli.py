@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -166,34 +167,53 @@ def start(args):
 
 
 def contents(root):
-    """Cells as lists, rows without times."""
+    """Rows without times, and cells as lists, of the only run below a folder."""
     (folder,) = find_runs(root)
-    return {
-        t.row.trajectory: (t.row.final_ids, [getattr(t.cells, name).tolist() for name in SIGNALS])
-        for t in open_run(folder)
-    }
+    run = open_run(folder)
+    rows = [
+        {name: value for name, value in asdict(row).items() if "seconds" not in name}
+        for row in run.rows()
+    ]
+    cells = [
+        (number, [getattr(kept, name).tolist() for name in SIGNALS])
+        for number, kept in (run.cells() if run.has_cells else ())
+    ]
+    return rows, cells
 
 
 def wait_for_files(root, count, process):
+    """Wait until so many trajectories are on disk; os.walk bears that the folder changes."""
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
-        if sum(1 for _ in root.rglob("pending/*.parquet")) >= count:
+        pending = [names for folder, _, names in os.walk(root) if folder.endswith("pending")]
+        if sum(name.endswith(".parquet") for names in pending for name in names) >= count:
             return
         time.sleep(0.005)
 
 
-def test_a_process_killed_at_random_resumes_to_the_same_recording(record_args, tmp_path):
-    args = [*record_args[:-1], tmp_path / "killed", "--n", 60]
-    for session in range(2):
+@pytest.mark.parametrize(
+    ("command", "sessions", "n"),
+    [
+        ("record", 1, 30),
+        pytest.param("record", 3, 80, marks=pytest.mark.slow),
+        pytest.param("run --method c4", 2, 80, marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_killed_at_random_resumes_to_the_same_run(
+    record_args, tmp_path, command, sessions, n
+):
+    whole = [*command.split(), *record_args[1:], "--n", n]
+    args = [*whole, "--out", tmp_path / "killed"]
+    for session in range(sessions):
         process = start(args)
-        wait_for_files(tmp_path / "killed", 5 + 20 * session, process)
-        time.sleep(random.random() / 10)
+        wait_for_files(tmp_path / "killed", 5 + 10 * session, process)
+        time.sleep(random.random() / 20)
         process.kill()
         process.communicate()
-    killed = contents(tmp_path / "killed")
-    assert 5 <= len(killed) < 60
+    rows, _ = contents(tmp_path / "killed")
+    assert 5 <= len(rows) < n
     assert c4(*args).exit_code == 0
-    c4(*record_args, "--n", 60)
+    c4(*whole)
     assert contents(tmp_path / "killed") == contents(tmp_path / "runs")
     names = [
         sorted(path.name for path in (tmp_path / root).rglob("cells/*.parquet"))
@@ -210,7 +230,7 @@ def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
     assert process.returncode == 130
     assert "nothing finished is lost: give the same command (without --fresh)" in stderr
     assert "Traceback" not in stderr
-    assert len(contents(tmp_path / "runs")) >= 2
+    assert len(contents(tmp_path / "runs")[0]) >= 2
 
 
 @pytest.mark.parametrize(("args", "code"), [(["--device", "nowhere"], 2), (["--n", "1"], 0)])

@@ -61,10 +61,10 @@ LOWER = Finder(find=capital, normal=str.lower, search="first5")
 """
 RULES = """
 from dataclasses import dataclass
-from c4.decode import MemorylessRule, accept
+from c4.decode import Rule, accept
 
 @dataclass(frozen=True)
-class Greedy(MemorylessRule):
+class Greedy(Rule):
     tau: float = 0.5
     def choose(self, places, reading):
         return accept(places[reading.confidence[places] > self.tau], places, reading)

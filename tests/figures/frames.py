@@ -2,10 +2,12 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from c4.analysis.outcomes import OUTCOMES
 from c4.analysis.phases import PHASES
 from c4.analysis.stabilization import SETTLING
+from c4.figures import Width
 from c4.tasks import TASKS
 
 CASES = {
@@ -21,6 +23,13 @@ CASES = {
         "never": 0.3,
     },
 }
+SLOW = pytest.mark.slow
+WIDTHS = [
+    Width.COLUMN,
+    pytest.param(Width.PAGE, marks=SLOW),
+    pytest.param(None, marks=SLOW, id="as it comes"),
+]
+"""CI draws the narrowest figure, in which room is scarce."""
 SETTLES = {"letters": (1, 15), "long_reasoning": (9, 2), "code": (3, 4)}
 
 
@@ -79,8 +88,10 @@ def settings_of(method):
     return '{"rule": {"name": "cctc", "H": %s}}' % ('"inf"' if hole == "inf" else hole)
 
 
-def check_figure(figure):
+def check_figure(figure, asked=None):
     """Neither tick labels nor titles overlap, nothing that is written leaves the page."""
+    if asked is not None:
+        assert figure.get_figwidth() == pytest.approx({"column": 3.4, "page": 7.0}[asked])
     figure.draw_without_rendering()  # everything gets its place, and no pixel its colour
     width, height = figure.canvas.get_width_height()
     titles = [title for ax in figure.axes for title in (ax.title, ax._left_title)]

@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import polars as pl
 import pytest
-from frames import check_figure
+from frames import SLOW, WIDTHS, check_figure
 from rich.console import Console
 
 from c4.analysis.names import method_label
@@ -59,7 +59,7 @@ TRACES = {
 }
 
 
-@pytest.fixture(params=[None, *Width], ids=["as it comes", *Width])
+@pytest.fixture(params=WIDTHS)
 def width(request):
     return request.param
 
@@ -157,7 +157,9 @@ def test_verdicts_of_gates_with_long_names_stay_on_the_page():
     check_figure(text_figure(texts, Width.COLUMN))
 
 
-@pytest.mark.parametrize(("width", "cut"), [(None, 54), (Width.PAGE, 54), (Width.COLUMN, 57)])
+@pytest.mark.parametrize(
+    ("width", "cut"), [pytest.param(None, 54, marks=SLOW), (Width.PAGE, 54), (Width.COLUMN, 57)]
+)
 def test_long_and_strange_texts_stay_on_the_page(width, cut):
     pieces = ["word " * 60, "~def f():\n\treturn 1\n", "苹果\x13", "$x^2$", "line\n" * 80]
     figure = text_figure(make_texts({"baseline": (False, True, pieces)}), width)

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from c4.cli.app import app
 from c4.errors import ConfigError, RunError
 from c4.gates.registry import make_gate
-from c4.record.choices import MethodChoice, plan_methods
 from c4.record.methods import METHODS
-from c4.record.plan import RunConfig, load_planned, plan_recording
+from c4.record.plan import RunConfig, load_planned, plan_methods, plan_recording
 from c4.record.recorder import start_recording
 from c4.record.regrade import regrade
+from c4.record.settings import MethodChoice
 from c4.replay.decisions import replay
 from c4.store.origins import Origin
 from c4.store.runs import find_recordings, find_runs, open_run

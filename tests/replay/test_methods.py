@@ -14,8 +14,8 @@ from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import ConfigError, NotReplayable
 from c4.gates.registry import GATES
-from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS, refuse_sampler
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
 from tests.store.made import MANIFEST
