@@ -16,10 +16,10 @@ from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.arrays import IntArray
+from c4.store.columns import RESOLUTION
 from c4.store.locations import Location
 from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
 from c4.store.runs import find_recorded_task
-from c4.store.schema import RESOLUTION
 from c4.store.storage import require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.columns import check_columns, table_schema
 from c4.store.locations import Location, parse_location
 from c4.store.manifest import BENCH_FOLDER, task_folder, validate_identity
 from c4.store.parts import UNREADABLE, brief_reason
 from c4.store.runs import is_kept_apart
-from c4.store.schema import BENCH
 from c4.store.storage import (
     find_folders,
     list_files,
@@ -28,10 +28,18 @@ from c4.store.storage import (
     read_file,
     remove_leftovers,
 )
-from c4.store.values import check_timing_values
 
 TIMING = re.compile(r"([0-9]{8})T([0-9]{12})Z\.[0-9a-f]{8}\.parquet")
 """The name of a file of timings."""
+BENCH = table_schema(
+    (
+        *("method", "settings", "identity", "length", "budget", "block_length", "n", "passes"),
+        *("warmups", "device", "threads", "mean_seconds", "cv", "tps", "tps_before_end"),
+        *("tokens_per_forward", "mean_steps", "speedup", "step_ratio"),
+    ),
+    nullable=["speedup", "step_ratio"],
+)
+"""One row per method of a timed call."""
 TIMINGS = pa.schema(
     [*(pa.field(name, pa.string(), nullable=False) for name in ("model", "task")), *BENCH]
 )
@@ -106,7 +114,7 @@ def read_call(path: Location) -> pa.Table:
         )
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
-        check_timing_values(table)
+        check_columns(table, BENCH)
         for identity in map(json.loads, table.column("identity").to_pylist()):
             validate_identity(identity)
             _check_place(path, identity)

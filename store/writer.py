@@ -25,6 +25,7 @@ import pyarrow as pa
 from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, Cells, cells_to_table
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
+from c4.store.grades import GRADES as GRADE_COLUMNS
 from c4.store.grades import newest_grade
 from c4.store.locations import Location
 from c4.store.manifest import (
@@ -55,7 +56,6 @@ from c4.store.parts import (
 )
 from c4.store.rows import Row, rows_to_table
 from c4.store.runs import LOADED_BYTES, covers, require_rows, sole_parts
-from c4.store.schema import GRADES as GRADE_COLUMNS
 from c4.store.storage import (
     file_exists,
     note_file,

@@ -12,8 +12,7 @@ from c4.errors import ConfigError, RunError
 from c4.record.bench import Bench, Timing, TimingProtocol
 from c4.record.plan import RunConfig, choose_methods, load_planned
 from c4.record.settings import MethodChoice
-from c4.store.schema import BENCH
-from c4.store.timings import read_timings, write_timings
+from c4.store.timings import BENCH, read_timings, write_timings
 
 PROTOCOL = TimingProtocol(n=3, warmups=2, passes=2)
 

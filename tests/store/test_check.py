@@ -15,8 +15,7 @@ from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import list_parts, run_parts, write_part
-from c4.store.schema import BENCH
-from c4.store.timings import read_timings, timings_folder, write_timings
+from c4.store.timings import BENCH, read_timings, timings_folder, write_timings
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 

@@ -17,7 +17,8 @@ from made import (
 
 from c4.errors import RunError
 from c4.store import folders, parts, runs
-from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.store.cells import CELLS, CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.store.grades import GRADES
 from c4.store.manifest import (
     SCHEMA_VERSION,
     identity_digest,
@@ -27,9 +28,8 @@ from c4.store.manifest import (
     write_manifest,
 )
 from c4.store.parts import list_parts, write_part
-from c4.store.rows import Row
+from c4.store.rows import ROWS, Row
 from c4.store.runs import find_recordings, find_runs, open_run
-from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import RunWriter, plan_parts
 from c4.tasks import Grade, Shape, Verdict

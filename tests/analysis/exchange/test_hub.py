@@ -11,11 +11,9 @@ import pytest
 import yaml
 
 from c4.analysis.exchange.card import make_card
-from c4.analysis.exchange.columns import MEANINGS
 from c4.store import find_runs, open_run
 from c4.store.check import State, check_run
 from c4.store.manifest import read_manifest, write_manifest
-from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from tests.analysis.exchange.standin import standing_in
 from tests.commands import c4, done
@@ -458,11 +456,6 @@ def test_the_card_tells_only_what_works_without_the_author_s_files(command):
     assert card.split("```")[1].strip().splitlines() == [f"c4 pull {REPO}", command]
     assert ("not part of c4: `sums`" in card) == ("task" in DEFINITIONS[command])
     assert card.endswith("brings code.\n") == ("not part of c4" in card)
-
-
-def test_every_column_of_the_card_is_explained():
-    declared = {field.name for schema in (ROWS, CELLS, GRADES) for field in schema}
-    assert declared == MEANINGS.keys()
 
 
 def test_tasks_in_the_card_are_quoted_for_the_shell():
