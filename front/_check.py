@@ -254,7 +254,11 @@ def _check_extractor(name: str, thing: Any) -> None:
         return
     found: Any = thing if style is None else EXTRACTOR_NAMES.behind(style)
     is_own = style in EXTRACTOR_NAMES.own
-    finder = Finder(find=found.extract, normal=found.normal) if is_own else as_finder(name, found)
+    finder = (
+        Finder(find=found["extract"], normal=found.get("normal", str))
+        if is_own
+        else as_finder(name, found)
+    )
     _read_twice(guard_extractor(name, finder.find), ODD_TEXTS, CHOICES)
     for example, _ in GRADED if finder.normal else ():
         try:
@@ -321,7 +325,7 @@ def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals
     names = vars(decodes[0].cells)
     cells = Cells(**{name: np.stack([getattr(d.cells, name) for d in decodes]) for name in names})
     choices = [CHOICES for _ in decodes]
-    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates)).signals
+    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates))[0]
 
 
 def _read_only(columns: Any) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.plugins import Registry, plain_label
 from c4.tasks.reading.extractors import find_style
 from c4.tasks.task import Example, Grader, Judge
@@ -21,11 +21,6 @@ def find_grader(name: str) -> str:
     return label
 
 
-def parse_grader(text: str) -> str:
-    """A grader as a file names it; nothing is loaded."""
-    return REGISTRY.parse(text)
-
-
 def own_judge(grader: str) -> Judge | None:
     """The function behind a user's grader; None for c4's own."""
     if grader in REGISTRY.own:
@@ -34,20 +29,16 @@ def own_judge(grader: str) -> Judge | None:
 
 
 def guard_judge(name: str, judge: Judge) -> Judge:
-    """A function of a user's own that grades, whose mistakes become errors in words."""
+    """A user's judge; what it raises, and anything but True or False, becomes a clear error."""
 
-    def asked(example: Example, answer: str, text: str) -> bool:
-        try:
+    def guarded(example: Example, answer: str, text: str) -> bool:
+        with naming_failures(f"{name} fails"):
             found = judge(example, answer, text)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"{name} fails: {failure(error)}") from error
         if not isinstance(found, bool | int | np.bool_):  # None would be wrong, and any text right
             raise ConfigError(f"{name} returns {found!r}; return True or False")
         return bool(found)
 
-    return asked
+    return guarded
 
 
 @dataclass(frozen=True)

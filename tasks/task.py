@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.plugins import plain_label
 
 Row = Mapping[str, Any]
@@ -81,13 +81,10 @@ def _nearest_multiple(value: int, base: int) -> int:
     return max(1, round(value / base)) * base
 
 
-LETTERS_SHAPE = Shape(length=64, budget=64, block_length=16)
-LONG_REASONING_SHAPE = Shape(length=256, budget=256, block_length=32)
-CODE_SHAPE = Shape(length=384, budget=384, block_length=32)
 SHAPES = {
-    Family.LETTERS: LETTERS_SHAPE,
-    Family.LONG_REASONING: LONG_REASONING_SHAPE,
-    Family.CODE: CODE_SHAPE,
+    Family.LETTERS: Shape(length=64, budget=64, block_length=16),
+    Family.LONG_REASONING: Shape(length=256, budget=256, block_length=32),
+    Family.CODE: Shape(length=384, budget=384, block_length=32),
 }
 """The paper's shape of every family."""
 
@@ -157,11 +154,11 @@ class AnswerReading:
 
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
-        """A reading as a file describes it."""
-        from c4.tasks.graders import parse_grader
-        from c4.tasks.reading.extractors import parse_style
+        """The reading that a file describes; no code is loaded."""
+        from c4.tasks.graders import REGISTRY as GRADERS
+        from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
 
-        return cls(parse_style(style), Ending(ending), parse_grader(grader))
+        return cls(EXTRACTORS.parse(style), Ending(ending), GRADERS.parse(grader))
 
     def __post_init__(self) -> None:
         """Words that are c4's own become members, so that they can be told by identity."""
@@ -314,12 +311,8 @@ class Task:
 
     def gold(self, example: Example) -> str:
         """The gold answer, in the extractor's normal form."""
-        try:
+        with naming_failures(f"the normal form of {self.name} fails"):
             form = self.normal(example.target)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"the normal form of {self.name} fails: {failure(error)}") from error
         if not isinstance(form, str):
             raise ConfigError(f"the normal form of {self.name} must be a text, not {form!r}")
         return form

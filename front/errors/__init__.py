@@ -2,7 +2,8 @@
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -63,6 +64,17 @@ def failure(error: BaseException) -> str:
     if not own or isinstance(error, SyntaxError):
         return what
     return f"{what} ({own[-1][0].name}, line {own[-1][1]})"
+
+
+@contextmanager
+def naming_failures(what: str, kind: type[C4Error] = ConfigError) -> Iterator[None]:
+    """Turn what code that is not c4's raises in the block into an error that names the code."""
+    try:
+        yield
+    except (C4Error, MemoryError):
+        raise
+    except RAISED as error:
+        raise kind(f"{what}: {failure(error)}") from error
 
 
 NOT_USERS = ("c4.", "importlib", "functools")
