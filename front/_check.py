@@ -325,7 +325,7 @@ def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals
     names = vars(decodes[0].cells)
     cells = Cells(**{name: np.stack([getattr(d.cells, name) for d in decodes]) for name in names})
     choices = [CHOICES for _ in decodes]
-    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates)).signals
+    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates))[0]
 
 
 def _read_only(columns: Any) -> Any:

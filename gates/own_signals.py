@@ -52,10 +52,6 @@ class NamedSignal:
         """Text that changes whenever the signal does."""
         return f"{self.name} {definition(self.compute)}"
 
-    def is_same(self, other: "NamedSignal") -> bool:
-        """Whether another is the same signal, perhaps named in another way."""
-        return self.compute is other.compute or self.definition == other.definition
-
     def __call__(self, s: Signals, cells: Cells) -> Floats:
         """The signal of one trajectory; what goes wrong in it is an error in words. (T,)"""
         try:
@@ -114,7 +110,7 @@ def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -
     named: dict[str, NamedSignal] = {}
     for signal in filter(None, map(find_signal, [*also, *_named_by(gates)])):
         known = named.setdefault(signal.name, signal)
-        if not known.is_same(signal):
+        if known.compute is not signal.compute and known.definition != signal.definition:
             raise ConfigError(
                 f"gates would call both {plain_label(known.label)} and "
                 f"{plain_label(signal.label)} {signal.name}; rename one of them"

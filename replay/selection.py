@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from c4.errors import ConfigError, did_you_mean
 from c4.gates.calibrations import FrozenSetting
 from c4.gates.gate import Gate
-from c4.gates.registry import GATES, REGISTRY, gate_parameters, make_gate
+from c4.gates.registry import GATES, REGISTRY, gate_fields, make_gate
 from c4.plugins import aliases
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
@@ -53,9 +53,7 @@ class GateChoice:
 def require_gate(name: str, task: str = "TASK") -> None:
     """Refuse a sampler, which cannot be replayed, with what to type instead."""
     if name not in GATES:
-        from c4.record.methods import (
-            refuse_sampler,  # knows the rules, which c4's gates do not need
-        )
+        from c4.record.methods import refuse_sampler  # loads every commit rule
 
         refuse_sampler(name, task)
 
@@ -67,7 +65,7 @@ def changed_label(name: str, changes: dict[str, str]) -> Label:
 
 def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
     """What `--set` says of each of some gates, as it is written."""
-    known = {name: gate_parameters(name) for name in names}
+    known = {name: list(gate_fields(name)) for name in names}
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
     for setting in parse_settings(settings):
         owned = [name for name in names if setting.part is None or setting.part in aliases(name)]

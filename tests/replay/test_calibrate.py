@@ -278,23 +278,23 @@ def signed(content):
         ("3", "it holds a int"),
         ("null", "it holds a NoneType"),
         ("{", "Expecting property name"),
-        (json.dumps({}), "it has no 'gate'"),
-        *((json.dumps({k: v for k, v in FROZEN.items() if k != gone}), f"it has no '{gone}'")
+        ({}, "it has no 'pool'"),
+        *(({k: v for k, v in FROZEN.items() if k != gone}, f"it has no '{gone}'")
           for gone in FROZEN),
-        (json.dumps(FROZEN | {"parameters": [1]}), "not a file that"),
-        (json.dumps(FROZEN | {"pool": 3}), "not a file that"),
-        (json.dumps(FROZEN | {"pool": []}), "its pool is empty"),
-        (json.dumps(FROZEN | {"table": [3]}), "not a file that"),
-        (json.dumps(FROZEN | {"table": []}), "its table has no row for {'tau': 0.6}"),
-        (json.dumps(FROZEN | {"pool": ["gsm8k"]}), "not a file that"),
-        (json.dumps(FROZEN | {"pool": [{"identity": {}}]}), "it has no 'trajectories'"),
+        (FROZEN | {"parameters": [1]}, "not a file that"),
+        (FROZEN | {"pool": 3}, "not a file that"),
+        (FROZEN | {"pool": []}, "its pool is empty"),
+        (FROZEN | {"table": [3]}, "not a file that"),
+        (FROZEN | {"table": []}, "its table has no row for {'tau': 0.6}"),
+        (FROZEN | {"pool": ["gsm8k"]}, "not a file that"),
+        (FROZEN | {"pool": [{"identity": {}}]}, "it has no 'trajectories'"),
         (json.dumps(FROZEN), "it has no 'checksum'"),
         (json.dumps(signed(FROZEN) | {"parameters": {"tau": 0.7}}), "edited or damaged since"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_calibration_is_refused_in_words(tmp_path, content, message):
     path = tmp_path / "x.json"
-    path.write_text(content)
+    path.write_text(content if isinstance(content, str) else json.dumps(signed(content)))
     with pytest.raises(ConfigError, match=r"x\.json: ") as refused:
         load_calibration(path)
     assert message in str(refused.value)
