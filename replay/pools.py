@@ -14,7 +14,7 @@ from c4.gates.calibrations import FrozenSetting, PoolShare
 from c4.gates.own_signals import NO_SIGNALS
 from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import load_signals, stack_signals
-from c4.replay.decisions import split_decisions
+from c4.replay.decisions import Split
 from c4.replay.exits import RunSubset, recording_name
 from c4.store.runs import Run
 from c4.tasks.examples import examples_set_aside
@@ -194,4 +194,8 @@ def _choose_pool(
 def split_calibrated(decisions: pl.DataFrame, frozen: FrozenSetting, run: Run) -> pl.DataFrame:
     """The decisions, with pool and held-out told apart if the setting was chosen on this run."""
     pool = Pools(frozen.pool).chosen_on(run.manifest.identity)
-    return split_decisions(decisions, frozen.label, pool) if pool else decisions
+    if not pool:
+        return decisions
+    of_setting, in_pool = pl.col("gate") == frozen.label, pl.col("trajectory").is_in(list(pool))
+    part = pl.when(in_pool).then(pl.lit(Split.POOL.value)).otherwise(pl.lit(Split.HELD_OUT.value))
+    return decisions.with_columns(split=pl.when(of_setting).then(part).otherwise("split"))
