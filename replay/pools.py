@@ -24,7 +24,7 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 FIRST = 40
 """Trajectories to choose on if none are set aside; a third if there are fewer than 120."""
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
-"""The identity that two runs share if their trajectory numbers mean the same problems."""
+"""Identity keys that two runs share if their trajectory numbers mean the same problems."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _pool_size(run: Run) -> int:
 
 
 class SplitRule(StrEnum):
-    """How the trajectories to choose on are found in a run."""
+    """How the pool of a run is chosen."""
 
     SET_ASIDE = "set-aside"  # the examples that the task sets aside, as far as recorded
     FIRST = "first-of-recording"  # none of them was recorded: the first of what is there
@@ -84,7 +84,7 @@ class RunSplit:
 
     @property
     def share(self) -> PoolShare:
-        """What tables and figures need to know about the pool."""
+        """The run and the trajectories of the pool."""
         trajectories = frozenset(self.pool.signals.trajectory.tolist())
         return PoolShare(dict(self.pool.run.manifest.identity), trajectories)
 
@@ -101,7 +101,7 @@ class RunSplit:
 
     @property
     def statement(self) -> str:
-        """A line that says how the run was split."""
+        """One line on how the run was split."""
         n, aside = len(self.pool), _pool_size(self.pool.run)
         if self.rule is SplitRule.SET_ASIDE:
             reason = f"chosen on {n} of the {aside} examples set aside for calibration"

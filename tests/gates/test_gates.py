@@ -1,7 +1,7 @@
 """Vectorised gates against a plain reading of the specification's equations."""
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -209,26 +209,6 @@ def test_the_oracle_stops_where_every_later_candidate_is_the_full_decode_s_answe
 def test_a_stricter_threshold_never_exits_earlier(s, taus):
     loose, strict = (exit_step(CVEE(tau=tau, p_min=1).fires(s)) for tau in sorted(taus))
     assert (loose or 99) <= (strict or 99)
-
-
-@given(st.lists(trajectories(), min_size=1, max_size=4))
-def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
-    steps = min(len(s.step) for s in many)
-    many = [
-        replace(s, **{f.name: getattr(s, f.name)[:steps] for f in fields(Signals)}) for s in many
-    ]
-    stacked = Signals(
-        **{f.name: np.stack([getattr(s, f.name) for s in many]) for f in fields(Signals)}
-    )
-    taus, gammas = np.array([0.0, 0.5, 0.7]), np.array([0.0, 2.0])
-    grid = CVEE(tau=taus[:, None, None, None], gamma=gammas[None, :, None, None], p_min=2).fires(
-        stacked
-    )  # (taus, gammas, trajectories, steps)
-    for i, tau in enumerate(taus):
-        for j, gamma in enumerate(gammas):
-            for k, s in enumerate(many):
-                alone = CVEE(tau, gamma, 2).fires(s)
-                np.testing.assert_array_equal(grid[i, j, k], alone)
 
 
 @pytest.mark.parametrize("name", DEFAULT_RANGES)
