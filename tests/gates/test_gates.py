@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c4.errors import ConfigError, NotReplayable
+from c4.errors import ConfigError
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import ask, exit_step, needs_future, require_live, wants_cells
 from c4.gates.oracle import Oracle
@@ -19,7 +19,6 @@ from c4.gates.registry import GATES, make_gate
 from c4.gates.run_signals import RunSignals, stack_signals
 from c4.gates.sched import Aggregate, Clock, Curve, Region, SchED
 from c4.gates.signals import NONE, Signals, consecutive, stability, stabilization_step
-from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
 from c4.replay.exits import RunSubset
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
@@ -329,14 +328,3 @@ def test_the_paper_s_settings_come_with_the_family_and_yield_to_the_user():
 def test_bad_gates_and_parameters_are_refused(name, params, message):
     with pytest.raises(ConfigError, match=message):
         make_gate(name, **params)
-
-
-@pytest.mark.parametrize("name", ["cctc", "c4", "wino+cvee"])
-def test_samplers_are_refused_with_the_reason(name):
-    with pytest.raises(ConfigError, match="no gate named"):
-        make_gate(name)
-    with pytest.raises(NotReplayable, match="changes which steps exist") as refused:
-        refuse_sampler(name)
-    assert f"c4 run --method {name} --task TASK;" in str(refused.value)
-    with pytest.raises(NotReplayable, match="--task math;"):
-        refuse_sampler(name, "math")
