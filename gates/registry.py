@@ -44,7 +44,7 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
+REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
 """Every gate that a user can name."""
 GateKind: TypeAlias = str | type[Gate]
 """A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.analysis.exchange import klass
@@ -78,6 +78,7 @@ decodes = st.integers(2, 4).flatmap(
 )
 
 
+@settings(max_examples=25)
 @given(decode=decodes)
 def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory):
     decode.answer = decode.final[decode.at : decode.at + 2]
@@ -452,6 +453,7 @@ def test_a_tensor_of_a_gpu_is_read_like_any_other(tmp_path):
     assert read_tensors(tmp_path / "x.pt").tolist() == [0] * 6
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
