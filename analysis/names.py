@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from c4.plugins import canonical_name
-from c4.store.labels import BASELINE, Change, Label
+from c4.store.labels import BASELINE, Label
 from c4.tasks import TASKS
 
 TASK_LABELS = {
@@ -74,10 +74,14 @@ def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
 def method_label(method: str) -> str:
     """A method's name with any changed settings after it: `c4,H=2` is `C4, H=2`."""
     label = Label.parse(method)
-    words = [METHOD_LABELS.get(label.kind, label.kind), label.method.removeprefix(label.kind)]
-    words += [CACHE_LABELS[str(c.value)] for c in label.changes if _is_cache(c)]
-    words += [f", {change}" for change in label.changes if not _is_cache(change)]
-    return "".join(words)
+    name = METHOD_LABELS.get(label.kind, label.kind) + label.method.removeprefix(label.kind)
+    settings = ""
+    for change in label.changes:
+        if change.part is None and change.name == "cache" and change.value in CACHE_LABELS:
+            name += CACHE_LABELS[str(change.value)]
+        else:
+            settings += f", {change}"
+    return name + settings
 
 
 def method_kind(label: str) -> str:
@@ -88,11 +92,6 @@ def method_kind(label: str) -> str:
 def method_typed(name: str) -> str:
     """Label of a method's results, from what the user typed; folders of files are left out."""
     return "+".join(canonical_name(piece) for piece in name.split("+"))
-
-
-def _is_cache(change: Change) -> bool:
-    """Whether a change is a cache that has a name of its own."""
-    return change.part is None and change.name == "cache" and change.value in CACHE_LABELS
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
+REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
 """Every gate that a user can name."""
 GateKind: TypeAlias = str | type[Gate]
 """A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""
@@ -105,8 +105,9 @@ def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
 
 def set_parameters(gate: Gate) -> dict[str, Any]:
     """The values of a gate's parameters."""
-    declared = settable(gate) if is_dataclass(gate) else ()
-    return {spec.name: getattr(gate, spec.name) for spec in declared}
+    declared: Any = gate
+    specs: list[Field[Any]] = settable(declared) if is_dataclass(gate) else []
+    return {spec.name: getattr(gate, spec.name) for spec in specs}
 
 
 def kind_label(gate: GateKind) -> str:

@@ -31,9 +31,7 @@ SCHEDULE = "schedule"
 """Name of the rule that decodes where a user names a gate alone."""
 
 
-METHOD_NAMES = Registry(
-    "method", "--method", {}, "my_rules:Greedy", fits=lambda x: is_rule(x) or is_gate(x)
-)
+METHOD_NAMES = Registry("method", "--method", {}, "my_rules:Greedy")
 """Loads what may be a rule or a gate."""
 
 

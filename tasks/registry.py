@@ -44,7 +44,7 @@ def is_task(found: Any) -> bool:
     return isinstance(found, Task)
 
 
-REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK", fits=is_task)
+REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK")
 """Every task that a user can name, besides YAML files and those of other programs."""
 TASK_SOURCES = "c4.task_sources"
 """Entry-point group of functions that make a task of what follows a prefix: `lm-eval:gsm8k`."""

@@ -75,8 +75,8 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
     Args:
         manifests: the manifest of each run, by the run's folder in the data set.
     """
-    recorded = [("run", "model", "task", "method", "shape", "every step")]
-    made = [("run", "weights", "dtype", "device", "examples", "made with")]
+    recorded: list[Sequence[str]] = [("run", "model", "task", "method", "shape", "every step")]
+    made: list[Sequence[str]] = [("run", "weights", "dtype", "device", "examples", "made with")]
     replayed, coded = set(), set()
     for folder, manifest in manifests.items():
         identity, run = manifest.identity, _code(folder)

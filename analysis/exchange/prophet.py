@@ -39,7 +39,7 @@ LARGEST_DIRECTORY = 2**22
 """Bytes of the archive's list of members; a decode of 256 steps needs 40,000."""
 LARGEST_PICKLE = 2**20
 """Bytes of the pickle, beside which the tensors lie; a decode of 256 steps needs 60,000."""
-LEAST_BYTES = 2**10
+LEAST_BYTES = 2**14
 """Bytes that a smaller tensor counts for, so that there are not too many of them."""
 TENSORS = re.compile(r"torch\._utils _rebuild_tensor_v2|collections OrderedDict|torch \w+Storage")
 """All that the pickle of plain tensors asks for by name."""

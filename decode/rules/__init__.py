@@ -29,7 +29,7 @@ def is_rule(found: Any) -> bool:
     return issubclass(found if isinstance(found, type) else type(found), Rule)
 
 
-REGISTRY = Registry("rule", "--method", RULES, example="my_rules:Greedy", fits=is_rule)
+REGISTRY = Registry("rule", "--method", RULES, example="my_rules:Greedy")
 """Every commit rule that a user can name."""
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 
 from c4.analysis import Library, make_report
+from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_table
 from c4.analysis.library import COMPARED_GATES
 from c4.cli.app import app
@@ -286,3 +287,29 @@ def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_pa
     table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.rows["settings"].to_list() == [45]
     assert not table.missing
+
+
+def test_calibration_files_become_rows(calibrated, tmp_path, caplog):
+    whole = (calibrated / "calibration.json").read_text()
+    (tmp_path / "frozen.json").write_text(whole)
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "damaged.json").write_text(whole[:-9])
+    found = readable_calibrations(tmp_path)
+    assert [calibration.file for calibration in found] == ["frozen.json"]
+    assert "damaged.json: not a file that `c4 calibrate` wrote" in caplog.text
+    assert "broken.json" not in caplog.text  # nothing says that it was one
+    runs = [open_run(folder) for folder in find_runs(calibrated)]
+    (row,) = calibration_table(found, runs).to_dicts()
+    (share,) = found[0].pool
+    (recording,) = [run for run in runs if run.is_baseline]
+    pool = [r for r in recording.rows() if r.trajectory in share.trajectories]
+    assert (row["pool"], row["trajectories"], row["settings"]) == ("gsm8k", len(pool), 1)
+    assert row["forward_passes"] == sum(r.steps for r in pool)
+    assert row["decode_seconds"] == pytest.approx(sum(r.wall_seconds for r in pool))
+    assert row["chosen"] == "tau=0.05, gamma=0, p_min=1"
+    assert row["worst_drop"] == found[0].worst_drop
+    assert row["search_seconds"] > 0
+    assert (row["paper"], row["unlike_paper"]) == (None, "not a model of the paper")
+    gone = calibration_table(found, []).row(0, named=True)
+    assert gone["forward_passes"] is gone["decode_seconds"] is None

@@ -226,22 +226,15 @@ def test_a_figure_without_data_says_what_makes_it(runs, tmp_path):
     assert not (tmp_path / "h-sweep.png").exists()
 
 
-def test_equal_figures_are_equal_files(runs, tmp_path):
-    for folder in ("a", "b"):
-        args = ["--runs", runs, "--out", tmp_path / folder, "--format", "svg"]
+def test_equal_figures_are_equal_files_as_wide_as_a_column_or_a_page(runs, tmp_path):
+    drawn = {}
+    for folder, width in (("a", "column"), ("b", "column"), ("c", "page")):
+        args = ["--runs", runs, "--out", tmp_path / folder, "--width", width, "--format", "svg"]
         done("figures", "stabilization", *args)
-    first, second = ((tmp_path / f / "stabilization.svg").read_bytes() for f in "ab")
-    assert first == second
-
-
-def test_figures_can_be_as_wide_as_a_column_or_a_page(runs, tmp_path):
-    points = {}
-    for width in ("column", "page"):
-        args = ["--runs", runs, "--out", tmp_path / width, "--width", width, "--format", "svg"]
-        done("figures", "stabilization", "phase-diagram", *args)
-        svgs = [path.read_text() for path in (tmp_path / width).glob("*.svg")]
-        points[width] = {re.search(r'width="([\d.]+)pt"', svg)[1] for svg in svgs}
-    assert points == {"column": {"244.8"}, "page": {"504"}}
+        drawn[folder] = (tmp_path / folder / "stabilization.svg").read_text()
+    assert drawn["a"] == drawn["b"]
+    widths = [re.search(r'width="([\d.]+)pt"', drawn[folder])[1] for folder in "ac"]
+    assert widths == ["244.8", "504"]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"gate": "cvee"}', None])

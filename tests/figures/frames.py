@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from c4.analysis.outcomes import OUTCOMES
-from c4.analysis.phases import PHASES
+from c4.analysis.phases import GATE_SIGNALS, PHASES
 from c4.analysis.stabilization import SETTLING
 from c4.figures import Width
 from c4.tasks import TASKS
@@ -30,6 +30,7 @@ WIDTHS = [
     pytest.param(None, marks=SLOW, id="as it comes"),
 ]
 """CI draws the narrowest figure, in which room is scarce."""
+STEPS = 24
 SETTLES = {"letters": (1, 15), "long_reasoning": (9, 2), "code": (3, 4)}
 
 
@@ -56,6 +57,26 @@ def make_settling(phases):
     one = phases.filter(pl.col("gate") == phases["gate"][0])
     shown = pl.col("stabilization") * 0.5
     return one.with_columns(first_appearance=shown).select(SETTLING.names())
+
+
+def make_signals(tasks, gates=("prophet", "cvee")):
+    rng = np.random.default_rng(0)
+    rows = []
+    for task in tasks:
+        key = {"model": "tiny", "task": task, "family": str(TASKS[task].family), "cohort": task}
+        for signal in ("gap", "confidence", "entropy"):
+            for step in range(1, STEPS + 1):
+                value = float(rng.random())
+                course = {"value": value, "low": value - 0.1, "high": value + 0.1}
+                rows.append(
+                    key | course | {"kind": "course", "signal": signal, "progress": step / STEPS}
+                )
+            for trajectory in range(3):
+                moment = {"signal": signal, "trajectory": trajectory, "value": 0.5}
+                rows.append(key | moment | {"kind": "settled", "progress": 0.8})
+                for gate in gates:
+                    rows.append(key | moment | {"kind": "trigger", "gate": gate, "progress": 0.4})
+    return pl.DataFrame(rows, schema=GATE_SIGNALS)
 
 
 def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):

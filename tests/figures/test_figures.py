@@ -6,7 +6,16 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
-from frames import CASES, SLOW, WIDTHS, check_figure, make_outcomes, make_phases, make_settling
+from frames import (
+    CASES,
+    SLOW,
+    WIDTHS,
+    check_figure,
+    make_outcomes,
+    make_phases,
+    make_settling,
+    make_signals,
+)
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
@@ -15,7 +24,6 @@ from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.colours import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
-from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.sweeps import h_sweep
 from c4.errors import ConfigError
 from c4.figures import (
@@ -493,24 +501,11 @@ def brightness(colour):
     return np.mean(to_rgb(colour))
 
 
-def make_signals():
-    """What gates saw: a course of three steps, and a trajectory that settles and is stopped."""
-    place = ("tiny", "math", "long_reasoning", "c", False)
-    rows = []
-    for signal in ("gap", "confidence", "entropy"):
-        rows += [
-            (*place, "course", None, None, step / 3, signal, 0.5, 0.4, 0.6) for step in (1, 2, 3)
-        ]
-        rows.append((*place, "settled", None, 1, 2 / 3, signal, 0.5, None, None))
-        rows.append((*place, "trigger", "cvee", 1, 1.0, signal, 0.5, None, None))
-    return pl.DataFrame(rows, schema=GATE_SIGNALS, orient="row")
-
-
 def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
     dark = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
     bright = dict.fromkeys(("axes.edgecolor", "xtick.color"), "#ffffff")
     with use_style(dark | bright):
-        figure = gates_figure(make_signals())
+        figure = gates_figure(make_signals(["math"]))
         swept = stabilization_figure(make_settling(make_phases(["tiny"], ["math"], 3)))
     for drawn in (figure, swept):
         adapt_to_ground(drawn)

@@ -3,20 +3,15 @@
 import io
 import unicodedata
 
-import numpy as np
 import polars as pl
 import pytest
-from frames import SLOW, WIDTHS, check_figure
+from frames import SLOW, STEPS, WIDTHS, check_figure, make_signals
 from rich.console import Console
 
 from c4.analysis.names import method_label
-from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.traces import TEXTS, TRACE
 from c4.figures import Width, gates_figure, text_figure, trace_figure
 from c4.figures.text import terminal_texts
-from c4.tasks import TASKS
-
-STEPS = 24
 
 
 def make_trace(candidates, exits=None):
@@ -194,26 +189,6 @@ def test_a_terminal_is_not_steered_by_what_a_model_wrote():
     assert r"answer 7\x1b[8m" in shown.getvalue()
     written = r"\x1b]0;owned\x07‹\x1b[2J\r\x9b31m›«7\x1b[8m»\u202ea  b"
     assert written in shown.getvalue()
-
-
-def make_signals(tasks, gates=("prophet", "cvee")):
-    rng = np.random.default_rng(0)
-    rows = []
-    for task in tasks:
-        key = {"model": "tiny", "task": task, "family": str(TASKS[task].family), "cohort": task}
-        for signal in ("gap", "confidence", "entropy"):
-            for step in range(1, STEPS + 1):
-                value = float(rng.random())
-                course = {"value": value, "low": value - 0.1, "high": value + 0.1}
-                rows.append(
-                    key | course | {"kind": "course", "signal": signal, "progress": step / STEPS}
-                )
-            for trajectory in range(3):
-                moment = {"signal": signal, "trajectory": trajectory, "value": 0.5}
-                rows.append(key | moment | {"kind": "settled", "progress": 0.8})
-                for gate in gates:
-                    rows.append(key | moment | {"kind": "trigger", "gate": gate, "progress": 0.4})
-    return pl.DataFrame(rows, schema=GATE_SIGNALS)
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,8 @@ def test_what_cannot_be_found_is_said(name, message):
         ("import no_such", "No module named 'no_such'; install no_such, or repair the file"),
         ("from json import nothing", "cannot import name 'nothing'"),
         ("def X2(): ...\ndef X3(): ...", "did you mean X3 or X2?"),
-        ("def ball(): ...\ndef cube(): ...", "no toy named 'X'; there are ball, cube"),
-        ("def ball(): ...", "no toy named 'X'; there is ball"),
-        ("Y = 1", "my_toys.py has no toy named 'X'; there is no toy in it"),
+        ("def ball(): ...\ndef cube(): ...", "no toy named 'X'; it defines ball, cube"),
+        ("Y = 1", "my_toys.py has no toy named 'X'; it defines Y"),
     ],
 )
 def test_a_broken_file_says_what_is_broken(file, source, message):
