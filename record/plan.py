@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from c4.decode.forward import Cache
 from c4.errors import ConfigError, RunError
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
-from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
 from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.arrays import IntArray
 from c4.store.columns import RESOLUTION
+from c4.store.labels import BASELINE
 from c4.store.locations import Location
-from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
+from c4.store.manifest import ROWS_ASKED, conditions, read_manifest, run_folder
 from c4.store.runs import find_recorded_task
-from c4.store.storage import require_writable
+from c4.store.storage import list_folders, require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
@@ -248,6 +249,41 @@ def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
         own_split = config.source in (None, EMBEDDED_SOURCE, HUB_SOURCE)
         skip = TIMED_FROM if own_split and task.is_own else 0
     return replace(config, skip=skip)
+
+
+def recorded_batch(plan: Plan) -> int | None:
+    """The batch of the run if it exists, else of a run that it may be compared with, if any.
+
+    The baseline's comes first: with another batch, a method could not be compared with it.
+    """
+    own, wanted = plan.folder, conditions(plan.identity)
+    baseline = own.with_name(f"method={BASELINE}")
+    folders = dict.fromkeys([own, baseline, *list_folders(own.parent)])
+    for folder in folders:
+        try:
+            recorded = read_manifest(folder).identity
+        except RunError:
+            continue
+        alike = all(recorded.get(key) == value for key, value in wanted.items())
+        if (folder == own and not plan.config.fresh) or (folder != own and alike):
+            return int(recorded["batch"])
+    return None
+
+
+def check_can_batch(plan: Plan) -> None:
+    """Refuse what can only be decoded one example at a time."""
+    if plan.method.forward.cache is not Cache.OFF:
+        raise ConfigError(
+            f"{plan.method.label} keeps keys and values (forward.cache={plan.method.forward.cache}"
+            "), which a batch cannot: its sequences are at different blocks; give --batch 1"
+        )
+    if not plan.checkpoint.native:
+        raise ConfigError(
+            f"{plan.checkpoint.name} is a masked language model of type "
+            f"{plan.checkpoint.model_type}, which has positions and attention of its own kind "
+            "that padding would change; LLaDA and Dream can be decoded in batches, this with "
+            "--batch 1"
+        )
 
 
 def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:

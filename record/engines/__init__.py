@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from c4.errors import C4Error, ConfigError, unknown_name
-from c4.record.engines.worker import (
-    REFUSED,
-    Command,
-    Ended,
-    Worker,
-    this_worker,
-)
+from c4.record.engines.worker import REFUSED, Command, Ended, Worker, this_worker
 from c4.store.claims import Claims, mark_dead, read_aside
 from c4.store.locations import Location
 
@@ -216,16 +210,3 @@ def why_it_died(job: Job) -> str:
 def mark_dead_everywhere(folders: Sequence[Location], worker: Worker, reason: str) -> None:
     for folder in folders:
         mark_dead(folder, worker.id, reason)
-
-
-__all__ = [
-    "ENGINES",
-    "Command",
-    "Ended",
-    "Engine",
-    "EngineChoice",
-    "Worker",
-    "open_engine",
-    "supervise",
-    "this_worker",
-]

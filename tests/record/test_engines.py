@@ -13,17 +13,17 @@ from c4.cli.app import app
 from c4.cli.engines import give_again
 from c4.cli.watch import progress_line
 from c4.errors import C4Error, ConfigError
-from c4.record.engines import (
+from c4.record.engines import EngineChoice, open_engine, supervise
+from c4.record.engines.local import LocalEngine
+from c4.record.engines.worker import (
+    DONE,
+    FAILED,
+    REFUSED,
     Command,
     Ended,
-    EngineChoice,
     Worker,
-    open_engine,
-    supervise,
     this_worker,
 )
-from c4.record.engines.local import LocalEngine
-from c4.record.engines.worker import DONE, FAILED, REFUSED
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.progress import Progress, ProgressWatch
 from c4.record.recorder import start_recording
