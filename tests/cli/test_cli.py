@@ -240,16 +240,11 @@ def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
     assert len(contents(tmp_path / "runs")[0]) >= 2
 
 
-@pytest.mark.parametrize(("args", "code"), [(["--device", "nowhere"], 2), (["--n", "1"], 0)])
-def test_a_command_ends_with_its_own_exit_code(args, code, random_llada, tmp_path):
-    out = ["--model", str(random_llada), "--source", "embedded", "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "c4.cli", "record", "--task", "math", *out, *args],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr
-    assert bool(done.stdout) == (code == 0)
+def test_a_process_that_decodes_ends_with_its_own_exit_code(record_args):
+    command = [sys.executable, "-m", "c4.cli", *map(str, record_args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "3 trajectories" in done.stdout
 
 
 def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch):
