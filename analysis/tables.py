@@ -380,7 +380,14 @@ def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
     """What is shown as a dash, and the commands that fill it in."""
     if rows.is_empty():
         return [f"everything: nothing is recorded below {library.root} ({RECORD})"]
-    notes = [*cohort_notes(library.cohorts), *_sweep_notes(library), *_uneven(rows)]
+    notes = [*cohort_notes(library.cohorts), *_sweep_notes(library)]
+    full = rows.filter(method="baseline").select("model", "task", full="n")
+    uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
+    notes += [
+        f"{row['task']} on {row['model']}: {row['method']} has {row['n']} examples, the baseline "
+        f"{row['full']}; `c4 report paired` compares them example by example"
+        for row in uneven.iter_rows(named=True)
+    ]
     notes += _failed_grades(library)
     keys = ["model", "task", "cohort"]
     for (model, task, cohort), group in rows.group_by(keys, maintain_order=True):
@@ -427,15 +434,4 @@ def _failed_grades(library: Library) -> list[str]:
         f"nor as wrong (run: {shlex.join(['c4', 'grade', str(run.folder)])})"
         for run, count in counts
         if count
-    ]
-
-
-def _uneven(rows: pl.DataFrame) -> list[str]:
-    """Methods whose accuracy covers other examples than the baseline's."""
-    full = rows.filter(method="baseline").select("model", "task", full="n")
-    uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
-    return [
-        f"{row['task']} on {row['model']}: {row['method']} has {row['n']} examples, the baseline "
-        f"{row['full']}; `c4 report paired` compares them example by example"
-        for row in uneven.iter_rows(named=True)
     ]

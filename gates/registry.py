@@ -105,8 +105,9 @@ def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
 
 def set_parameters(gate: Gate) -> dict[str, Any]:
     """The values of a gate's parameters."""
-    declared = settable(gate) if is_dataclass(gate) else ()
-    return {spec.name: getattr(gate, spec.name) for spec in declared}
+    declared: Any = gate
+    specs: list[Field[Any]] = settable(declared) if is_dataclass(gate) else []
+    return {spec.name: getattr(gate, spec.name) for spec in specs}
 
 
 def kind_label(gate: GateKind) -> str:

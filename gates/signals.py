@@ -116,7 +116,7 @@ SIGNAL_NAMES = tuple(spec.name for spec in fields(Signals))
 
 @cache
 def signals_with(names: tuple[str, ...]) -> Any:
-    """The class of signals that have some more, which are users' own."""
+    """The class of `Signals` with users' own signals added."""
     more = [(name, Floats) for name in names]
     return make_dataclass("Signals", more, bases=(Signals,), frozen=True) if more else Signals
 

@@ -7,7 +7,6 @@ behind the newest file, the name follows that file instead.
 import json
 import re
 import zlib
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -106,7 +105,10 @@ def timing_folders(root: str | Location) -> list[Location]:
 
 def read_call(path: Location) -> pa.Table:
     """The table of one call; or an error that names its file."""
-    data = _read(path)
+    try:
+        data = read_file(path)
+    except FileNotFoundError:
+        raise RunError(f"{path}: gone while it was being read") from None
     if path.suffixes[-2:-1] != [f".{zlib.crc32(data):08x}"]:
         raise RunError(
             f"{path}: damaged ({len(data)} bytes that do not match the checksum in the name); "
@@ -117,7 +119,12 @@ def read_call(path: Location) -> pa.Table:
         check_columns(table, BENCH)
         for identity in map(json.loads, table.column("identity").to_pylist()):
             validate_identity(identity)
-            _check_place(path, identity)
+            timed = identity["model"], identity["task"]
+            if timed != _place(path):
+                raise RunError(
+                    f"{path}: timings of {timed[0]} on {timed[1]}, which belong in "
+                    f"{BENCH_FOLDER}/model={timed[0]}/task={timed[1]}; move the file there"
+                )
     except UNREADABLE as error:
         raise RunError(
             f"{path}: cannot be read ({brief_reason(error)}); delete it, and time again with: "
@@ -130,20 +137,3 @@ def _place(path: Location) -> tuple[str, str]:
     """The model and the task in whose folder a file of timings is."""
     model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
     return model, task
-
-
-def _check_place(path: Location, identity: Mapping[str, Any]) -> None:
-    """Refuse timings of another model or task than their folder says."""
-    timed = identity["model"], identity["task"]
-    if timed != _place(path):
-        raise RunError(
-            f"{path}: timings of {timed[0]} on {timed[1]}, which belong into "
-            f"{BENCH_FOLDER}/model={timed[0]}/task={timed[1]}; move the file there"
-        )
-
-
-def _read(path: Location) -> bytes:
-    try:
-        return read_file(path)
-    except FileNotFoundError:
-        raise RunError(f"{path}: gone while it was being read") from None

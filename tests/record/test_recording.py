@@ -221,7 +221,7 @@ def test_another_identity_is_refused_before_the_model_loads(config, change, name
     if "source" in change:
         change = {"source": str(rows)}
     record_all(config)
-    with pytest.raises(RunError, match="is another run") as caught:
+    with pytest.raises(RunError, match="recorded with different settings") as caught:
         plan_recording(replace(config, **change))
     assert named in str(caught.value)
     plan, fresh = record_all(replace(config, **change, fresh=True))

@@ -178,7 +178,7 @@ def test_timings_in_the_folder_of_another_model_or_task_are_refused(tmp_path, mo
     moved = timings_folder(tmp_path, model, task) / path.name
     moved.parent.mkdir(parents=True)
     moved.write_bytes(path.read_bytes())
-    with pytest.raises(RunError, match=rf"{path.name}: timings of m on gsm8k, which belong into"):
+    with pytest.raises(RunError, match=rf"{path.name}: timings of m on gsm8k, which belong in"):
         read_timings(tmp_path)
     problem = [found for found in check_timings(tmp_path) if found.state is State.PROBLEM]
     assert [found.path for found in problem] == [moved]

@@ -37,6 +37,11 @@ from tests.commands import c4, done
 TASK = TASKS["gsm8k"]
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def naive_settled(predictions, commit_step, final, answer, at):
     """The paper's definition, word for word, over filled predictions."""
     same = []
@@ -47,8 +52,7 @@ def naive_settled(predictions, commit_step, final, answer, at):
     return settled, (same.index(True) + 1 if settled else None)
 
 
-def test_prophets_trajectories_tell_when_answers_settle(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_prophets_trajectories_tell_when_answers_settle(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     save_prophet(tmp_path / "hist" / "question_0001_steps_002.pt", GIVEN, blocks=1)
     result = done("import", "prophet", "hist", "--out", "a.parquet", "--figure", "s.png", "--json")
@@ -131,8 +135,7 @@ ASKS |= dict.fromkeys((4, 5), "asks for more than tensors")
 
 
 @pytest.mark.parametrize("protocol", ASKS)
-def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protocol):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_runs_code_is_refused_by_name(tmp_path, protocol):
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
     evil = save_evil(tmp_path / "hist" / "question_0001_steps_004.pt", "touch harmed", protocol)
     result = c4("import", "prophet", "hist")
@@ -305,8 +308,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_files_that_are_not_tensors_are_refused(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_files_that_are_not_tensors_are_refused(kind, tmp_path):
     content, words = HOSTILE[kind]
     path = tmp_path / "question_0000_steps_004.pt"
     path.write_bytes(content)
@@ -383,8 +385,7 @@ def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value
 @pytest.mark.parametrize(
     "name", [f"question_0000_steps_{10**12}.pt", f"question_{10**12}_steps_004.pt"]
 )
-def test_a_name_with_an_impossible_number_is_refused(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_name_with_an_impossible_number_is_refused(name, tmp_path):
     save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
     result = c4("import", "prophet", "hist")
     assert result.exit_code == 2
@@ -402,8 +403,7 @@ def test_an_error_quotes_little_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["evil.pt", "question.pt"])
-def test_a_file_of_another_name_is_not_passed_over(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_another_name_is_not_passed_over(name, tmp_path):
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
     if name == "evil.pt":
         save_evil(tmp_path / "hist" / name, "touch harmed")
@@ -415,8 +415,7 @@ def test_a_file_of_another_name_is_not_passed_over(name, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hist"]
 
 
-def test_half_characters_in_files_and_names_are_written_escaped(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_half_characters_in_files_and_names_are_written_escaped(tmp_path):
     path = tmp_path / "hist" / "question_0003_steps_004.pt"
     save_prophet(path, SETTLES_LATE, pred_ans="7\ud800", gt_text="\ud800")
     folder = os.fsdecode(os.fsencode(path.parent) + b"/a\xff")
@@ -467,7 +466,6 @@ def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
 
 
 def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     done("import", "prophet", "hist")
     before = (tmp_path / "imported.parquet").read_bytes()
@@ -484,8 +482,7 @@ def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
     assert (tmp_path / "imported.parquet").read_bytes() == before
 
 
-def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_klass_tells_when_the_committed_answer_settles(tmp_path):
     texts = [
         "The",
         "The answer",
@@ -508,8 +505,7 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
 
 
-def test_answers_may_be_read_as_a_user_s_own_task_reads_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_answers_may_be_read_as_a_user_s_own_task_reads_them(tmp_path):
     (tmp_path / "my_words.py").write_text("""
 from c4.tasks import Candidate, Example, Task, answers
 
@@ -525,8 +521,7 @@ TASK = Task(name="words", read=lambda row: Example("?", "!"), rows=[{}],
     assert (row["task"], row["answer"]) == ("words", "answer")
 
 
-def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path):
     prompt = "<|im_start|>user\nIs it 12?<|im_end|>\n<|im_start|>assistant\n"
     texts = [f"{prompt}{written}" for written in ("", "It is", "It is 12", "It is 12<|im_end|>")]
     folder = tmp_path / "Dream" / "gsm8k" / "steps_4" / "stepwise"
@@ -548,8 +543,7 @@ def test_a_prompt_that_klass_writes_over_is_no_position_of_the_text(tmp_path):
     assert klass.read_decode(path, TASK, None)["commit_step"] == [1, 2]
 
 
-def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path):
     path = save_klass(tmp_path / "mbpp", ["def f(): pass"], [[0]], question=1)
     judged = [{"task_id": 11 + n, "samples": [{"sample_idx": 0, "passed": n == 1}]} for n in (0, 1)]
     (path.parent.parent / "all_results.json").write_text(json.dumps({"results": judged}))
@@ -571,8 +565,7 @@ BAD_STEPS = {
 
 
 @pytest.mark.parametrize("kind", BAD_STEPS)
-def test_other_json_is_refused_by_name(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_other_json_is_refused_by_name(kind, tmp_path):
     path = save_klass(tmp_path / "results", ["1"], [[0]])
     path.write_text(BAD_STEPS[kind])
     result = c4("import", "klass", "results")
@@ -580,8 +573,7 @@ def test_other_json_is_refused_by_name(kind, tmp_path, monkeypatch):
     assert path.name in result.stderr
 
 
-def test_klass_without_a_budget_asks_for_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_klass_without_a_budget_asks_for_one(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "q0_s1.json").write_text(json.dumps(klass_steps(["12"], [[0]])))
     result = c4("import", "klass", "x")
@@ -603,8 +595,7 @@ PUBLISHED = {
 }
 
 
-def test_every_file_is_of_the_task_that_its_folder_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_every_file_is_of_the_task_that_its_folder_names(tmp_path):
     for folder in PUBLISHED:
         save_prophet(tmp_path / "all" / folder / "question_0000_steps_004.pt", SETTLES_LATE)
     done("import", "prophet", "all")
@@ -614,8 +605,7 @@ def test_every_file_is_of_the_task_that_its_folder_names(tmp_path, monkeypatch):
     }
 
 
-def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     done("import", "prophet", "hist")
     result = done("report", "stabilization", "--runs", "imported.parquet", "--json")
@@ -629,8 +619,7 @@ def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path, mo
 
 
 @pytest.mark.parametrize("names", [(), ("main",), ("stabilization", "paired")])
-def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     done("import", "prophet", "hist")
     result = c4("report", *names, "--runs", "imported.parquet")
@@ -646,8 +635,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path):
     IMPORTED.to_frame().write_parquet("imported.parquet")
     more = ["a/b"] if command == ("push",) else []
     result = c4(*command, "imported.parquet", *more)
@@ -655,16 +643,14 @@ def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_p
     assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
 
 
-def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet("other.parquet")
     result = c4("report", "stabilization", "--runs", "other.parquet")
     assert result.exit_code == 2
     assert "not a file of `c4 import`" in result.stderr
 
 
-def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_gates_are_refused_because_confidences_are_not_there(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     said = c4("import", "prophet", "hist")
     assert "no gate can be asked" in said.stdout
