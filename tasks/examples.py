@@ -23,7 +23,7 @@ from c4.tasks.task import Example, Family, HubSplit, Row, Task
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
 TASK_SOURCE = "task"
-"""Rows that a task of a user's own brings along."""
+"""Rows that a user's task brings along."""
 ORDER = "numpy.random.default_rng(seed).permutation"
 """How a split is shuffled; part of a run's identity, since trajectory numbers count in it."""
 
@@ -64,7 +64,7 @@ class EmbeddedRows:
 
 
 def default_source(task: Task, *, embedded: bool) -> str:
-    """Where a task's examples come from if nobody says.
+    """Where a task's examples come from by default.
 
     Args:
         embedded: whether the model is the embedded one, which knows only embedded problems.

@@ -1,4 +1,4 @@
-"""Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
+"""Graders by name: c4's own ways to compare answers, and users' functions."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ REGISTRY = Registry("grader", "--grader", {str(kind): kind for kind in Grader}, 
 
 
 def find_grader(name: str) -> str:
-    """What grades go by under the grader that a user names; one of the user's own is loaded."""
+    """The label of the grader that a user names; a user's own is loaded and checked."""
     label = REGISTRY.label(name)
     if label not in REGISTRY.own and not callable(REGISTRY.behind(label)):
         raise ConfigError(f"{name} is no grader: it must be a function (example, answer, text)")
@@ -43,17 +43,16 @@ def guard_judge(name: str, judge: Judge) -> Judge:
 
 @dataclass(frozen=True)
 class ReadingNames:
-    """The extractor and the grader as a user names them, if the user does.
+    """The names under which a user asked for an extractor and a grader.
 
-    A reading holds what they go by. A process that has not been told these names, such as a worker,
-    loads the user's own objects by them.
+    A reading holds only their labels, so a worker loads the user's own objects by these names.
     """
 
     style: str | None = None
     grader: str | None = None
 
     def load(self) -> None:
-        """Let this process know the user's own objects."""
+        """Load the user's own objects into this process."""
         if self.style is not None:
             find_style(self.style)
         if self.grader is not None:

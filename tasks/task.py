@@ -147,10 +147,10 @@ class AnswerReading:
     """
 
     style: str = ReadingStyle.CAREFUL
-    """One of `ReadingStyle`, or what another extractor goes by; see `reading.extractors`."""
+    """One of `ReadingStyle`, or the label of another extractor; see `reading.extractors`."""
     ending: Ending = Ending.CUT
     grader: str = Grader.EXACT
-    """One of `Grader`, or what a user's own goes by; see `c4.tasks.graders`."""
+    """One of `Grader`, or the label of a user's grader; see `c4.tasks.graders`."""
 
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
@@ -161,7 +161,7 @@ class AnswerReading:
         return cls(EXTRACTORS.parse(style), Ending(ending), GRADERS.parse(grader))
 
     def __post_init__(self) -> None:
-        """Words that are c4's own become members, so that they can be told by identity."""
+        """Turn c4's own names into enum members, so that code can compare with `is`."""
         for name, kind in (("style", ReadingStyle), ("ending", Ending), ("grader", Grader)):
             word = getattr(self, name)
             if word in list(kind):
@@ -229,7 +229,7 @@ class HubSplit:
 
     @property
     def public_name(self) -> str:
-        """The data set as results name it, who leave out in which folders files stand."""
+        """The data set's name in results, which leave out folders of this machine."""
         return self.dataset if HUB_ID.fullmatch(self.dataset) else f"./{Path(self.dataset).name}"
 
 
@@ -250,14 +250,14 @@ class Task:
     """A benchmark: its rows, prompts, extractors, shape and number of examples."""
 
     name: str
-    """What its runs go by."""
+    """Name of the task in folders, tables and options."""
     family: Family
     hub: HubSplit | None = None
-    """Its split on the hub, if it is there."""
+    """Its split on the hub, if it has one."""
     rows: Callable[[], Sequence[Row]] | Sequence[Row] | str | Path | None = None
-    """Rows that a task of a user's own brings along: themselves, what makes them, or a file."""
+    """Rows that a user's task brings along: the rows, a function that makes them, or a file."""
     read: Callable[[Row], Example | None]
-    """Turns a row into an example; None leaves the row out."""
+    """Turns a row into an example, or into None to leave the row out."""
     extract: Extractor
     """The careful reading."""
     plain: Extractor
@@ -270,7 +270,7 @@ class Task:
     shape: Shape
     """The paper's shape. A model may define another one for the family."""
     fixed_shape: bool = False
-    """Whether a model's own shape for the family does not count."""
+    """Whether this shape takes precedence over a model's own shape for the family."""
     judge: Judge | None = None
     """Grades answers instead of comparing their normal forms."""
     n: int | None = None
@@ -278,7 +278,7 @@ class Task:
     skip: int = 0
     """Number of examples before those, which are kept for calibration."""
     definition: Mapping[str, Any] = field(default_factory=dict)
-    """What a manifest keeps of a task that is not c4's own, or whose wording was replaced."""
+    """What a manifest keeps of a user's task, or of a prompt that replaces a task's own."""
 
     def __post_init__(self) -> None:
         for name, kind in (("family", Family), ("search", SearchMode)):
@@ -301,7 +301,7 @@ class Task:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of c4's own tasks, be it in another wording."""
+        """Whether it is one of c4's own tasks, possibly with another prompt."""
         return not self.definition.keys() & {"task", "fields"}
 
     @property

@@ -50,7 +50,7 @@ REFUSED = {
     "fewshot_config": "the prompt is all there is; write the examples into doc_to_text",
     "repeats": "an example is decoded once; leave it out",
 }
-"""Fields of the harness that c4 has something else for, and what."""
+"""Fields of the harness that c4 refuses, and what to write instead."""
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
@@ -295,7 +295,7 @@ def _hub(fields: Mapping[str, Any]) -> HubSplit:
 
 
 class _YamlRows:
-    """Turns rows into examples as a file's templates say."""
+    """Turns rows into examples by the file's templates."""
 
     def __init__(self, fields: Mapping[str, Any], where: str, family: Family) -> None:
         self.extractor = str(fields["extractor"])

@@ -35,7 +35,7 @@ WHOLE_TEXT = "letter"
 
 @dataclass(frozen=True, kw_only=True)
 class Finder:
-    """An extractor of a user's own that changes more than how the answer is found."""
+    """A user's extractor together with a normal form or a place where gates look."""
 
     find: Extractor
     normal: Normal | None = None
@@ -57,7 +57,7 @@ def find_style(name: str) -> str:
 
 
 def as_finder(name: str, found: Any) -> Finder:
-    """An extractor of a user's own, be it a function or more."""
+    """A user's extractor as a Finder, whether it is a function or a Finder already."""
     if isinstance(found, Finder):
         return found
     if not callable(found):
@@ -69,7 +69,7 @@ def as_finder(name: str, found: Any) -> Finder:
 
 
 def read_under(task: Task, style: str) -> Task:
-    """The task as a reading style sees it: `extract`, `normal` and `search` are that style's."""
+    """The task with the `extract`, `normal` and `search` of a reading style."""
     if style == ReadingStyle.CAREFUL:
         return task
     if style == ReadingStyle.PLAIN:
@@ -93,7 +93,7 @@ def read_under(task: Task, style: str) -> Task:
 
 
 def reads_parts(task: Task, style: str) -> bool:
-    """Whether a part of a text can be conclusive; the careful letter needs all of it."""
+    """Whether a part of a text can settle the answer; the careful letter needs the whole text."""
     if style == ReadingStyle.CAREFUL:
         return task.family is not Family.LETTERS
     return style != WHOLE_TEXT
