@@ -86,7 +86,7 @@ def sealed(reading: Reading) -> Reading:
 
 
 def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """What a user's function returns; what it raises names the rule."""
+    """The result of a user's function; an error in it becomes one that names the rule."""
     try:
         return function(*arguments)
     except (C4Error, MemoryError):

@@ -1,4 +1,4 @@
-"""How far a run is, and who works on it, as any machine that sees its folder can tell."""
+"""Progress of a run and its workers, read from its folder by any machine that sees it."""
 
 import time
 from collections import deque

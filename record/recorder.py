@@ -399,7 +399,7 @@ def check_recorded(plan: Plan) -> None:
     """Refuse to continue if the same numbers now stand for other problems.
 
     Prompts come from code as well as from data, so no other part of the identity shows it.
-    What was sealed without a grade stays so, and who asks for grades is told.
+    Warns if grading was requested and some sealed examples have no grade.
     """
     wanted = {sample.index: sample for sample in plan.sample_set.samples}
     run, ungraded = open_run(plan.folder, plan.config.reading), 0

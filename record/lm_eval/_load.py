@@ -1,4 +1,4 @@
-"""Reaching the harness: its tasks are found here, and its failures put in words."""
+"""Finding and loading tasks of the harness, with clear errors for its failures."""
 
 import logging
 import os
@@ -98,7 +98,7 @@ def _require_known(name: str, manager: Any) -> None:
 
 @contextmanager
 def harness_errors(what: str) -> Iterator[None]:
-    """Failures of the harness, of data sets and of tasks' own code, in words."""
+    """Turn failures of the harness, of data sets and of tasks' own code into `ConfigError`."""
     try:
         yield
     except (C4Error, MemoryError):
