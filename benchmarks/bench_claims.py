@@ -81,7 +81,7 @@ def cost_of_claims(out: Path, n: int) -> None:
     claims, decodes = Stopwatch(), Stopwatch()
     for owner, name in SHARED:
         claims.around(owner, name)
-    decodes.around(Recording, "_decode_claimed")
+    decodes.around(Recording, "_decode")
     with start_recording(plan, model) as recording:
         done = len(list(recording))
     share = claims.spent / decodes.spent

@@ -67,7 +67,7 @@ def record(out: Location, n: int, workers: int) -> int:
     """Record as `c4 record` does; gives the number of parts."""
     plan = plan_recording(RunConfig(task="mmlu", n=n, skip=0, out=out, device="cpu"))
     model = load_planned(plan)
-    real, made = recorder.Recording._decode_claimed, []
+    real, made = recorder.Recording._decode, []
 
     def decode(self: Any, sample: Any, predictor: Any) -> Any:
         if n <= REAL or not made:
@@ -85,13 +85,13 @@ def record(out: Location, n: int, workers: int) -> int:
             for _ in recording:
                 pass
 
-    recorder.Recording._decode_claimed = decode  # type: ignore[method-assign]
+    recorder.Recording._decode = decode  # type: ignore[method-assign]
     threads = [threading.Thread(target=work) for _ in range(workers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    recorder.Recording._decode_claimed = real  # type: ignore[method-assign]
+    recorder.Recording._decode = real  # type: ignore[method-assign]
     return len(list_parts(plan.folder / "rows"))
 
 

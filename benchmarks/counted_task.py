@@ -31,7 +31,7 @@ TASK = Task(
 def count_decodes(log: str) -> None:
     """Make parts small, restart the clock with every decode, and log what is done."""
     torch.set_num_threads(1)
-    real_decode, real_add = recorder.Recording._decode_claimed, RunWriter.add
+    real_decode, real_add = recorder.Recording._decode, RunWriter.add
 
     def tell(what: str) -> None:
         descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -49,7 +49,7 @@ def count_decodes(log: str) -> None:
         tell(f"safe {row.trajectory}")
         return path
 
-    recorder.Recording._decode_claimed = decode
+    recorder.Recording._decode = decode
     RunWriter.add = add
     writer_module.CELLS_PER_PART = PER_PART * SHAPE.length * SHAPE.budget
 
@@ -66,6 +66,6 @@ def decoded_again(log: str) -> int:
     return again
 
 
-if LOG_VARIABLE in os.environ and not hasattr(recorder, "counted"):
-    recorder.counted = True
+if LOG_VARIABLE in os.environ and not hasattr(recorder, "is_logged"):
+    recorder.is_logged = True
     count_decodes(os.environ[LOG_VARIABLE])
