@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := analysis cli decode figures front gates models record replay store tasks testing view
+ROOMS := analysis cli decode figures front gates models record replay store tasks view
 SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 
 .PHONY: demo docs-figures browser test lint types unit slow coverage oldest matrix benchmarks locks dist clean

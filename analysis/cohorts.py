@@ -6,7 +6,7 @@ task one cohort is shown; tables name the others.
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,8 @@ import polars as pl
 
 from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
-from c4.store.labels import conditions, is_plain
+from c4.store.labels import is_plain
+from c4.store.manifest import conditions
 from c4.store.runs import Run
 
 PLACE = {
@@ -77,54 +78,39 @@ def cohort_table(
     members: dict[str, list[Run]] = {}
     for run in runs:
         members.setdefault(cohort_key(run.manifest.identity), []).append(run)
-    rows = [_row(cohort, found, gates, pools) for cohort, found in members.items()]
-    frame = pl.DataFrame(rows, schema=COHORTS)
-    own = [
-        cohort
-        for cohort, (run, *_) in members.items()
-        if asdict(run.task.shape) == run.manifest.identity["shape"]
-    ]
-    return in_order(frame.with_columns(main=pl.col("cohort").is_in(_main(frame, own))), "cohort")
-
-
-def _row(cohort: str, runs: Sequence[Run], gates: Sequence[str], pools: Pools) -> dict[str, Any]:
-    identity = runs[0].manifest.identity
-    indices = {index for run in runs for index in run.indices}
-    pooled = indices & pools.of(runs[0])
-    methods = {run.method for run in runs}
-    if any(run.is_baseline and run.has_cells for run in runs):
-        methods.update(gates)
-    return {
-        "model": runs[0].model,
-        "task": runs[0].task_name,
-        "family": str(runs[0].task.family),
-        "cohort": cohort,
-        "source": identity["source"],
-        **{name: identity["shape"][name] for name in SHAPE},
-        "methods": sum(map(is_plain, methods)),
-        "examples": len(indices - pooled),
-        "pooled": len(pooled),
-        "created": max(str(run.manifest.environment.get("created", "")) for run in runs),
-        "main": False,
-    }
-
-
-def _main(cohorts: pl.DataFrame, own: Collection[str]) -> list[str]:
-    """The cohort of each model and task that stands for it.
-
-    The task's own shape before others, then the one that the model has on most tasks of the
-    family (its own, if it brings one), then the one with most methods, examples, and the newest.
-
-    Args:
-        own: the cohorts in their task's own shape.
-    """
-    ranked = cohorts.with_columns(
-        own=pl.col("cohort").is_in(own),
-        usual=pl.col("task").n_unique().over("model", "family", *SHAPE),
-    )
+    rows = []
+    for cohort, found in members.items():
+        run, identity = found[0], found[0].manifest.identity
+        indices = {index for one in found for index in one.indices}
+        pooled = indices & pools.of(run)
+        methods = {one.method for one in found}
+        if any(one.is_baseline and one.has_cells for one in found):
+            methods.update(gates)
+        rows.append(
+            {
+                "model": run.model,
+                "task": run.task_name,
+                "family": str(run.task.family),
+                "cohort": cohort,
+                "source": identity["source"],
+                **{name: identity["shape"][name] for name in SHAPE},
+                "methods": sum(map(is_plain, methods)),
+                "examples": len(indices - pooled),
+                "pooled": len(pooled),
+                "created": max(str(r.manifest.environment.get("created", "")) for r in found),
+                "own": asdict(run.task.shape) == identity["shape"],
+            }
+        )
+    frame = pl.DataFrame(rows, schema={**COHORTS, "own": pl.Boolean()})
+    # Shown is the task's own shape before others, then the one that the model has on most tasks of
+    # the family (its own, if it brings one), then the one with most methods, examples, and the
+    # newest.
+    usual = pl.col("task").n_unique().over("model", "family", *SHAPE)
     order = ["own", "usual", "methods", "examples", "created", "cohort"]
-    best = ranked.sort(order, descending=True).group_by("model", "task", maintain_order=True)
-    return best.first()["cohort"].to_list()
+    ranked = frame.with_columns(usual=usual).sort(order, descending=True)
+    main = ranked.unique(("model", "task"), keep="first")["cohort"]
+    frame = frame.with_columns(main=pl.col("cohort").is_in(main.to_list()))
+    return in_order(frame.select(COHORTS.names()), "cohort")
 
 
 def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
@@ -133,19 +119,18 @@ def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
     several = cohorts.filter(pl.len().over("model", "task") > 1)
     for (model, task), group in several.group_by("model", "task", maintain_order=True):
         (shown,) = group.filter("main").iter_rows(named=True)
-        others = [_describe(row, shown) for row in group.filter(~pl.col("main")).to_dicts()]
+        others = [
+            f"the same shape with other weights, examples, tokenizer or number format "
+            f"({row['cohort']})"
+            if spell_shape(row) == spell_shape(shown)
+            else spell_shape(row)
+            for row in group.filter(~pl.col("main")).to_dicts()
+        ]
         notes.append(
             f"{task} on {model}: {spell_shape(shown)} is shown; not shown: {', '.join(others)}; "
             "every shape is in (run: c4 report scaling)"
         )
     return notes
-
-
-def _describe(row: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    if spell_shape(row) != spell_shape(shown):
-        return spell_shape(row)
-    differs = "other weights, examples, tokenizer or number format"
-    return f"the same shape with {differs} ({row['cohort']})"
 
 
 def pool_note(cohorts: pl.DataFrame) -> str:

@@ -7,6 +7,7 @@ methods apart in grey.
 import zlib
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal
 
 from c4.store.labels import Label
 
@@ -20,6 +21,7 @@ class Mark:
     colour: str
     marker: str
     """Matplotlib's name of the marker."""
+    fill: Literal["full", "none"] = "full"
 
 
 MARKS = {
@@ -51,16 +53,13 @@ TAKEN: dict[str, Mark] = {}
 def mark_of(method: str) -> Mark:
     """A method's mark; a variant such as `c4,H=2` has that of its method."""
     name = Label.parse(method).kind
-    return MARKS.get(name) or TAKEN.get(name) or TAKEN.setdefault(name, _spare(name))
-
-
-def _spare(name: str) -> Mark:
-    """The mark that belongs to a name, or the next one in a colour that few others have."""
-    first = zlib.crc32(name.encode()) % len(SPARE)
-    taken = list(TAKEN.values())
-    colours = Counter(mark.colour for mark in taken)
-    marks = [mark for mark in SPARE[first:] + SPARE[:first] if mark not in taken]
-    return min(marks or SPARE, key=lambda mark: colours[mark.colour])
+    mark = MARKS.get(name) or TAKEN.get(name)
+    if mark is None:  # the one that belongs to the name, or the next in a colour that few have
+        first = zlib.crc32(name.encode()) % len(SPARE)
+        colours = Counter(taken.colour for taken in TAKEN.values())
+        free = [m for m in SPARE[first:] + SPARE[:first] if m not in TAKEN.values()]
+        mark = TAKEN[name] = min(free or SPARE, key=lambda m: colours[m.colour])
+    return mark
 
 
 def is_variant(method: str) -> bool:

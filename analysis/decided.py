@@ -29,8 +29,14 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     require_columns(frame, DECIDED)
     if "family" not in frame.columns:
-        _require_builtin(frame)
         families = {name: str(task.family) for name, task in TASKS.items()}
+        for name in frame["task"].unique().sort():
+            if name not in families:
+                raise ConfigError(
+                    f"these decisions do not say which family the task {name} belongs to; draw "
+                    "run.phases(…) instead, or give the frame a column family: letters, "
+                    "long_reasoning or code"
+                )
         frame = frame.with_columns(family=pl.col("task").replace_strict(families))
     phases = frame.with_columns(
         cohort=pl.lit(None),
@@ -41,16 +47,6 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
     early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
     phases = phases.with_columns(early_by=early_by)
     return phases.select(pl.col(name).cast(kind) for name, kind in PHASES.items())
-
-
-def _require_builtin(frame: pl.DataFrame) -> None:
-    for name in frame["task"].unique().sort():
-        if name not in TASKS:
-            raise ConfigError(
-                f"these decisions do not say of which family the task {name} is; draw "
-                "run.phases(…) in their place, or give the frame a column family: letters, "
-                "long_reasoning or code"
-            )
 
 
 def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
@@ -64,13 +60,6 @@ def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
         phases = as_phases(frame).unique(["model", "task", "trajectory"], maintain_order=True)
         frame = phases.with_columns(first_appearance=pl.lit(None))
     require_columns(frame, SETTLING)
-    _refuse_several_cohorts(frame)
-    frame = frame.with_columns(pool=pl.col("pool").all().over("model", "task"))
-    return frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items())
-
-
-def _refuse_several_cohorts(frame: pl.DataFrame) -> None:
-    """Refuse to draw one curve of decodes with different weights, examples or shapes."""
     counts = frame.group_by("model", "task", maintain_order=True).agg(pl.col("cohort").n_unique())
     for model, task, count in counts.iter_rows():
         if count > 1:
@@ -78,6 +67,8 @@ def _refuse_several_cohorts(frame: pl.DataFrame) -> None:
                 f"this frame holds {count} cohorts of {task} on {model}, which differ in weights, "
                 "examples or shape; draw them one at a time: filter by the column cohort"
             )
+    frame = frame.with_columns(pool=pl.col("pool").all().over("model", "task"))
+    return frame.select(pl.col(name).cast(kind) for name, kind in SETTLING.items())
 
 
 def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:

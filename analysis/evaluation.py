@@ -43,6 +43,9 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
     rows = [row for row in run.rows() if row.trajectory in wanted]
     graded = [row.correct for row in rows if row.correct is not None]
     progress = stabilization_table(run).filter(pl.col("trajectory").is_in(wanted))["stabilization"]
+    parts = list(load_signals(run))
+    located = np.concatenate([part.signals.last("span_start")[:, 0] >= 0 for part in parts])
+    chosen = np.isin(np.concatenate([part.trajectory for part in parts]), list(wanted))
     return TaskEvaluation(
         task=task.name,
         family=task.family,
@@ -53,14 +56,6 @@ def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvalua
         interval=wilson_interval(sum(graded), len(graded)) if graded else None,
         s_50=settled_by(progress, 0.5),
         s_90=settled_by(progress, 0.9),
-        located=located_share(run, wanted),
+        located=float(located[chosen].mean()),
         mean_seconds=float(np.mean([row.wall_seconds for row in rows])),
     )
-
-
-def located_share(run: Run, wanted: Collection[int]) -> float:
-    """Share of trajectories whose last candidate has positions where the task is searched."""
-    parts = list(load_signals(run))
-    located = np.concatenate([part.signals.last("span_start")[:, 0] >= 0 for part in parts])
-    chosen = np.isin(np.concatenate([part.trajectory for part in parts]), list(wanted))
-    return float(located[chosen].mean())

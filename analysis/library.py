@@ -30,8 +30,8 @@ from c4.gates.calibrations import FrozenSetting, load_calibration
 from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate
-from c4.replay.choices import GateChoice
 from c4.replay.pools import Pools
+from c4.replay.selection import GateChoice
 from c4.store.labels import BASELINE, label_under
 from c4.store.locations import Location, resolve_location
 from c4.store.runs import Run, find_recorded_tasks, find_runs, readable_runs, with_known_task

@@ -3,20 +3,18 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 import polars as pl
 
 from c4.analysis.cohorts import PLACE, cohort_columns
 from c4.analysis.names import in_order
-from c4.analysis.paired import past_tolerance
+from c4.analysis.paired import MOST_LOST
 from c4.gates.gate import Gate
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import BASELINE
 from c4.store.origins import Origin
-from c4.store.rows import Row
 from c4.store.runs import Run
 from c4.tasks import Shape
 
@@ -44,13 +42,10 @@ OUTCOMES = pl.Schema(
 """One row per example and method."""
 
 
-OF_ROWS = {
-    name: OUTCOMES[name]
-    for name in (
-        *("trajectory", "steps", "fired", "answer", "correct", "not_gradable"),
-        *("block_steps", "block_seconds", "confirmed"),
-    )
-}
+OF_ROWS = (
+    *("trajectory", "steps", "fired", "answer", "correct", "not_gradable"),
+    *("block_steps", "block_seconds", "confirmed"),
+)
 """What of an outcome differs from row to row of a run."""
 DECODED, REPLAYED = "decoded", "replayed"
 """How an outcome was obtained."""
@@ -61,10 +56,24 @@ def decoded_outcomes(
 ) -> pl.DataFrame:
     """What a method did with the examples it decoded."""
     grader = ReplayGrader(run, unsafe_code)
-    parts = [
-        pl.DataFrame([_decoded(row, grader) for row in run.read_rows(part)], schema=OF_ROWS)
-        for part in run.parts
-    ]
+    parts = []
+    for part in run.parts:
+        rows = [(row, grader.own(row)) for row in run.read_rows(part)]
+        outcomes = [
+            {
+                "trajectory": row.trajectory,
+                "steps": row.steps,
+                "fired": row.exit_step is not None,
+                "answer": grade and grade.answer,
+                "correct": grade and grade.correct,
+                "not_gradable": grade is not None and grade.correct is None,
+                "block_steps": row.block_steps,
+                "block_seconds": row.block_seconds,
+                "confirmed": list(row.committed_by).count(Origin.CONFIRMED) / row.length,
+            }
+            for row, grade in rows
+        ]
+        parts.append(pl.DataFrame(outcomes, schema={name: OUTCOMES[name] for name in OF_ROWS}))
     settings = {key: run.manifest.identity[key] for key in ("rule", "gate")}
     return _outcomes(
         run,
@@ -74,23 +83,6 @@ def decoded_outcomes(
         how=pl.lit(DECODED),
         settings=pl.lit(json.dumps(settings)),
     )
-
-
-def _decoded(row: Row, grader: ReplayGrader) -> dict[str, Any]:
-    """What a row says of its outcome. See `OF_ROWS`."""
-    grade = grader.own(row)
-    confirmed = sum(code == Origin.CONFIRMED for code in row.committed_by)
-    return {
-        "trajectory": row.trajectory,
-        "steps": row.steps,
-        "fired": row.exit_step is not None,
-        "answer": grade and grade.answer,
-        "correct": grade and grade.correct,
-        "not_gradable": grade is not None and grade.correct is None,
-        "block_steps": row.block_steps,
-        "block_seconds": row.block_seconds,
-        "confirmed": confirmed / row.length,
-    }
 
 
 def replayed_outcomes(
@@ -138,16 +130,9 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
     """
     rank = pl.col("how").replace_strict({DECODED: 1, REPLAYED: 0})
     counts = outcomes.group_by("cohort", "method", "how").agg(n=pl.len())
-    best = (
-        counts.with_columns(rank=rank)
-        .sort("n", "rank", descending=True)
-        .group_by("cohort", "method", maintain_order=True)
-        .first()
-        .select("cohort", "method", "how")
-    )
-    if best.height < counts.height:
-        outcomes = outcomes.join(best, on=best.columns, how="semi")
-    return outcomes
+    ranked = counts.with_columns(rank=rank).sort("n", "rank", descending=True)
+    best = ranked.unique(("cohort", "method"), keep="first", maintain_order=True)
+    return outcomes.join(best, on=["cohort", "method", "how"], how="semi", maintain_order="left")
 
 
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -157,21 +142,10 @@ def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     `drop` is what was lost to the baseline on the examples both have, in points; null where there
     are none. `past` says that it is more than may be lost.
     """
-    baseline = outcomes.filter(pl.col("method") == BASELINE).select(
-        "cohort", "trajectory", base_correct="correct"
-    )
+    baseline = outcomes.filter(method=BASELINE)
+    baseline = baseline.select("cohort", "trajectory", base_correct="correct")
     joined = outcomes.join(baseline, on=["cohort", "trajectory"], how="left")
-    keys = [
-        "model",
-        "task",
-        "family",
-        "cohort",
-        "length",
-        "budget",
-        "block_length",
-        "method",
-        "how",
-    ]
+    keys = [*PLACE, "length", "budget", "block_length", "method", "how"]
     keys.append("pool")  # all of a cohort's rows, or none
     paired = pl.col("base_correct").is_not_null() & pl.col("correct").is_not_null()
     totals = joined.group_by(keys, maintain_order=True).agg(
@@ -188,5 +162,5 @@ def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
         .mean(),
         settings=pl.col("settings").first(),
     )
-    past = past_tolerance(pl.col("drop")).fill_null(False)
+    past = (pl.col("drop") > MOST_LOST).fill_null(False)
     return in_order(totals.with_columns(past=past), "length", "block_length")

@@ -1,7 +1,5 @@
 """Paired statistics: a method against full decoding on the same examples."""
 
-from typing import overload
-
 import numpy as np
 import polars as pl
 
@@ -10,8 +8,8 @@ from c4.analysis.names import in_order
 from c4.analysis.statistics import bootstrap_interval, mcnemar
 from c4.replay.calibration import TOLERANCE
 
-NOISE = 1e-9
-"""The largest error that rounding may add to a drop."""
+MOST_LOST = TOLERANCE + 1e-9
+"""Points that a method may lose to the baseline; rounding may add the billionth."""
 
 PAIRED = pl.Schema(
     {
@@ -33,27 +31,12 @@ PAIRED = pl.Schema(
 )
 
 
-@overload
-def past_tolerance(lost: float) -> bool: ...
-@overload
-def past_tolerance(lost: pl.Expr) -> pl.Expr: ...
-def past_tolerance(lost: float | pl.Expr) -> bool | pl.Expr:
-    """Whether a drop in points is larger than the tolerance."""
-    return lost > TOLERANCE + NOISE
-
-
 def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Every method against the baseline of its cohort. See `PAIRED`."""
-    baseline = outcomes.filter(pl.col("method") == "baseline").select(
-        "cohort",
-        "trajectory",
-        full="correct",
-        full_answer="answer",
-        full_not_gradable="not_gradable",
-    )
-    pairs = outcomes.filter(pl.col("method") != "baseline").join(
-        baseline, on=["cohort", "trajectory"]
-    )
+    is_baseline = pl.col("method") == "baseline"
+    full = {"full": "correct", "full_answer": "answer", "full_not_gradable": "not_gradable"}
+    baseline = outcomes.filter(is_baseline).select("cohort", "trajectory", **full)
+    pairs = outcomes.filter(~is_baseline).join(baseline, on=["cohort", "trajectory"])
     rows = []
     keys = ["model", "task", "family", "cohort", "method", "how", "pool"]
     for key, every in pairs.group_by(keys, maintain_order=True):
@@ -61,10 +44,10 @@ def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
         if group.is_empty():
             continue
         failed = every.select(pl.col("not_gradable") | pl.col("full_not_gradable")).to_series()
-        full, given = group["full"].to_numpy(), group["correct"].to_numpy()
-        points = 100.0 * (given.astype(np.float64) - full)
+        right, given = group["full"].to_numpy(), group["correct"].to_numpy()
+        points = 100.0 * (given.astype(np.float64) - right)
         low, high = bootstrap_interval(points, lambda resampled: resampled.mean(axis=1))
-        b, c = int((full & ~given).sum()), int((~full & given).sum())
+        b, c = int((right & ~given).sum()), int((~right & given).sum())
         rows.append(
             dict(zip(keys, key, strict=True))
             | {
@@ -77,7 +60,7 @@ def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
                 "low": low,
                 "high": high,
                 "identical": group["answer"].eq_missing(group["full_answer"]).mean(),
-                "past": past_tolerance(-float(points.mean())),
+                "past": -float(points.mean()) > MOST_LOST,
             }
         )
     return in_order(pl.DataFrame(rows, schema=PAIRED))

@@ -1,20 +1,16 @@
 """Where gates stop against where answers settle: the phase diagram, and what gates saw."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from c4.analysis.cohorts import PLACE, cohort_columns, held_out
 from c4.analysis.stabilization import settled_step
 from c4.gates.candidates import CandidateReader
 from c4.gates.gate import Gate
-from c4.gates.own_signals import own_signals
-from c4.gates.run_signals import RunSignals, load_signals
 from c4.gates.signals import are_premature, stabilization_step
-from c4.replay.decisions import gate_exits
+from c4.replay.exits import exits
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.runs import Run
 
@@ -56,36 +52,30 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
     Nothing is graded, and no cells are read unless a gate wants them.
     """
     rows = [PHASES.to_frame()]
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, signals in zip(run.parts, read, strict=True):
-        for name, exits in gate_exits(run, part, signals, gates).items():
-            frame = _phases(run, signals, exits)
-            frame = frame.with_columns(**cohort_columns(run, pools), gate=pl.lit(name))
+    fired, budget = pl.col("exit_step") > 0, run.shape.budget
+    columns = {
+        **cohort_columns(run, pools),
+        "fired": fired,
+        "exit": pl.when(fired).then("exit_step").otherwise("last") / budget,
+        "stabilization": pl.col("settled") / budget,
+    }
+    early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
+    for _, found, stops in exits(run, gates):
+        s = found.signals
+        for name, steps in stops.items():
+            frame = pl.DataFrame(
+                {
+                    "trajectory": found.trajectory,
+                    "exit_step": steps,
+                    "settled": settled_step(s),
+                    "last": s.steps,
+                    "premature": are_premature(steps, stabilization_step(s), s.steps),
+                },
+                schema_overrides={"premature": pl.Boolean()},
+            )
+            frame = frame.with_columns(**columns, gate=pl.lit(name)).with_columns(early_by=early_by)
             rows.append(frame.select(pl.col(c).cast(kind) for c, kind in PHASES.items()))
     return pl.concat(rows)
-
-
-def _phases(run: Run, part: RunSignals, exits: npt.NDArray[np.int32]) -> pl.DataFrame:
-    budget, signals = run.shape.budget, part.signals
-    frame = pl.DataFrame(
-        {
-            "trajectory": part.trajectory,
-            "exit_step": exits,
-            "settled": settled_step(signals),
-            "last": signals.steps,
-            "premature": are_premature(exits, stabilization_step(signals), signals.steps),
-        },
-        schema_overrides={"premature": pl.Boolean()},
-    )
-    fired = pl.col("exit_step") > 0
-    settled = pl.col("settled")
-    frame = frame.with_columns(
-        fired=fired,
-        exit=pl.when(fired).then(pl.col("exit_step")).otherwise(pl.col("last")) / budget,
-        stabilization=settled / budget,
-    )
-    early_by = pl.when("premature").then(pl.col("stabilization") - pl.col("exit"))
-    return frame.with_columns(early_by=early_by)
 
 
 def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
@@ -105,125 +95,70 @@ def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class RegionSignals(NamedTuple):
-    """Gap, confidence and entropy averaged over the task's region. (n, T) each."""
-
-    trajectory: npt.NDArray[np.int32]
-    gap: npt.NDArray[np.float64]
-    confidence: npt.NDArray[np.float64]
-    entropy: npt.NDArray[np.float64]
-
-
-def region_signals(run: Run) -> Iterator[RegionSignals]:
-    """The signals in the region that margin gates look at, part by part."""
-    reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
-    for part in run.parts:
-        for numbers, cells in run.read_batches(part):
-            means = (
-                getattr(cells, name)[..., reader.region].mean(axis=-1, dtype=np.float64)
-                for name in SIGNALS
-            )
-            yield RegionSignals(np.array(numbers, dtype=np.int32), *means)
-
-
 def gate_signals(
     runs: Sequence[Run], gates: Mapping[str, Gate], pools: Pools = SET_ASIDE
 ) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
-    See `GATE_SIGNALS`. Holds a number per step and trajectory, never the cells of more than a part.
+    See `GATE_SIGNALS`. Holds a few numbers per step and trajectory, and the cells of one part.
 
     Args:
         runs: recordings of one cohort. Examples that calibration may have seen are left out where
             there are others, and what stands in two of them counts once.
     """
-    means = [m for run in runs for m in region_signals(run)]
-    labels, rows = _labels(runs[0], np.concatenate([m.trajectory for m in means]), pools)
-    numbers = labels["trajectory"].to_list()
-    exits, settled = _moments(runs, gates)
-    frames = [GATE_SIGNALS.to_frame()]
+    steps = [frame for run in runs for frame in _region_means(run)]
+    seen = pl.concat(steps).unique(("trajectory", "step"), keep="first", maintain_order=True)
+    seen = held_out(seen.with_columns(**cohort_columns(runs[0], pools)))
+    moments = [frame for run in runs for frame in _moments(run, gates)]
+    there = pl.concat(moments).unique(("kind", "gate", "trajectory"), maintain_order=True)
+    frames = []
     for signal in SIGNALS:
-        course = _stack([getattr(m, signal) for m in means])[rows]  # (n, T)
-        frames.append(_labelled(labels, _course(course), signal, "course"))
-        for gate in gates:
-            frame = _at_moments(course, numbers, exits[gate])
-            frames.append(_labelled(labels, frame, signal, "trigger", gate))
-        frame = _at_moments(course, numbers, settled)
-        frames.append(_labelled(labels, frame, signal, "settled"))
-    progress = pl.col("progress") / runs[0].shape.budget
-    return pl.concat(frames).with_columns(progress)
+        values = seen.with_columns(value=signal, signal=pl.lit(signal)).drop(SIGNALS)
+        frames.append(_course(values))
+        for kind, gate in [*(("trigger", gate) for gate in gates), ("settled", None)]:
+            of_kind = there.filter(kind=kind).filter(pl.col("gate").eq_missing(pl.lit(gate)))
+            at = ["trajectory", "step"]
+            frames.append(values.join(of_kind, on=at, maintain_order="left"))
+    progress = pl.col("step") / runs[0].shape.budget
+    found = pl.concat(frames, how="diagonal").with_columns(progress=progress)
+    return found.select(pl.col(name).cast(kind) for name, kind in GATE_SIGNALS.items())
 
 
-def _labels(
-    run: Run, numbers: npt.NDArray[np.int32], pools: Pools
-) -> tuple[pl.DataFrame, list[int]]:
-    """The trajectories that are shown, their cohort columns, and their rows."""
-    frame = pl.DataFrame({"trajectory": numbers}).with_row_index("row")
-    frame = frame.with_columns(**cohort_columns(run, pools))
-    frame = held_out(frame.unique("trajectory", keep="first", maintain_order=True))
-    return frame.drop("row"), frame["row"].to_list()
+def _region_means(run: Run) -> Iterator[pl.DataFrame]:
+    """Signals averaged over the region that margin gates look at: a row per trajectory and step."""
+    region = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading).region
+    for part in run.parts:
+        for numbers, cells in run.read_batches(part):
+            means = {
+                name: getattr(cells, name)[..., region].mean(axis=-1, dtype=np.float64)
+                for name in SIGNALS
+            }  # (n, T) each
+            count = means["gap"].shape[1]
+            columns = {
+                "trajectory": np.repeat(np.array(numbers, dtype=np.int32), count),
+                "step": np.tile(np.arange(1, count + 1, dtype=np.int32), len(numbers)),
+            }
+            yield pl.DataFrame(columns | {name: mean.ravel() for name, mean in means.items()})
 
 
-def _stack(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """Stack the trajectories of all parts; steps that a trajectory lacks are NaN."""
-    steps = max(part.shape[1] for part in parts)
-    stacked = np.full((sum(map(len, parts)), steps), np.nan)
-    start = 0
-    for part in parts:
-        stacked[start : start + len(part), : part.shape[1]] = part
-        start += len(part)
-    return stacked
-
-
-def _moments(
-    runs: Sequence[Run], gates: Mapping[str, Gate]
-) -> tuple[dict[str, dict[int, int]], dict[int, int]]:
+def _moments(run: Run, gates: Mapping[str, Gate]) -> Iterator[pl.DataFrame]:
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
-    exits: dict[str, dict[int, int]] = {name: {} for name in gates}
-    settled: dict[int, int] = {}
-    own = own_signals(gates.values())
-    parts = (
-        (run, part, signals)
-        for run in runs
-        for part, signals in zip(run.parts, load_signals(run, own=own), strict=True)
-    )
-    for run, part, signals in parts:
-        numbers = signals.trajectory.tolist()
-        for name, steps in gate_exits(run, part, signals, gates).items():
-            exits[name] |= dict(zip(numbers, steps.tolist(), strict=True))
-        settles = settled_step(signals.signals).fill_null(0)
-        settled |= dict(zip(numbers, settles.to_list(), strict=True))
-    return exits, settled
+    for _, found, stops in exits(run, gates):
+        steps = {("settled", None): settled_step(found.signals).fill_null(0)}
+        for gate, stopped in stops.items():
+            steps["trigger", gate] = pl.Series(stopped)
+        for (kind, gate), column in steps.items():
+            frame = pl.DataFrame({"trajectory": found.trajectory, "step": column.cast(pl.Int32)})
+            yield frame.with_columns(kind=pl.lit(kind), gate=pl.lit(gate, dtype=pl.String))
 
 
-def _course(values: npt.NDArray[np.float64]) -> pl.DataFrame:
-    low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75], axis=0)
-    steps = np.arange(1, values.shape[1] + 1, dtype=np.float64)
-    return pl.DataFrame({"progress": steps, "value": median, "low": low, "high": high})
-
-
-def _at_moments(
-    values: npt.NDArray[np.float64], numbers: Sequence[int], moments: Mapping[int, int]
-) -> pl.DataFrame:
-    """A signal's value at a moment of each trajectory that has this moment."""
-    happened = [(i, number) for i, number in enumerate(numbers) if moments[number]]
-    return pl.DataFrame(
-        {
-            "trajectory": [number for _, number in happened],
-            "progress": [moments[number] for _, number in happened],
-            "value": [float(values[i, moments[number] - 1]) for i, number in happened],
-        },
-        schema={"trajectory": pl.Int32(), "progress": pl.Float64(), "value": pl.Float64()},
-    )
-
-
-def _labelled(
-    labels: pl.DataFrame, frame: pl.DataFrame, signal: str, kind: str, gate: str | None = None
-) -> pl.DataFrame:
-    shared = labels.drop("trajectory").row(0, named=True)
-    shared |= {"kind": kind, "gate": gate, "signal": signal}
-    frame = frame.with_columns(**{name: pl.lit(value) for name, value in shared.items()})
-    return frame.select(
-        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind_).alias(name)
-        for name, kind_ in GATE_SIGNALS.items()
-    )
+def _course(values: pl.DataFrame) -> pl.DataFrame:
+    """The median and the quartiles of a signal at every step."""
+    quartiles = [
+        (step, *np.quantile(rows["value"], [0.25, 0.5, 0.75]))
+        for (step,), rows in values.group_by("step")
+    ]
+    schema = {"step": pl.Int32, "low": pl.Float64, "value": pl.Float64, "high": pl.Float64}
+    course = pl.DataFrame(sorted(quartiles), schema, orient="row")
+    place = values.head(1).drop("trajectory", "step", "value")
+    return place.with_columns(kind=pl.lit("course")).join(course, how="cross")

@@ -39,10 +39,6 @@ class Column:
     subject: bool = False
     """Whether the table is about it, so that it stays even where nothing stands in it."""
 
-    @property
-    def is_percent(self) -> bool:
-        return self.heading.endswith("%")
-
 
 @dataclass(frozen=True)
 class ReportTable:
@@ -109,7 +105,17 @@ def without_dashes(table: ReportTable) -> ReportTable:
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
     """All tables as one text."""
     if kind is TableFormat.JSON:
-        return visible_json([_as_dict(table) for table in tables])
+        return visible_json(
+            [
+                {
+                    "name": table.name,
+                    "caption": table.caption,
+                    "missing": list(table.missing),
+                    "rows": [_as_facts(table, row) for row in table.rows.to_dicts()],
+                }
+                for table in tables
+            ]
+        )
     write = {
         TableFormat.MARKDOWN: _markdown,
         TableFormat.LATEX: _latex,
@@ -118,14 +124,9 @@ def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
     return "\n\n".join(write(table) for table in tables)
 
 
-def _as_dict(table: ReportTable) -> dict[str, Any]:
-    facts = {"name": table.name, "caption": table.caption, "missing": list(table.missing)}
-    return facts | {"rows": [_as_facts(table, row) for row in table.rows.to_dicts()]}
-
-
 def _as_facts(table: ReportTable, row: dict[str, Any]) -> dict[str, Any]:
     """A row for machines: shares instead of percent, points named so, settings as objects."""
-    percent = {column.key for column in table.columns if column.is_percent}
+    percent = {column.key for column in table.columns if column.heading.endswith("%")}
     points = {"drop", *(column.key for column in table.columns if column.points)}
     facts = {}
     for key, value in row.items():
@@ -166,7 +167,10 @@ def _latex(table: ReportTable) -> str:
     for row in table.rows.iter_rows(named=True):
         cells = []
         for column in table.columns:
-            cell = _latex_cell(row, column)
+            cell = show_cell(row, column)
+            if column.decimals is not None and cell.startswith("-"):
+                cell = f"−{cell[1:]}"  # a hyphen is no minus
+            cell = _escape(cell)
             cells.append(rf"\textcolor{{red}}{{{cell}}}" if table.marks(row, column) else cell)
         body.append(" & ".join(cells) + r" \\")
     notes = [f"{table.caption}."]
@@ -191,13 +195,6 @@ def _latex(table: ReportTable) -> str:
             r"\end{table}",
         ]
     )
-
-
-def _latex_cell(row: dict[str, Any], column: Column) -> str:
-    """One value in LaTeX, where a hyphen is no minus."""
-    cell = show_cell(row, column)
-    negative = column.decimals is not None and cell.startswith("-")
-    return _escape(f"−{cell[1:]}" if negative else cell)
 
 
 def show_cell(row: dict[str, Any], column: Column) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from c4.gates.own_signals import OwnSignal, own_signals
-from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.run_signals import load_signals
 from c4.gates.signals import NONE, Floats, Signals
 from c4.store.runs import Run
 
@@ -35,24 +35,20 @@ def signal_table(run: Run, more: Sequence[str | OwnSignal] = ()) -> pl.DataFrame
     """
     own = own_signals([], more)
     schema = pl.Schema({**SIGNALS, **dict.fromkeys(own, pl.Float64())})
-    parts = (_part_table(part, schema) for part in load_signals(run, own=own))
-    return pl.concat([schema.to_frame(), *parts])
-
-
-def _part_table(part: RunSignals, schema: pl.Schema) -> pl.DataFrame:
-    steps = part.signals.step.shape[-1]
-    columns = {name: column.ravel() for name, column in vars(part.signals).items()}
-    for name in NAMED:
-        numbers = getattr(part.signals, name).tolist()
-        columns[name] = [
-            None if number == NONE else values[number]
-            for values, row in zip(part.candidates, numbers, strict=True)
-            for number in row
-        ]
-    frame = pl.DataFrame(
-        {"trajectory": np.repeat(part.trajectory, steps), **columns}, schema_overrides=schema
-    )
-    frame = frame.filter(pl.col("step") > 0)
-    frame = frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
-    spans = [pl.when(pl.col(name) != NONE).then(name) for name in ("span_start", "span_end")]
-    return frame.with_columns(*spans).fill_nan(None)
+    frames = [schema.to_frame()]
+    for part in load_signals(run, own=own):
+        steps = part.signals.step.shape[-1]
+        columns = {name: column.ravel() for name, column in vars(part.signals).items()}
+        for name in NAMED:
+            numbers = getattr(part.signals, name).tolist()
+            columns[name] = [
+                None if number == NONE else values[number]
+                for values, row in zip(part.candidates, numbers, strict=True)
+                for number in row
+            ]
+        columns["trajectory"] = np.repeat(part.trajectory, steps)
+        frame = pl.DataFrame(columns, schema_overrides=schema).filter(pl.col("step") > 0)
+        frame = frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
+        spans = [pl.when(pl.col(name) != NONE).then(name) for name in ("span_start", "span_end")]
+        frames.append(frame.with_columns(*spans).fill_nan(None))
+    return pl.concat(frames)

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis.names import in_order
-from c4.analysis.paired import past_tolerance
+from c4.analysis.paired import MOST_LOST
 from c4.gates.gate import Gate
 from c4.gates.registry import make_gate
 from c4.record.choices import MethodChoice, resolve_methods
@@ -75,15 +75,15 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block_length"))
     shapes = pl.struct("length", "budget", "block_length").n_unique().over("model", "task")
-    with_cache = [label for label in totals["method"].unique() if _has_cache(label)]
+    with_cache = [
+        label
+        for label in totals["method"].unique()
+        if any(change.name == "cache" for change in Label.parse(label).changes)
+    ]
     cached = pl.col("method").is_in(with_cache).any().over("model", "task")
     return in_order(
         frame.filter((shapes > 1) | cached), before=["length", "budget", "block_length"]
     )
-
-
-def _has_cache(label: str) -> bool:
-    return any(change.name == "cache" for change in Label.parse(label).changes)
 
 
 def wino_gates(task: Task) -> dict[str, Gate]:
@@ -132,4 +132,4 @@ def _holds(variant: Mapping[str, Any], wino: Mapping[str, Any]) -> bool:
     """Whether a variant is graded and stays within tolerance of WINO's accuracy."""
     if variant["accuracy"] is None or wino["accuracy"] is None:
         return False
-    return not past_tolerance(100 * (wino["accuracy"] - variant["accuracy"]))
+    return bool(100 * (wino["accuracy"] - variant["accuracy"]) <= MOST_LOST)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -44,6 +44,16 @@ NUMBERS = [
 PAPER_NUMBERS = [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in NUMBERS]
 TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
 """Columns that say how speeds were measured."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where the paper's numbers for a table are, and how they are shown."""
+
+    name: str
+    keys: list[str]
+    columns: list[Column]
+    any_shape: bool = False
 
 
 def make_report(
@@ -107,12 +117,10 @@ def _methods_table(
     rows = in_order(rows.with_columns(pl.col("past").fill_null(False)))
     rows = _with_speed(rows, library)
     columns = [*NAMES, *_counts(rows), *NUMBERS, *TIMED, Column("how", "how")]
-    caption = _with_pool(caption, library)
-    if paper:
-        rows, caption = _with_paper(rows, caption, name, ["task", "method"], library)
-        columns += PAPER_NUMBERS
     missing = _missing_methods(rows, library)
-    return ReportTable(name, caption, columns, _labelled(rows), missing, "accuracy")
+    table = ReportTable(name, caption, columns, rows, missing, "accuracy")
+    theirs = Published(name, ["task", "method"], PAPER_NUMBERS)
+    return _finished(table, library, theirs if paper else None)
 
 
 def paired_report(library: Library, paper: bool) -> ReportTable:
@@ -129,28 +137,26 @@ def paired_report(library: Library, paper: bool) -> ReportTable:
         Column("high", "95% high", 1, signed=True, points=True),
         Column("identical", "identical %", 1),
     ]
-    caption = _with_pool(
+    theirs = [
+        Column("paper_b", "paper: b", 0),
+        Column("paper_c", "paper: c", 0),
+        Column("paper_p", "paper: p", 3, never_zero=True),
+        Column("paper_difference", "paper: Δ, points", 1, signed=True, points=True),
+        Column("paper_identical", "paper: identical %", 1),
+    ]
+    caption = (
         "Each method against full decoding, example by example: b only the baseline is right, c "
-        "only the method; McNemar's exact test; paired bootstrap interval",
-        library,
+        "only the method; McNemar's exact test; paired bootstrap interval"
     )
-    if paper:
-        rows, caption = _with_paper(rows, caption, "paired", ["task", "method"], library)
-        columns += [
-            Column("paper_b", "paper: b", 0),
-            Column("paper_c", "paper: c", 0),
-            Column("paper_p", "paper: p", 3, never_zero=True),
-            Column("paper_difference", "paper: Δ, points", 1, signed=True, points=True),
-            Column("paper_identical", "paper: identical %", 1),
-        ]
     missing = [*cohort_notes(library.cohorts), *_sweep_notes(library), *_failed_grades(library)]
     missing += [] if rows.height else [f"a method beside the baseline ({RECORD})"]
-    return ReportTable("paired", caption, columns, _labelled(rows), missing, "difference")
+    table = ReportTable("paired", caption, columns, rows, missing, "difference")
+    published = Published("paired", ["task", "method"], theirs)
+    return _finished(table, library, published if paper else None)
 
 
 def stabilization_report(library: Library, paper: bool) -> ReportTable:
     """Two rows per task: when half and when nine tenths of its answers have settled."""
-    rows = stabilization_summary(library.settling)
     columns = [
         *NAMES[:2],
         Column("n", "n"),
@@ -161,16 +167,14 @@ def stabilization_report(library: Library, paper: bool) -> ReportTable:
         Column("appeared", "first shown", 2),
         Column("never", "never settle"),
     ]
-    caption = _with_pool(
+    caption = (
         "Progress by which a share p of the answers has settled for good, and by which it "
-        "first appeared",
-        library,
+        "first appeared"
     )
-    if paper:
-        rows, caption = _with_paper(rows, caption, "stabilization", ["task", "share"], library)
-        columns.append(Column("paper_s_p", "paper: s_p", 2))
-    missing = _missing_recordings(library)
-    return ReportTable("stabilization", caption, columns, _labelled(rows), missing)
+    rows, missing = stabilization_summary(library.settling), _missing_recordings(library)
+    table = ReportTable("stabilization", caption, columns, rows, missing)
+    theirs = Published("stabilization", ["task", "share"], [Column("paper_s_p", "paper: s_p", 2)])
+    return _finished(table, library, theirs if paper else None)
 
 
 def phases_report(library: Library, _: bool) -> ReportTable:
@@ -187,12 +191,12 @@ def phases_report(library: Library, _: bool) -> ReportTable:
         Column("premature", "premature %", 1),
         Column("early_by", "early by", 2),
     ]
-    caption = _with_pool(
+    caption = (
         "Where gates stop against where answers settle, in progress; premature exits are a share "
-        "of the answers that settle",
-        library,
+        "of the answers that settle"
     )
-    return ReportTable("phases", caption, columns, _labelled(rows), _missing_recordings(library))
+    missing = _missing_recordings(library)
+    return _finished(ReportTable("phases", caption, columns, rows, missing), library)
 
 
 def scaling_report(library: Library, paper: bool) -> ReportTable:
@@ -202,11 +206,6 @@ def scaling_report(library: Library, paper: bool) -> ReportTable:
     letters = {"length": "L", "budget": "T", "block_length": "B", "blocks": "N"}
     shape = [Column(key, letter) for key, letter in letters.items()]
     columns = [*NAMES[:2], *shape, NAMES[2], *_counts(rows), *NUMBERS, *TIMED]
-    caption = _with_pool("Methods under every shape", library, every=True)
-    if paper:
-        keys = ["task", "length", "block_length", "method"]
-        rows, caption = _with_paper(rows, caption, "scaling", keys, library, any_shape=True)
-        columns += PAPER_NUMBERS
     missing = []
     if rows.is_empty():
         missing.append(
@@ -220,29 +219,28 @@ def scaling_report(library: Library, paper: bool) -> ReportTable:
             "(run: c4 run --method c4 --method fast-dllm --task gsm8k --set cache=dual)"
         )
     missing += _failed_grades(library)
-    return ReportTable("scaling", caption, columns, _labelled(rows), missing, "accuracy")
+    table = ReportTable("scaling", "Methods under every shape", columns, rows, missing, "accuracy")
+    keys = ["task", "length", "block_length", "method"]
+    theirs = Published("scaling", keys, PAPER_NUMBERS, any_shape=True)
+    return _finished(table, library, theirs if paper else None, library.cohorts)
 
 
 def wino_report(library: Library, paper: bool) -> ReportTable:
     """WINO alone, with CVEE as deployed, and with CVEE in the best setting within tolerance."""
     rows = wino_table(library.wino_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
-    numbers, theirs = [], []
-    for kind, name in names.items():
-        for what, unit in (("accuracy", " %"), ("steps", "")):
-            key, heading = f"{kind}_{what}", f"{name}: {what}{unit}"
-            numbers.append(Column(key, heading, 1))
-            theirs.append(Column(f"paper_{key}", f"paper: {heading}", 1))
+    numbers = [
+        Column(f"{kind}_{what}", f"{name}: {what}{unit}", 1)
+        for kind, name in names.items()
+        for what, unit in (("accuracy", " %"), ("steps", ""))
+    ]
+    theirs = [Column(f"paper_{c.key}", f"paper: {c.heading}", 1) for c in numbers]
     rows = rows.with_columns(pl.col([f"{kind}_accuracy" for kind in names]) * 100)
     columns = [*NAMES[:2], *numbers, Column("settings", "settings tried")]
-    caption = _with_pool(
+    caption = (
         f"CVEE on WINO's sampler; its {len(WINO_GRID)} settings are replayed where WINO's steps "
-        "are recorded",
-        library,
+        "are recorded"
     )
-    if paper:
-        rows, caption = _with_paper(rows, caption, "wino_cvee", ["task"], library)
-        columns += theirs
     ran = library.main_totals.filter(method="wino")
     unswept = ran.join(rows.filter(pl.col("settings") > 1), on="cohort", how="anti")
     missing = [
@@ -253,7 +251,8 @@ def wino_report(library: Library, paper: bool) -> ReportTable:
     if ran.is_empty():
         missing = ["WINO with its steps (run: c4 run --method wino --task gsm8k --cells)"]
     missing += _failed_grades(library)
-    return ReportTable("wino-cvee", caption, columns, _labelled(rows), missing)
+    table = ReportTable("wino-cvee", caption, columns, rows, missing)
+    return _finished(table, library, Published("wino_cvee", ["task"], theirs) if paper else None)
 
 
 def calibration_report(library: Library, paper: bool) -> ReportTable:
@@ -275,8 +274,7 @@ def calibration_report(library: Library, paper: bool) -> ReportTable:
     if paper:
         named = rows.with_columns(method=pl.col("gate").replace({"cvee": "c4"}))
         rows = beside(named, "calibration", ["method"])
-        reasons = rows.select("model", "pool", "unlike_paper").iter_rows()
-        caption = _with_reasons(caption, reasons)
+        caption += _reasons(rows.select("model", "pool", "unlike_paper").iter_rows())
         columns.append(Column("paper_seconds", "paper: s", 0))
     missing = [] if rows.height else ["a calibration (run: c4 calibrate --gamma 2)"]
     return ReportTable("calibration", caption, columns, rows, missing)
@@ -293,7 +291,47 @@ REPORTS: dict[str, list[Callable[[Library, bool], ReportTable]]] = {
 """The tables of every report. The flag adds published numbers where they can be compared."""
 
 
-# Rows
+def _finished(
+    table: ReportTable,
+    library: Library,
+    paper: Published | None = None,
+    cohorts: pl.DataFrame | None = None,
+) -> ReportTable:
+    """A table with the names that the paper uses, a note on the pool and the published numbers.
+
+    Args:
+        cohorts: what the table shows; the main ones if None.
+    """
+    note = pool_note(library.cohorts.filter("main") if cohorts is None else cohorts)
+    caption = f"{table.caption} ({note})" if note else table.caption
+    rows, columns = table.rows, table.columns
+    if paper is not None:
+        models, reasons = {}, []
+        for cohort in library.cohorts.join(rows, on="cohort", how="semi").iter_rows(named=True):
+            why = unlike_paper(cohort, any_shape=paper.any_shape)
+            models[cohort["cohort"]] = None if why else published_model(cohort["model"])
+            reasons.append((cohort["model"], cohort["task"], why))
+        model = pl.col("cohort").replace_strict(models, default=None, return_dtype=pl.String())
+        rows = beside(rows.with_columns(paper=model), paper.name, paper.keys)
+        caption += _reasons(reasons)
+        columns = [*columns, *paper.columns]
+    names = {"label": ("task", task_label), "method_label": ("method", method_label)}
+    rows = rows.with_columns(
+        pl.col(key).map_elements(name, return_dtype=pl.String).alias(column)
+        for column, (key, name) in names.items()
+        if key in rows.columns
+    )
+    return replace(table, caption=caption, columns=columns, rows=rows)
+
+
+def _reasons(reasons: Iterable[tuple[str, str, str | None]]) -> str:
+    """The end of a caption that lists models and tasks without published numbers, and why."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for model, task, why in reasons:
+        if why:
+            tasks.setdefault((model, why), []).append(task)
+    told = [f"{', '.join(names)} on {model} ({why})" for (model, why), names in tasks.items()]
+    return f"; without the paper's numbers: {'; '.join(told)}" if told else ""
 
 
 def _counts(rows: pl.DataFrame) -> list[Column]:
@@ -308,56 +346,6 @@ def _with_speed(rows: pl.DataFrame, library: Library) -> pl.DataFrame:
     return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
 
 
-def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the names of tasks and methods that the paper uses."""
-    names = {"label": ("task", task_label), "method_label": ("method", method_label)}
-    return rows.with_columns(
-        pl.col(key).map_elements(name, return_dtype=pl.String).alias(column)
-        for column, (key, name) in names.items()
-        if key in rows.columns
-    )
-
-
-# Captions
-
-
-def _with_pool(caption: str, library: Library, *, every: bool = False) -> str:
-    """A caption that says how the cohorts of a table treat the calibration pool."""
-    note = pool_note(library.cohorts if every else library.cohorts.filter("main"))
-    return f"{caption} ({note})" if note else caption
-
-
-def _with_paper(
-    rows: pl.DataFrame,
-    caption: str,
-    table: str,
-    keys: list[str],
-    library: Library,
-    *,
-    any_shape: bool = False,
-) -> tuple[pl.DataFrame, str]:
-    """Rows with the published numbers where they compare, and the reasons where they do not."""
-    shown = library.cohorts.join(rows, on="cohort", how="semi")
-    models, reasons = {}, []
-    for cohort in shown.iter_rows(named=True):
-        why = unlike_paper(cohort, any_shape=any_shape)
-        models[cohort["cohort"]] = None if why else published_model(cohort["model"])
-        reasons.append((cohort["model"], cohort["task"], why))
-    paper = pl.col("cohort").replace_strict(models, default=None, return_dtype=pl.String())
-    rows = beside(rows.with_columns(paper=paper), table, keys)
-    return rows, _with_reasons(caption, reasons)
-
-
-def _with_reasons(caption: str, reasons: Iterable[tuple[str, str, str | None]]) -> str:
-    """A caption that lists the models and tasks without published numbers, and why."""
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for model, task, why in reasons:
-        if why:
-            tasks.setdefault((model, why), []).append(task)
-    told = [f"{', '.join(names)} on {model} ({why})" for (model, why), names in tasks.items()]
-    return f"{caption}; without the paper's numbers: {'; '.join(told)}" if told else caption
-
-
 def _chosen_reading(reading: AnswerReading) -> dict[str, str]:
     """What differs from the default reading, by the option that says so."""
     chosen = {c.name: str(c.value) for c in reading_changes(reading, AnswerReading())}
@@ -369,9 +357,6 @@ def reading_options(reading: AnswerReading) -> str:
     """The options that select a reading; none for the default one."""
     chosen = _chosen_reading(reading)
     return "".join(f" --{name} {shlex.quote(value)}" for name, value in chosen.items())
-
-
-# What is missing
 
 
 def _command(name: str, task: str, labels: Sequence[str]) -> str:

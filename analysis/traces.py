@@ -1,7 +1,6 @@
 """Single trajectories, step by step and token by token."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from c4.gates.gate import Gate
 from c4.gates.own_signals import OwnSignals, own_signals
 from c4.gates.prophet import Prophet
 from c4.gates.registry import make_gate
-from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.run_signals import RunSignals, candidate_reader, trajectory_signals
 from c4.gates.signals import NONE, SIGNAL_NAMES, stabilization_step
-from c4.replay.decisions import PartExits
+from c4.replay.exits import ask_gates
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.labels import split_labels
@@ -102,22 +101,10 @@ def telling_trajectory(
     return first["cohort"], first["trajectory"]
 
 
-@dataclass(frozen=True)
-class _Traced:
-    """One trajectory of a run, with its signals."""
-
-    trajectory: Trajectory
-    part: RunSignals
-    place: int
-    """Index of the trajectory within its part."""
-
-
-def _find(run: Run, index: int, own: OwnSignals) -> _Traced:
-    for part in load_signals(run, own=own):
-        places = np.flatnonzero(part.trajectory == index)
-        if len(places):
-            return _Traced(run.trajectory(index), part, int(places[0]))
-    raise run.no_trajectory(index)
+def _read(run: Run, index: int, own: OwnSignals) -> tuple[Trajectory, RunSignals]:
+    """One trajectory and its signals, which are (1, T)."""
+    recorded = run.trajectory(index)
+    return recorded, trajectory_signals(run, recorded, candidate_reader(run), own)
 
 
 def trace_table(
@@ -132,33 +119,30 @@ def trace_table(
     own = own_signals(gates.values(), signals)
     known = [name for name in signals if name in SIGNAL_NAMES and name not in TRACE]
     more = {f"{name} (own)" if name in TRACE else name: name for name in [*known, *own]}
-    found = _find(run, index, own)
-    family = run.task.family
+    recorded, read = _read(run, index, own)
     patient, cvee = _first_of(CVEE, gates, ("cvee", CVEE()))
-    wide, prophet = _first_of(Prophet, gates, ("prophet", make_gate("prophet", family)))
-    s, i = found.part.signals, found.place
-    steps = len(found.trajectory.cells.token)
-    candidate = s.candidate[i, :steps]
-    values = found.part.candidates[i]
-    answer = s.answer[i, steps - 1]
-    settled_at = int(stabilization_step(s)[i])
-    stops = _stops(found, gates)
+    wide, prophet = _first_of(Prophet, gates, ("prophet", make_gate("prophet", run.task.family)))
+    s = {name: column[0] for name, column in vars(read.signals).items()}  # (T,) each
+    (values,), answer = read.candidates, s["answer"][-1]
+    stops: dict[int, list[str]] = {}
+    for name, step in _exits(gates, recorded, read).items():
+        stops.setdefault(step, []).append(name)
     frame = pl.DataFrame(
         {
-            "step": s.step[i, :steps],
-            "budget": s.budget[i, :steps],
-            "block": found.trajectory.cells.masked.argmax(axis=-1) // run.shape.block_length,
-            "candidate": [None if c == NONE else values[c] for c in candidate.tolist()],
-            "final": (candidate == answer) & (answer != NONE),
-            "settled": s.step[i, :steps] >= settled_at,
-            "confidence": s.confidence[i, :steps],
-            "tau": np.full(steps, cvee.tau),
-            "run": s.run[i, :steps],
-            "patience": cvee.patience(s)[i, :steps],
-            "gap": s.region_gap[i, :steps],
-            "threshold": prophet.demand(s)[i, :steps],
-            "exits": [",".join(stops.get(step, [])) for step in range(1, steps + 1)],
-            **{column: getattr(s, name)[i, :steps] for column, name in more.items()},
+            "step": s["step"],
+            "budget": s["budget"],
+            "block": recorded.cells.masked.argmax(axis=-1) // run.shape.block_length,
+            "candidate": [None if c == NONE else values[c] for c in s["candidate"].tolist()],
+            "final": (s["candidate"] == answer) & (answer != NONE),
+            "settled": s["step"] >= stabilization_step(read.signals)[0],
+            "confidence": s["confidence"],
+            "tau": np.full(len(s["step"]), cvee.tau),
+            "run": s["run"],
+            "patience": cvee.patience(read.signals)[0],
+            "gap": s["region_gap"],
+            "threshold": prophet.demand(read.signals)[0],
+            "exits": [",".join(stops.get(step, [])) for step in s["step"].tolist()],
+            **{column: s[name] for column, name in more.items()},
         },
         schema_overrides={"candidate": pl.String()},
     )
@@ -167,7 +151,7 @@ def trace_table(
         task=pl.lit(run.task_name),
         trajectory=pl.lit(index),
         confidence=pl.col("confidence").fill_nan(None),
-        correct=pl.lit(found.trajectory.row.correct),
+        correct=pl.lit(recorded.row.correct),
         tau_of=pl.lit(patient),
         threshold_of=pl.lit(wide),
     )
@@ -186,35 +170,27 @@ def _first_of(kind: type, gates: Mapping[str, Gate], usual: tuple[str, Gate]) ->
     return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 
-def _stops(found: _Traced, gates: Mapping[str, Gate]) -> dict[int, list[str]]:
-    """Which gates stop the trajectory, by step."""
-    stops: dict[int, list[str]] = {}
-    for name, exit_at in _exits(found, gates).items():
-        stops.setdefault(exit_at, []).append(name)
-    return stops
-
-
-def _exits(found: _Traced, gates: Mapping[str, Gate]) -> dict[str, int]:
+def _exits(gates: Mapping[str, Gate], recorded: Trajectory, read: RunSignals) -> dict[str, int]:
     """The step at which each gate stops the trajectory; 0 where it never fires."""
-    exits = PartExits(gates, found.part)
-    return {name: exits.at(name, found.place, found.trajectory.cells) for name in gates}
+    stops = ask_gates(gates, read, [(recorded.row.trajectory, recorded.cells)])
+    return {name: int(its_stops[0]) for name, its_stops in stops.items()}
 
 
 def text_table(
     run: Run, index: int, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
     """The buffer as each gate would leave it, token by token. See `TEXTS`."""
-    found = _find(run, index, own_signals(gates.values()))
-    cells = found.trajectory.cells
+    recorded, read = _read(run, index, own_signals(gates.values()))
+    cells = recorded.cells
     filled = filled_predictions(cells.token, cells.masked)
     last = len(filled)
-    exits = _exits(found, gates)
+    exits = _exits(gates, recorded, read)
     rows = [TEXTS.to_frame()]
     for method, exit_at in {"baseline": 0, **exits}.items():
         step = exit_at or last
         # Where nothing fires, the last step commits what is still masked as scheduled.
         forced = cells.masked[step - 1] & (exit_at > 0)
-        frame = _buffer(run, found.trajectory, filled[step - 1], forced, unsafe_code)
+        frame = _buffer(run, recorded, filled[step - 1], forced, unsafe_code)
         rows.append(
             frame.with_columns(
                 method=pl.lit(method), step=pl.lit(step), fired=pl.lit(exit_at > 0)

@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 
 from c4.tasks import TASKS, AnswerReading, Example, Family, ReadingStyle, Task, grade, load_samples
-from c4.tasks._sandbox import RunEnd, run_program
 from c4.tasks.grading import answer_program
+from c4.tasks.sandbox.run import RunEnd, run_program
 
 SHIPPED = Path(__file__).parents[1] / "tests" / "data" / "rows"
 RELEASE_LETTER = re.compile(r"\b([A-M])\b")

@@ -30,7 +30,7 @@ from c4.models import EMBEDDED, architecture_of, find_checkpoint, llama_to_llada
 from c4.models.batch import padded
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import start_recording
-from c4.record.verify import FULL, compare_batches
+from c4.replay.verify import FULL, compare_batches
 from c4.store.runs import Run, open_run
 
 SIZES = (1, 2, 4, 8, 16)

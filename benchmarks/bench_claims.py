@@ -1,13 +1,13 @@
 """What claims and workers cost, and what a second worker gains.
 
-    python benchmarks/bench_claims.py [--n 60] [--claimants 64] [--names 192]
+    python benchmarks/bench_claims.py [--n 60]
 
 1. One worker on a local folder: the processor time that goes into claims, signs of life and looking
    for what others have done, as a share of the processor time of decoding (aim: at most 3%).
 2. Two workers of one thread against one, in turn, by the clock once all are decoding; this needs
    two idle processors (aim: 1.8 times as fast).
-3. Many claimants that decode nothing, on a folder and on an S3 server on loopback: claims a second,
-   and how many names were given twice (aim: none).
+
+`bench_storage.py` measures many claimants that decode nothing.
 """
 
 import argparse
@@ -17,22 +17,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from s3_server import environment, make_bucket, serve_s3
 
 from c4.record.plan import RunConfig, load_planned, plan_recording
 from c4.record.recorder import Recording, start_recording
 from c4.store.claims import Claims
-from c4.store.locations import Location, parse_location
 from c4.store.writer import RunWriter
 
 SHARED = [
@@ -50,8 +46,6 @@ SHARED = [
 ROUNDS = 3
 """Of one worker and of two."""
 ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
-PROCESSES = 4
-"""Processes among which claimants are divided."""
 
 
 class Stopwatch:
@@ -164,79 +158,13 @@ def gain_of_a_second(out: Path, n: int) -> None:
     )
 
 
-def claimants(folder: Location, count: int, names: int) -> None:
-    """Many workers take as many names each, and keep them; nobody may be given another's."""
-    context = get_context("spawn")
-    results = context.Queue()
-    each = count // PROCESSES
-    start = context.Barrier(PROCESSES)
-    args = (str(folder), each, [f"{i:06d}" for i in range(names)], start, results)
-    workers = [context.Process(target=_claim, args=args) for _ in range(PROCESSES)]
-    for worker in workers:
-        worker.start()
-    answers = [results.get() for _ in workers]
-    for worker in workers:
-        worker.join()
-    taken = Counter(name for names_taken, _ in answers for name in names_taken)
-    seconds = max(took for _, took in answers)
-    twice = sum(times - 1 for times in taken.values())
-    print(
-        f"{each * PROCESSES} claimants on {str(folder).partition(':')[0]}: {len(taken)} of {names} "
-        f"names in {seconds:.1f} s, {len(taken) / seconds:.0f} claims a second, {twice} given twice"
-    )
-    if twice or len(taken) < names:
-        sys.exit(1)
-
-
-def _claim(address: str, each: int, names: list[str], start: Any, results: Any) -> None:
-    folder = parse_location(address)
-    everybody = [Claims(folder) for _ in range(each)]
-    taken: list[str] = []
-
-    def take_share(claims: Claims) -> None:
-        left = dict.fromkeys(names)
-        for _ in range(len(names) // (PROCESSES * each)):
-            claim = claims.take(left)
-            if claim is not None:
-                taken.append(claim.name)
-                del left[claim.name]
-
-    for claims in everybody:
-        claims.report()
-    start.wait()
-    began = time.monotonic()
-    threads = [threading.Thread(target=take_share, args=(claims,)) for claims in everybody]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    results.put((taken, time.monotonic() - began))
-
-
-@contextmanager
-def places() -> Iterator[list[Location]]:
-    """A folder, and an address on an S3 server."""
-    with tempfile.TemporaryDirectory() as scratch, serve_s3() as endpoint:
-        os.environ |= environment(endpoint)
-        yield [Path(scratch) / "claimed", parse_location(f"{make_bucket(endpoint)}/claimed")]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=60, help="Trajectories of a recording.")
-    parser.add_argument("--claimants", type=int, default=64)
-    parser.add_argument("--names", type=int, default=192, help="Names that claimants take.")
-    parser.add_argument("--only", choices=["cost", "gain", "claimants"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        if options.only in (None, "cost"):
-            cost_of_claims(Path(scratch) / "cost", options.n)
-        if options.only in (None, "gain"):
-            gain_of_a_second(Path(scratch) / "gain", options.n)
-    if options.only in (None, "claimants"):
-        with places() as folders:
-            for folder in folders:
-                claimants(folder, options.claimants, options.names)
+        cost_of_claims(Path(scratch) / "cost", options.n)
+        gain_of_a_second(Path(scratch) / "gain", options.n)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from c4.gates.steps import fixed_point
 from c4.models import LoadedModel, Reading, load_model
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
-from c4.store.cells import SIGNALS, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.cells import SIGNALS, Cells, cells_to_table
+from c4.store.parts import WRITE_OPTIONS
 from c4.store.runs import open_run
 from c4.store.schema import RESOLUTION
 
@@ -90,13 +91,14 @@ def tables(trajectories: list[Cells]) -> dict[str, pa.Table]:
     }
 
 
+CHOSEN = WRITE_OPTIONS["cells"]
 ENCODINGS = {
     "plain, no compression": {"compression": "none", "use_dictionary": False},
     "pyarrow's defaults (dictionary, snappy)": {"compression": "snappy"},
     "dictionary, zstd 3": {"compression": "zstd", "compression_level": 3},
-    "split floats, zstd 1": {**WRITE_OPTIONS, "compression_level": 1},
-    "split floats, zstd 3 (chosen)": WRITE_OPTIONS,
-    "split floats, zstd 9": {**WRITE_OPTIONS, "compression_level": 9},
+    "split floats, zstd 1": {**CHOSEN, "compression_level": 1},
+    "split floats, zstd 3 (chosen)": CHOSEN,
+    "split floats, zstd 9": {**CHOSEN, "compression_level": 9},
 }
 
 
@@ -107,7 +109,7 @@ def print_encodings(trajectories: list[Cells]) -> None:
             print(f"  {order:26} {name:42} {size:6.2f} bytes/cell")
     table = tables(trajectories)["fixed point, by position"]
     for rows in (2**10, 2**13, 2**16, 2**18):
-        size = encoded_size(table, rows, WRITE_OPTIONS)
+        size = encoded_size(table, rows, CHOSEN)
         print(f"  row groups of {rows:7,}: {size:6.2f} bytes/cell")
 
 

@@ -79,7 +79,7 @@ def measure(options: Options) -> tuple[list[RunSummary], Timings]:
             started = time.perf_counter()
             with start_recording(plan, model) as recording:
                 decoded = sum(1 for _ in recording)
-            wanted = {sample.index for sample in plan.sample_set.samples}
+            wanted = plan.wanted
             summaries.append(summarise(plan.folder, wanted))
             seconds = time.perf_counter() - started
             print(f"{task} {plan.folder.name}: {decoded} decoded in {seconds:.0f} s", flush=True)

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable
 
 from c4.tasks import TASKS, Example
-from c4.tasks._careful_latex import normal_answer
-from c4.tasks._careful_numbers import written_number
-from c4.tasks._careful_programs import written_program
-from c4.tasks._extract import normal_code, normal_latex, normal_number
-from c4.tasks._plain_programs import program_in
+from c4.tasks.reading.formula import normal_answer
+from c4.tasks.reading.number import written_number
+from c4.tasks.reading.plain import normal_code, normal_latex, normal_number, program_in
+from c4.tasks.reading.program import written_program
 
 LENGTH = 100_000
 LIMIT_MS = 50

@@ -151,8 +151,8 @@ def bench_grid(runs: list[Run]) -> None:
     grid = make_grid("cvee", GRID)
     signals = read_cached(runs)
     reading = median_seconds(lambda: read_cached(runs))
-    gating = median_seconds(lambda: [grid_exits(grid, s.signals) for s in signals])
-    exits = np.concatenate([grid_exits(grid, s.signals) for s in signals], axis=1)
+    gating = median_seconds(lambda: [grid_exits(grid, s) for s in signals])
+    exits = np.concatenate([grid_exits(grid, s) for s in signals], axis=1)
     settings = list(grid.settings())
     rows = [row for cached in signals for row in lists_of(cached)]
     lean = timed_slice(settings, lambda setting: leanest_loop(rows, setting), exits)

@@ -27,9 +27,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-from s3_server import Counter, environment, make_bucket, serve_s3
 
-from c4.store.cells import WRITE_OPTIONS, cells_to_table
+from c4.store.cells import cells_to_table
 from c4.store.locations import Location, parse_location
 from c4.store.manifest import MANIFEST, TOKENIZER
 from c4.store.parts import CELLS_KEY, SHAPES_KEY, list_parts, write_part
@@ -37,6 +36,9 @@ from c4.store.rows import rows_to_table
 from c4.store.runs import Run, find_runs, open_run
 from c4.store.storage import make_once, owner_of, put_file, read_file, size_of
 from c4.store.writer import plan_parts
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.s3_server import Counter, environment, make_bucket, serve_s3
 
 FEW, MANY, RECORDED = 100, 10_000, 20
 BYTES_LIMIT, GROWTH_LIMIT = 1.1, 1.25
@@ -125,15 +127,14 @@ def make_copies(source: Run, root: Path, n: int) -> None:
             numbers,
             source.manifest,
             {SHAPES_KEY: json.dumps(shapes).encode()},
-            **WRITE_OPTIONS,
         )
         rows = [
             replace(one.row, trajectory=number, source_row=number)
             for number, one in zip(numbers, chosen, strict=True)
         ]
-        named = {CELLS_KEY: cells.name.encode()}
+        named = {CELLS_KEY: cells.path.name.encode()}
         table = rows_to_table(rows)
-        write_part(folder / "rows", table, numbers, source.manifest, named, compression="zstd")
+        write_part(folder / "rows", table, numbers, source.manifest, named)
 
 
 def upload(here: Path, there: Location) -> None:

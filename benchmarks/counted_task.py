@@ -45,9 +45,9 @@ def count_decodes(log: str) -> None:
         time.perf_counter = lambda: next(ticks) * 2.0**-10
         return real_decode(self, sample, predictor)
 
-    def add(self: Any, finished: Any, *rest: Any) -> Any:
-        path = real_add(self, finished, *rest)
-        tell(f"safe {finished.row.trajectory}")
+    def add(self: Any, row: Any, *rest: Any) -> Any:
+        path = real_add(self, row, *rest)
+        tell(f"safe {row.trajectory}")
         return path
 
     recorder.Recording._decode_claimed = decode

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from counted_task import LOG_VARIABLE, TASK, decoded_again
-from s3_server import environment, make_bucket, serve_s3
 
 from c4.errors import C4Error
 from c4.store.claims import WORK_FOLDERS, Claims, Watch, read_aside
@@ -36,6 +35,9 @@ from c4.store.locations import Location, parse_location
 from c4.store.manifest import DATA_FOLDERS, run_folder
 from c4.store.runs import open_run
 from c4.store.storage import list_files, list_folders, list_leftovers, owner_of, read_file
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.s3_server import environment, make_bucket, serve_s3
 
 MOST_RECORDINGS = 10
 """Of an engine that are disturbed, if some of them end before as many kills have struck."""

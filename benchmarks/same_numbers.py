@@ -4,16 +4,21 @@
     python benchmarks/same_numbers.py store after.json      # with the other
     python benchmarks/same_numbers.py compare before.json after.json [--renamed OLD=NEW ...]
 
-Records and runs a fixed set of examples of all three families on the embedded model, replays,
-calibrates, reports and draws, and stores what these commands say: exits, answers, steps, grades
-and the data of every figure. Clock times, file sizes and folders are left out. `compare` prints
-how many values agree, names those that do not, and ends with exit code 1 if there are any.
+Records and runs a fixed set of examples of all families under every method, cache and batch size on
+the embedded model, replays every gate, calibrates, certifies, grades, verifies, reports, draws and
+exports. Stored are what these commands print, every row, identity and digest of cells in the runs
+that they leave, and the data of every figure. Clock times, file sizes and folders are left out.
+`compare` prints how many values agree, names those that do not, and ends with exit code 1 if there
+are any. Takes five to six minutes of processor time.
 """
 
 import argparse
+import hashlib
 import json
 import math
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,32 +29,77 @@ from typing import Any
 import polars as pl
 
 C4 = Path(sys.executable).with_name("c4")
+OLDER = Path(__file__).parents[1] / "tests" / "data" / "runs" / "v3"
+"""Recordings that an older version made."""
 TASKS = ("mmlu", "gsm8k", "humaneval")
-METHODS = ("baseline", "cvee", "cctc", "c4", "fast-dllm", "klass", "slowfast", "wino", "wino+cvee")
-CLOCK = ("second", "tps", "speedup", "bytes", "folder", "cv", "timed", "share", "created", "file")
-"""Parts of the names of values that may differ from run to run, or that say where files lie."""
-WORDING = ("cohort", "settings", "missing", "caption")
+OTHER_TASKS = "arc_c hellaswag winogrande piqa truthfulqa math svamp asdiv gsmhard mbpp"
+METHODS = (
+    "baseline prophet sched confidence stability fixed-patience cvee cctc-core cctc c4 fast-dllm "
+    "klass slowfast wino wino+cvee klass+cvee slowfast+prophet"
+)
+GATES = "cvee confidence stability fixed-patience prophet sched progress oracle"
+CLOCK = {"second", "tps", "speedup", "byte", "folder", "cv", "timed", "share", "created", "file"}
+CLOCK |= {"time", "wall", "environment", "checksum", "out", "csv"}
+"""Words in names of values that may differ from run to run, or that say where files lie."""
+WORDING = {"cohort", "setting", "missing", "caption"}
 """Values that are no numbers: digests of identities, and what tables say in words."""
+RUN = "runs/model=tiny/task={}/method={}"
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    """What is stored under which name, and the command that says it."""
+def each(option: str, names: str) -> str:
+    return " ".join(f"--{option} {name}" for name in names.split())
+
+
+def commands() -> Iterator[str]:
+    """Every command whose output is stored."""
+    tasks = each("task", " ".join(TASKS))
     for task in TASKS:
-        yield f"record {task}", f"record --task {task} --skip 36 --n 10 --json"
-        methods = " ".join(f"--method {name}" for name in METHODS)
-        yield f"run {task}", f"run {methods} --task {task} --n 5 --skip 40 --json"
-    yield "run c4 H=2", "run --method c4 --task gsm8k --n 5 --skip 40 --set H=2 --json"
-    yield (
-        "replay",
-        (
-            "replay --gate cvee --gate prophet --gate sched --gate stability --gate oracle "
-            "--out decisions.parquet --json"
-        ),
-    )
-    yield "calibrate", "calibrate --gamma 1,2 --json"
-    yield "calibrate risk", "calibrate --risk 0.5 --delta 0.4 --out risk.json --json"
-    yield "report", "report main ablation paired stabilization scaling --format json"
-    yield "figures", "figures --out figures"
+        yield f"record --task {task} --skip 36 --n 10 --json"
+    others = each("task", OTHER_TASKS)
+    yield f"run --method baseline --cells {others} --skip 0 --n 2 --out others --json"
+    yield "record --task mmlu --skip 38 --n 4 --batch 4 --out batched --json"
+    shape = "--gen-length 48 --steps 24 --block-length 16"
+    yield f"record --task math --n 2 {shape} --out shaped --json"
+    yield f"run {each('method', METHODS)} {tasks} --n 3 --skip 40 --json"
+    yield f"run {each('method', 'c4 wino cvee')} {tasks} --skip 40 --n 4 --batch 4 --out batched"
+    for cache in ("prefix", "dual"):
+        methods = each("method", "baseline c4 fast-dllm")
+        yield f"run {methods} {tasks} --n 2 --skip 40 --set cache={cache} --json"
+    kept = each("method", "cctc klass wino slowfast")
+    yield f"run {kept} {tasks} --n 1 --skip 40 --cells --out kept"
+    for setting in ("--set H=2", "--set H=inf --set cvee.tau=0.8 --set cvee.gamma=1"):
+        yield f"run --method c4 --method wino+cvee --task gsm8k --n 4 --skip 40 {setting} --json"
+    gates = f"{each('gate', GATES)} --set progress.fraction=0.5"
+    yield f"replay {gates} --out decisions.parquet --json"
+    yield "replay --gate cvee --gate sched --reading plain --ending skip --out plain.parquet --json"
+    yield "replay --gate cvee --gate prophet --set tau=0.5 --set high=5 --json"
+    yield f"replay {gates} --runs others --out others.parquet --json"
+    yield "calibrate --gamma 1,2 --json"
+    for gate in ("prophet --set high=5:10:2.5", "sched --set patience=1,2", "stability"):
+        yield f"calibrate --gate {gate} --tolerance 50 --out {gate.split()[0]}.json --json"
+    for options in ("differs --control bonferroni", "becomes-wrong --control fixed-sequence"):
+        out = f"risk-{options.split()[0]}.json"
+        yield f"calibrate --risk 0.5 --delta 0.4 --loss {options} --out {out} --json"
+    yield "replay --config calibration.json --json"
+    yield "run --method c4 --task gsm8k --n 2 --skip 40 --config calibration.json --json"
+    yield f"grade {RUN.format('gsm8k', 'wino')} --all --reading plain --ending skip --json"
+    yield f"grade {RUN.format('mmlu', 'baseline')} --all --reading number --json"
+    yield f"grade {RUN.format('gsm8k', 'c4')} --all --grader math-verify --json"
+    timed = each("method", "baseline cvee c4")
+    yield f"bench {timed} --task mmlu --n 2 --passes 1 --warmups 1 --json"
+    yield "report --format json"
+    yield "report --format json --all --against paper --set cvee.tau=0.8 --config calibration.json"
+    yield "report main ablation paired --reading plain --ending skip --format json"
+    yield "figures --out figures --format svg --calibration risk-differs.json --json"
+    yield "figures trace text --task mmlu --trajectory 41 --signal entropy --out trace --json"
+    for run in ("baseline", "c4"):
+        yield f"export {RUN.format('gsm8k', run)} --out -"
+    yield f"verify {tasks} --n 1"
+    yield "verify --task mmlu --n 4 --batch 4"
+    yield "runs --json"
+    yield "runs --check --json"
+    yield "runs --runs older --json"
+    yield f"replay {gates} --runs older --json"
 
 
 def c4(line: str, folder: Path) -> str:
@@ -58,23 +108,60 @@ def c4(line: str, folder: Path) -> str:
         [C4, *shlex.split(line)], cwd=folder, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        sys.exit(f"c4 {line}\n{done.stdout}\n{done.stderr}")
-    return done.stdout
+        print(f"c4 {line}\n{done.stdout}\n{done.stderr}", file=sys.stderr, flush=True)
+    return f"exit code {done.returncode}\n{done.stdout}"
+
+
+def parsed(said: str) -> Any:
+    """What was printed as JSON or lines of it as values; anything else as lines of text."""
+    code, _, printed = said.partition("\n")
+    try:
+        return [code, json.loads(printed)]
+    except json.JSONDecodeError:
+        pass
+    try:
+        return [code, *(json.loads(line) for line in printed.splitlines())]
+    except json.JSONDecodeError:
+        return [code, *printed.splitlines()]
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    data = pl.read_parquet(table, hive_partitioning=False)
+    sort = [name for name in ("task", "gate", "trajectory") if name in data.columns]
+    return json.loads(json.dumps(data.sort(sort, maintain_order=True).to_dicts(), default=str))
+
+
+def left(folder: Path) -> Iterator[tuple[str, Any]]:
+    """What the commands left behind: decisions, settings, and of every run all that it holds."""
+    for table in sorted(folder.glob("*.parquet")):
+        yield table.name, rows_of(table)
+    for setting in sorted(folder.glob("*.json")):
+        yield setting.name, json.loads(setting.read_text(encoding="utf-8"))
+    for data in sorted(folder.glob("*/*.csv")):
+        table = pl.read_csv(data, infer_schema=False).to_dicts()
+        yield f"figure {data.relative_to(folder)}", table
+    for manifest in sorted(folder.rglob("manifest.json")):
+        run = manifest.parent
+        name = str(run.relative_to(folder))
+        yield f"{name} manifest", json.loads(manifest.read_text(encoding="utf-8"))
+        for part in sorted(run.rglob("*.parquet")):
+            numbers = f"{name} {part.parent.name} {part.name.split('.')[0]}"
+            if part.parent.name == "cells":  # its name holds a checksum of its bytes
+                yield numbers, [part.name, hashlib.sha256(part.read_bytes()).hexdigest()]
+            else:
+                yield numbers, rows_of(part)
 
 
 def store(path: Path) -> None:
-    """Run all commands in an empty folder, and keep what they say."""
-    numbers: dict[str, Any] = {}
+    """Run all commands in an empty folder, and keep what they say and leave."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for name, line in commands():
+        shutil.copytree(OLDER, folder / "older")
+        numbers: dict[str, Any] = {}
+        for line in commands():
             print(f"c4 {line}", file=sys.stderr, flush=True)
-            said = c4(line, folder)
-            numbers[name] = json.loads(said) if "json" in line else None
-        decisions = pl.read_parquet(folder / "decisions.parquet")
-        numbers["decisions"] = decisions.to_dicts()
-        for data in sorted((folder / "figures").glob("*.csv")):
-            numbers[f"figure {data.stem}"] = pl.read_csv(data, infer_schema=False).to_dicts()
+            numbers[line] = parsed(c4(line, folder))
+        numbers |= dict(left(folder))
     path.write_text(json.dumps(numbers), encoding="utf-8")
 
 
@@ -82,11 +169,17 @@ Names = dict[str, str]
 """Names of values that the other version calls otherwise."""
 
 
+def is_number(name: str) -> bool:
+    """Whether a value of this name should be the same in every run."""
+    words = {word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())}
+    return not words & (CLOCK | WORDING)
+
+
 def flatten(value: Any, renamed: Names, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every single value under its own name, those of the clock aside."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if not any(word in str(key) for word in (*CLOCK, *WORDING)):
+            if not name or is_number(str(key)):
                 yield from flatten(item, renamed, f"{name}/{renamed.get(key, key)}")
     elif isinstance(value, list):
         for i, item in enumerate(value):
@@ -97,12 +190,14 @@ def flatten(value: Any, renamed: Names, name: str = "") -> Iterator[tuple[str, A
 
 def compare(before: Path, after: Path, renamed: Names) -> int:
     """Print what agrees and what does not; the number of disagreements comes back."""
-    old = dict(flatten(json.loads(before.read_text()), renamed))
-    new = dict(flatten(json.loads(after.read_text()), {}))
+    old = dict(flatten(json.loads(before.read_text(encoding="utf-8")), renamed))
+    new = dict(flatten(json.loads(after.read_text(encoding="utf-8")), {}))
     differ = [name for name in old if name not in new or not same(old[name], new[name])]
     added = [name for name in new if name not in old]
-    for name in differ[:40]:
+    for name in differ[:100]:
         print(f"{name}: {old[name]!r} before, {new.get(name, 'nothing')!r} after")
+    for name in added[:20]:
+        print(f"{name}: {new[name]!r} is new")
     print(f"{len(old) - len(differ)} of {len(old)} values agree; {len(added)} are new")
     return len(differ)
 

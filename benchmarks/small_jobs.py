@@ -32,7 +32,7 @@ from c4.record.plan import Plan, RunConfig, load_planned, plan_decode, plan_reco
 from c4.record.recorder import start_recording
 from c4.replay.calibration import Requirement, calibrate, save_calibration
 from c4.replay.grids import make_grid
-from c4.replay.splits import split_runs
+from c4.replay.pools import split_runs
 from c4.store import writer as writer_module
 from c4.store.arrays import IntArray
 from c4.store.check import Finding, State, check_run, check_timings

@@ -15,7 +15,6 @@ from c4.cli.options import (
     MethodOption,
     MethodSettingsOption,
     TasksOption,
-    method_choice,
     several_tasks,
     takes_options,
 )
@@ -45,7 +44,7 @@ Examples:
 """
 
 
-@takes_options("n", "skip", "batch", "resume", "grade", "unsafe_code")
+@takes_options("n", "skip", "batch", "resume", "graded", "unsafe_code")
 def bench_command(
     *,
     method: MethodOption,
@@ -67,12 +66,12 @@ def bench_command(
     decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import choose_methods
+    from c4.record.choices import MethodChoice, choose_methods
     from c4.record.plan import timing_config
     from c4.store.storage import require_writable
     from c4.store.timings import timings_folder
 
-    choice = method_choice(method, settings, config, label)
+    choice = MethodChoice(method, settings or (), config, label)
     timed = {"n": n + warmups, "graded": False}
     configs = [decode.config(name, config, **timed) for name in several_tasks(task, decode.out)]
     chosen = [choose_methods(timing_config(one, skip), choice) for one in configs]

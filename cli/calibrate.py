@@ -1,6 +1,7 @@
 """`c4 calibrate`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,9 +24,8 @@ from c4.cli.tables import new_table, reading_note
 if TYPE_CHECKING:
     import polars as pl
 
-    from c4.replay.calibration import Calibration
-    from c4.replay.splits import RunSplit
-    from c4.store.runs import Run
+    from c4.replay.calibration import Calibration, Requirement
+    from c4.replay.pools import RunSplit
 
 HELP = """Find the cheapest setting of a gate within a tolerance, or one whose risk is certified.
 
@@ -46,8 +46,40 @@ Examples:
 
 SHARES = ("accuracy", "full_accuracy", "saving", "fired", "identical")
 """Beginnings of the names of columns that hold shares."""
-POOL_TASKS = ("mmlu", "gsm8k", "math")
-"""The paper's pool, which is taken as far as it was recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequirementOptions:
+    """What a setting must fulfil."""
+
+    tolerance: Annotated[
+        float, typer.Option(help="Accuracy points that may be lost on any task.")
+    ] = 2.0
+    risk: Annotated[
+        float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
+    ] = None
+    delta: Annotated[
+        float, typer.Option(help="Probability with which the certificate may fail.")
+    ] = 0.1
+    loss: Annotated[
+        Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
+    ] = "differs"
+    control: Annotated[
+        Literal["fixed-sequence", "bonferroni"],
+        typer.Option(help="How errors over the whole grid are controlled, for --risk."),
+    ] = "fixed-sequence"
+
+    def make(self) -> "Requirement":
+        from c4.replay.calibration import Loss, Requirement
+        from c4.replay.certificates import Control
+
+        return Requirement(
+            tolerance=self.tolerance,
+            risk=self.risk,
+            delta=self.delta,
+            loss=Loss(self.loss),
+            control=Control(self.control),
+        )
 
 
 @takes_options()
@@ -73,22 +105,7 @@ def calibrate_command(
             min=1, help="Choose on trajectories with numbers below this. [default: those set aside]"
         ),
     ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="Accuracy points that may be lost on any task.")
-    ] = 2.0,
-    risk: Annotated[
-        float | None, typer.Option(help="Certify this risk by Learn-Then-Test instead.")
-    ] = None,
-    delta: Annotated[
-        float, typer.Option(help="Probability with which the certificate may fail.")
-    ] = 0.1,
-    loss: Annotated[
-        Literal["differs", "becomes-wrong"], typer.Option(help="What counts as a loss, for --risk.")
-    ] = "differs",
-    control: Annotated[
-        Literal["fixed-sequence", "bonferroni"],
-        typer.Option(help="How errors over the whole grid are controlled, for --risk."),
-    ] = "fixed-sequence",
+    requirement: RequirementOptions,
     out: Annotated[
         PurePath,
         typer.Option(**ANY_PLACE, help="File for the frozen setting; see `c4 replay --config`."),
@@ -96,46 +113,32 @@ def calibrate_command(
     unsafe_code: UnsafeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.methods import refuse_sampler
-    from c4.replay.calibration import (
-        Loss,
-        Requirement,
-        calibrate,
-        evaluate_setting,
-        save_calibration,
-    )
-    from c4.replay.certificates import Control
-    from c4.replay.choices import gate_settings
+    from c4.replay.calibration import calibrate, evaluate_setting, save_calibration
     from c4.replay.grids import make_grid
-    from c4.replay.splits import split_runs
+    from c4.replay.pools import POOL_TASKS, split_runs
+    from c4.replay.selection import gate_settings, require_gate
     from c4.store.storage import require_can_put
 
     require_can_put(out)
-    refuse_sampler(gate)
+    require_gate(gate)
     asked = [*(settings or []), *([] if gamma is None else [f"gamma={gamma}"])]
     grid = make_grid(gate, gate_settings([gate], asked)[gate])
-    requirement = Requirement(
-        tolerance=tolerance, risk=risk, delta=delta, loss=Loss(loss), control=Control(control)
-    )
-    reading = answers.choose()
-    chosen = pool_runs(recordings.open(reading), recordings.task)
-    with progress("reading signals", total=len(chosen)) as advance:
-        splits = split_runs(chosen, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
+    required, reading = requirement.make(), answers.choose()
+    runs = recordings.open(reading)
+    if not recordings.task:
+        runs = [run for run in runs if run.task_name in POOL_TASKS] or runs
+    with progress("reading signals", total=len(runs)) as advance:
+        splits = split_runs(runs, pool, gate=gate, unsafe_code=unsafe_code, note=advance)
     with status(f"trying {len(grid)} settings"):
-        result = calibrate(grid, [split.pool for split in splits], requirement)
+        result = calibrate(grid, [split.pool for split in splits], required)
         held_out = evaluate_setting(result, [s.held_out for s in splits if s.held_out])
     save_calibration(out, result, splits)
     if as_json:
-        say_json(summary(result, splits, held_out) | {"out": out})
-    else:
-        show_calibration(result, splits, held_out)
-        frozen = f"frozen in {out}{_taken_for_pool(splits, out, recordings.runs)}"
-        say("\n".join(filter(None, [reading_note(reading), frozen])))
-
-
-def pool_runs(found: "list[Run]", tasks: Sequence[str] | None) -> "list[Run]":
-    """The runs to choose on: of the tasks that were named, or else of the paper's pool."""
-    return found if tasks else [run for run in found if run.task_name in POOL_TASKS] or found
+        say_json(summary(result, splits) | {"held_out": held_out.to_dicts(), "out": out})
+        return
+    show_calibration(result, splits, held_out)
+    frozen = f"frozen in {out}{_taken_for_pool(splits, out, recordings.runs)}"
+    say("\n".join(filter(None, [reading_note(reading), frozen])))
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath) -> str:
@@ -147,16 +150,14 @@ def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath)
         return ""
     found = resolve_location(out).parent in (Path.cwd(), resolve_location(runs))
     where = "" if found else f" given --calibration {out}"
-    pool = ", ".join(counts)
     return (
-        f"; tables and figures{where} count what it was chosen on as pool for every method: {pool}"
+        f"; tables and figures{where} count what it was chosen on as pool for every method: "
+        f"{', '.join(counts)}"
     )
 
 
-def summary(
-    result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
-) -> dict[str, Any]:
-    """What --json prints."""
+def summary(result: "Calibration", splits: "Sequence[RunSplit]") -> dict[str, Any]:
+    """What --json prints of the choice."""
     return {
         "gate": result.grid.name,
         "parameters": result.parameters,
@@ -164,7 +165,6 @@ def summary(
         "fired": result.fired,
         "pool": {split.name: len(split.pool) for split in splits},
         "split": {split.name: split.summary for split in splits},
-        "held_out": held_out.to_dicts(),
     }
 
 
@@ -172,9 +172,9 @@ def show_calibration(
     result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
 ) -> None:
     """Print the split, the choice, the settings it was chosen from, and how it did held out."""
+    pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
     for split in splits:
         say(split.statement)
-    pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
     say(f"pool: {pool}; {len(result.grid)} settings of {result.grid.name}")
     say(f"chosen: {result.parameters}\n{result.statement}")
     show(render("Pareto front on the pool", result.pareto.drop("pareto")))
@@ -184,25 +184,17 @@ def show_calibration(
 
 
 def render(title: str, frame: "pl.DataFrame") -> Table:
-    """A frame as a table: shares in percent, and what is lost in points."""
-    table = new_table(*(_heading(name) for name in frame.columns), title=title)
+    """A frame as a table: shares in percent, and losses in points."""
+    headings = {
+        name: f"{name.replace('_', ' ')} %" for name in frame.columns if name.startswith(SHARES)
+    }
+    named = headings | {"worst_drop": "worst drop, points"}
+    table = new_table(*(named.get(name, name) for name in frame.columns), title=title)
     for row in frame.iter_rows(named=True):
-        table.add_row(*(_cell(name, value) for name, value in row.items()))
+        cells = []
+        for name, value in row.items():
+            if isinstance(value, float):
+                value = f"{100 * value:.1f}" if name in headings else f"{value:.3g}"
+            cells.append(str(value))
+        table.add_row(*cells)
     return table
-
-
-def _is_share(column: str) -> bool:
-    return column.startswith(SHARES)
-
-
-def _heading(column: str) -> str:
-    words = column.replace("_", " ")
-    if column == "worst_drop":
-        return "worst drop, points"
-    return f"{words} %" if _is_share(column) else column
-
-
-def _cell(column: str, value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{100 * value:.1f}" if _is_share(column) else f"{value:.3g}"

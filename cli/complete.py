@@ -88,7 +88,7 @@ def model_names() -> list[str]:
 complete_task = offer(registered("c4.tasks.registry"), ".yaml", ".yml", kinds=VALUES)
 complete_gate = offer(registered("c4.gates.registry"), kinds=(ast.ClassDef, *VALUES))
 complete_grader = offer(registered("c4.tasks.graders"), kinds=FUNCTIONS)
-complete_reading = offer(registered("c4.tasks.extractors"), kinds=FUNCTIONS)
+complete_reading = offer(registered("c4.tasks.reading.extractors"), kinds=FUNCTIONS)
 complete_signal = offer(registered("c4.gates.own_signals"), kinds=FUNCTIONS)
 complete_model = offer(model_names)
 complete_source = offer(lambda: ["embedded", "hub"], ".jsonl", ".parquet")

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import typer
 
-from c4.cli.calibrate import POOL_TASKS
 from c4.cli.options import LOCAL_PLACE, JsonOption
 from c4.cli.output import results_aside, say, say_json
 from c4.cli.progress import status
@@ -78,6 +77,8 @@ def demo_command(
 
 def show_everything(out: Path, n: int, pool: int) -> Path:
     """Record, replay, calibrate, run, time and draw; returns the page that shows it all."""
+    from c4.replay.pools import POOL_TASKS
+
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     page = out / "index.html"
     count = 6 * n + len(POOL_TASKS) * pool + 2 * n
@@ -97,6 +98,7 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
     """The commands that a user would type, in order."""
     from c4.gates.registry import GATES
+    from c4.replay.pools import POOL_TASKS
 
     runs = ["--runs", str(out / "runs")]
     chosen = [word for task in tasks for word in ("--task", task)]

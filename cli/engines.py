@@ -2,7 +2,6 @@
 
 import io
 import logging
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stderr
 from typing import TYPE_CHECKING
@@ -29,23 +28,25 @@ WORDS = "c4.words"
 
 def decode_plans(
     ctx: typer.Context, choice: "EngineChoice", plans: "Sequence[Plan]", *, as_json: bool
-) -> None:
-    """Have an engine's workers decode what runs lack, or decode it here."""
-    if choice.name is None:
-        decode_here(plans)
-        return
+) -> bool:
+    """Decode what runs lack, here or by an engine's workers.
+
+    Returns whether this process tells the user about it; one of several workers does not.
+    """
+    from c4.record.engines.worker import this_worker
     from c4.record.progress import ProgressWatch
     from c4.record.recorder import prepare_for_workers
 
-    prepare_for_workers(plans)
-    watches = [
-        ProgressWatch(plan.folder, {sample.index for sample in plan.sample_set.samples})
-        for plan in plans
-    ]
-    start_workers(ctx, choice, watches, as_json=as_json)
+    if choice.name is None:
+        _decode_here(plans)
+    else:
+        prepare_for_workers(plans)
+        watches = [ProgressWatch(plan.folder, plan.wanted) for plan in plans]
+        _start_workers(ctx, choice, watches, as_json=as_json)
+    return this_worker().reports
 
 
-def decode_here(plans: "Sequence[Plan]") -> None:
+def _decode_here(plans: "Sequence[Plan]") -> None:
     """Decode the missing examples of every plan in this process, loading the model once."""
     from c4.record.engines.worker import FAILED, this_worker
     from c4.record.plan import load_planned
@@ -57,7 +58,7 @@ def decode_here(plans: "Sequence[Plan]") -> None:
     for plan in plans:
         with start_recording(plan, loaded, worker.sign(plan.device)) as recording:
             try:
-                decode_missing(plan, recording, quiet=not worker.reports)
+                _decode_missing(plan, recording, quiet=not worker.reports)
             except Exception as error:
                 # What c4 refuses, it would refuse any worker, unless it is about one example.
                 alone = recording.writer.claims.failed or not isinstance(error, C4Error)
@@ -67,41 +68,41 @@ def decode_here(plans: "Sequence[Plan]") -> None:
                 raise typer.Exit(FAILED) from error
 
 
-def decode_missing(plan: "Plan", recording: "Recording", *, quiet: bool) -> None:
-    """Decode the missing examples of a run, with progress on stderr."""
-    total, missing = len(plan.sample_set.samples), len(recording)
+def _decode_missing(plan: "Plan", recording: "Recording", *, quiet: bool) -> None:
+    total, missing = len(plan.wanted), len(recording)
     log.info("%s: %d of %d examples to decode", plan.folder, missing, total)
-    if quiet:
-        for _ in recording:
-            pass
-        return
-    if not missing:
+    if not missing and not quiet:
         say(f"{plan.folder}: all {total} examples are there; nothing to decode", err=True)
     title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
-    with progress(title, missing) as advance:
+    with progress(title, missing, quiet=quiet) as advance:
         for row in recording:
             advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
 
 
-def grade_with_workers(
-    ctx: typer.Context, choice: "EngineChoice", run: "Run", *, everything: bool, as_json: bool
-) -> None:
-    """Have an engine's workers grade the answers of a run."""
-    from c4.record.regrade import GradingWatch
+def grade_run(
+    ctx: typer.Context,
+    choice: "EngineChoice",
+    run: "Run",
+    *,
+    everything: bool,
+    unsafe_code: bool,
+    as_json: bool,
+) -> bool:
+    """Grade the answers of a run, here or by an engine's workers.
+
+    Returns whether this process tells the user about it; one of several workers does not.
+    """
+    from c4.record.engines.worker import this_worker
+    from c4.record.regrade import GradingWatch, regrade
     from c4.store.grades import newest_grade
 
-    wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
-    since = newest_grade(run.folder, run.manifest.digest)
-    watch = GradingWatch(run, wanted, since)
-    start_workers(ctx, choice, [watch], as_json=as_json, on_gpu=False, since=since)
-
-
-def grade_here(run: "Run", *, everything: bool, unsafe_code: bool) -> None:
-    """Grade the answers of a run in this process."""
-    from c4.record.engines.worker import this_worker
-    from c4.record.regrade import regrade
-
     worker = this_worker()
+    if choice.name is not None:
+        wanted = {row.trajectory for row in run.rows() if everything or row.correct is None}
+        since = newest_grade(run.folder, run.manifest.digest)
+        watches = [GradingWatch(run, wanted, since)]
+        _start_workers(ctx, choice, watches, as_json=as_json, on_gpu=False, since=since)
+        return worker.reports
     grades = regrade(
         run.folder,
         run.reading,
@@ -111,13 +112,13 @@ def grade_here(run: "Run", *, everything: bool, unsafe_code: bool) -> None:
         since=worker.since,
         sign=worker.sign(),
     )
-    bar = progress(f"grading {run.folder}", total=len(run))
-    with bar if worker.reports else nullcontext(lambda: None) as advance:
+    with progress(f"grading {run.folder}", len(run), quiet=not worker.reports) as advance:
         for _ in grades:
             advance()
+    return worker.reports
 
 
-def start_workers(
+def _start_workers(
     ctx: typer.Context,
     choice: "EngineChoice",
     watches: "Sequence[ProgressWatch]",
@@ -148,7 +149,7 @@ def give_again(words: Sequence[str]) -> tuple[int, str]:
         except Exception as error:
             complain(f"{type(error).__name__}: {error}")
             code = FAILED
-    sys.stderr.write(said.getvalue())  # an engine may keep it as a log
+    say(said.getvalue(), err=True)  # an engine may keep it as a log
     return code, said.getvalue()
 
 

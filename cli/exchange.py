@@ -18,6 +18,7 @@ from c4.cli.options import (
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
+from c4.cli.runs import show_merged
 from c4.cli.tables import new_table, percent
 from c4.errors.text import counted
 
@@ -95,7 +96,9 @@ def import_command(
     imported.write_parquet(content)
     put_file(out, content.getvalue())
     if figure is not None:
-        draw(imported, figure)
+        from c4.figures import save_figure, stabilization_figure
+
+        save_figure(stabilization_figure(imported), figure)
     summary = summarise_imported(imported)
     if as_json:
         say_json({"out": out, "figure": figure, "summary": summary.to_dicts()})
@@ -103,13 +106,6 @@ def import_command(
     show(render(summary))
     tasks = ", ".join(imported["task"].unique(maintain_order=True))
     say(f"{imported.height} trajectories of {tasks} -> {out}\n{NO_GATES}")
-
-
-def draw(imported: "pl.DataFrame", path: Path) -> None:
-    """Draw when imported answers settled."""
-    from c4.figures import save_figure, stabilization_figure
-
-    save_figure(stabilization_figure(imported), path)
 
 
 def render(summary: "pl.DataFrame") -> Table:
@@ -223,9 +219,4 @@ def pull_command(
     require_writable(out)
     with status(f"pulling {repo}"):
         merged = pull_runs(repo, out, revision=revision, fresh=fresh)
-    if as_json:
-        say_json([asdict(one) for one in merged])
-        return
-    for one in merged:
-        there = f"{one.known} were there already" if one.known else "none were there"
-        say(f"{one.folder}: {one.added} trajectories added, {there}")
+    show_merged(merged, as_json=as_json)

@@ -1,16 +1,23 @@
 """`c4 figures`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from c4.cli.complete import complete_signal, offer
-from c4.cli.options import LOCAL_PLACE, ComparisonOptions, JsonOption, RunsOption, takes_options
+from c4.cli.options import (
+    LOCAL_PLACE,
+    ComparisonOptions,
+    JsonOption,
+    RunsOption,
+    nothing_found,
+    takes_options,
+)
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import status
-from c4.cli.selection import nothing_found
 
 if TYPE_CHECKING:
     from c4.figures.gallery import Drawing, FigureKind
@@ -42,6 +49,50 @@ Examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class DrawingOptions:
+    """How figures look, and what they show of a single trajectory."""
+
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            autocompletion=offer(lambda: ["pdf", "png", "svg"]),
+            help="pdf, png or svg; may be given several times. [default: pdf and png]",
+        ),
+    ] = None
+    width: Annotated[
+        Literal["column", "page"] | None,
+        typer.Option(
+            help="Width in a paper with two columns. [default: as wide as the panels need, at "
+            "most a page]"
+        ),
+    ] = None
+    trajectory: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of the trajectory in trace and text. [default: one that CVEE stops "
+            "early and rightly]"
+        ),
+    ] = None
+    signal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--signal",
+            autocompletion=complete_signal,
+            help="A signal to show in trace in a panel of its own: one that gates see, such as "
+            "entropy, or one of your own, whose code is run: my_signals.py:flux. May be given "
+            "several times.",
+        ),
+    ] = None
+    style: Annotated[
+        Path | None,
+        typer.Option(
+            **LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."
+        ),
+    ] = None
+
+
 @takes_options()
 def figures_command(
     *,
@@ -57,108 +108,53 @@ def figures_command(
     out: Annotated[Path, typer.Option(**LOCAL_PLACE, help="Folder for the figures.")] = Path(
         "figures-out"
     ),
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            autocompletion=offer(lambda: ["pdf", "png", "svg"]),
-            help="pdf, png or svg; may be given several times. [default: pdf and png]",
-        ),
-    ] = None,
-    width: Annotated[
-        Literal["column", "page"] | None,
-        typer.Option(
-            help="Width in a paper with two columns. [default: as wide as the panels need, at "
-            "most a page]"
-        ),
-    ] = None,
-    trajectory: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of the trajectory in trace and text. [default: one that CVEE stops "
-            "early and rightly]"
-        ),
-    ] = None,
-    signal: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--signal",
-            autocompletion=complete_signal,
-            help="A signal to show in trace in a panel of its own: one that gates see, such as "
-            "entropy, or one of your own, whose code is run: my_signals.py:flux. May be given "
-            "several times.",
-        ),
-    ] = None,
-    style: Annotated[
-        Path | None,
-        typer.Option(
-            **LOCAL_PLACE, help="A Matplotlib style file (.mplstyle) over c4's own settings."
-        ),
-    ] = None,
+    drawing: DrawingOptions,
     compared: ComparisonOptions,
     as_json: JsonOption = False,
 ) -> None:
     from c4.analysis.cohorts import pool_note
-    from c4.analysis.exchange.imports import library_kind
     from c4.analysis.library import COMPARED_GATES
-    from c4.analysis.names import listed_in
     from c4.figures import Width, draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
     from c4.figures.style import read_style, use_style
 
-    settings = read_style(style) if style else {}
-    figure_kinds = choose_figures(names or ["all"])
-    kinds = choose_formats(formats or ["pdf", "png"])
-    with status("looking for recordings") as note:
-        arguments = compared.library_arguments(COMPARED_GATES)
-        arguments |= {"trajectory": trajectory, "signals": signal or ()}
-        library = library_kind(runs, names)(runs, note=note, **arguments)
-        with listed_in(library.tasks, compared.listed_first), use_style(settings):
-            size = Width(width) if width else None
-            drawings = draw_figures(figure_kinds, library, out, kinds, note, size)
+    look = read_style(drawing.style) if drawing.style else {}
+    kinds = choose_figures(names or ["all"])
+    files = choose_formats(drawing.formats or ["pdf", "png"])
+    width = Width(drawing.width) if drawing.width else None
+    shown = {"trajectory": drawing.trajectory, "signals": drawing.signal or ()}
+    with (
+        status("looking for recordings") as note,
+        compared.library(runs, names, COMPARED_GATES, note=note, **shown) as library,
+        use_style(look),
+    ):
+        drawings = draw_figures(kinds, library, out, files, note, width)
     if drawings or not as_json:
-        tell(drawings, figure_kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
+        tell(drawings, kinds, pool_note(library.cohorts.filter("main")), as_json=as_json)
     if not drawings:
-        raise nothing_found(runs, f"nothing below {runs} to draw from")
+        raise nothing_found(runs, "draw from")
 
 
 def tell(
     drawings: "Sequence[Drawing]", asked: "Sequence[FigureKind]", pool: str, *, as_json: bool
 ) -> None:
-    """Print what was drawn, and what was not and how to make its data.
+    """Print which files were written, which examples they leave out, and how to draw the others.
 
-    Texts are printed as well, unless every figure was asked for.
+    Decoded texts are printed as well, unless every figure was asked for.
     """
     from c4.figures import FIGURES
+    from c4.figures.text import terminal_texts
 
-    drawn = drawn_files(drawings)
+    drawn = {one.figure_kind.name: [*map(str, one.files), str(one.data)] for one in drawings}
     skipped = {kind.name: kind.needs for kind in asked if kind.name not in drawn}
     if as_json:
         say_json({"drawn": drawn, "skipped": skipped})
-    else:
-        if len(asked) < len(FIGURES):
-            show_texts(drawings)
-        show_files(drawn, skipped, pool)
-
-
-def drawn_files(drawings: "Sequence[Drawing]") -> dict[str, list[str]]:
-    """What was written for every figure, its data last."""
-    return {one.figure_kind.name: [str(p) for p in (*one.files, one.data)] for one in drawings}
-
-
-def show_texts(drawings: "Sequence[Drawing]") -> None:
-    """Print the decoded texts to the terminal as well."""
-    from c4.figures.text import terminal_texts
-
+        return
     for one in drawings:
-        if one.figure_kind.name == "text":
+        if one.figure_kind.name == "text" and len(asked) < len(FIGURES):
             show(terminal_texts(one.frame))
-
-
-def show_files(drawn: Mapping[str, list[str]], skipped: Mapping[str, str], pool: str) -> None:
-    """Print which files were drawn, which examples they leave out, and how to draw the others."""
-    for name, files in drawn.items():
-        say(f"{name}: {', '.join(files)}")
+    for name, written in drawn.items():
+        say(f"{name}: {', '.join(written)}")
     if drawn and pool:
         say(pool)
     for name, needs in skipped.items():

@@ -6,10 +6,7 @@ from typing import Annotated
 import typer
 
 from c4.cli.complete import complete_task
-from c4.cli.engines import (
-    grade_here,
-    grade_with_workers,
-)
+from c4.cli.engines import grade_run
 from c4.cli.options import (
     EngineOptions,
     JsonOption,
@@ -61,7 +58,6 @@ def grade_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.worker import this_worker
     from c4.store.runs import find_recorded_task, find_run, open_run
     from c4.store.summary import summarise
     from c4.tasks.grading import check_can_grade
@@ -72,11 +68,8 @@ def grade_command(
     choice = engines.choose()
     recorded = open_run(run, read_as, tasks)
     check_can_grade(recorded.task, read_as, unsafe_code=unsafe_code)
-    if choice.name is not None:
-        grade_with_workers(ctx, choice, recorded, everything=everything, as_json=as_json)
-    else:
-        grade_here(recorded, everything=everything, unsafe_code=unsafe_code)
-    if not this_worker().reports:
+    options = {"everything": everything, "unsafe_code": unsafe_code, "as_json": as_json}
+    if not grade_run(ctx, choice, recorded, **options):
         return
     summary = summarise(run, reading=read_as)
     if as_json:

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c4.cli.complete import complete_model, complete_source, complete_task
-from c4.cli.engines import (
-    decode_plans,
-    require_none_aside,
-)
+from c4.cli.engines import decode_plans, require_none_aside
 from c4.cli.options import EngineOptions, JsonOption, OutRunsOption, takes_options
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table, not_gradable_note
@@ -68,7 +65,6 @@ def eval_command(
     Recordings are kept, so a second call decodes only what is missing. Example: c4 models eval tiny
     """
     from c4.analysis import evaluate_run
-    from c4.record.engines.worker import this_worker
     from c4.record.plan import RunConfig, plan_recording
     from c4.store.runs import open_run
     from c4.tasks import TASKS
@@ -80,21 +76,15 @@ def eval_command(
         )
         for name in dict.fromkeys(task or TASKS)
     ]
-    decode_plans(ctx, choice, plans, as_json=as_json)
-    if not this_worker().reports:
+    if not decode_plans(ctx, choice, plans, as_json=as_json):
         return
     require_none_aside(plans)
-    evaluations = [
-        evaluate_run(open_run(plan.folder), {sample.index for sample in plan.sample_set.samples})
-        for plan in plans
-    ]
+    evaluations = [evaluate_run(open_run(plan.folder), plan.wanted) for plan in plans]
     if as_json:
-        say_json(
-            [
-                {"model": plan.checkpoint.name, **asdict(evaluation), "folder": plan.folder}
-                for plan, evaluation in zip(plans, evaluations, strict=True)
-            ]
-        )
+        model = plans[0].checkpoint.name
+        folders = [{"folder": plan.folder} for plan in plans]
+        facts = [{"model": model, **asdict(evaluation)} for evaluation in evaluations]
+        say_json([one | other for one, other in zip(facts, folders, strict=True)])
     else:
         say(render(evaluations))
 

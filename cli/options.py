@@ -1,17 +1,17 @@
-"""Options of the commands. An option that several commands take is declared here, once.
+"""Options that several commands take, each declared once.
 
-To add an option to one command, give the command's function a parameter annotated with
-`Annotated[TYPE, typer.Option(help=...)]`. To add it to several commands, declare the annotation
-here and use it in each. To add it to every command that takes a group of options, such as all
-commands that decode, add a field to the group's dataclass below; `takes_options` shows typer one
-option for each field. Then write docs/cli.md anew with `python docs/reference.py`.
+An option of a single command is a parameter of the command's function, annotated with
+`Annotated[TYPE, typer.Option(help=...)]`. Options that belong together are fields of a dataclass
+below, which `takes_options` spreads out for typer. After a change, `python docs/reference.py`
+writes docs/cli.md anew.
 
-This module imports no room of c4 until a command runs, so that `c4 --help` and completion answer
-at once. That is why help texts spell names out; a test compares them with the registries.
+No room of c4 is imported until a command runs, so that `c4 --help` and completion answer at once.
+That is why help texts spell names out; a test compares them with the registries.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -31,14 +31,16 @@ from c4.cli.complete import (
     complete_task,
     run_folders,
 )
-from c4.errors import ConfigError
+from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from c4.record.choices import MethodChoice
+    from c4.analysis import Library
+    from c4.gates.calibrations import FrozenSetting
+    from c4.gates.gate import Gate
     from c4.record.engines import EngineChoice
     from c4.record.plan import RunConfig
     from c4.store.runs import Run
-    from c4.tasks import AnswerReading
+    from c4.tasks import AnswerReading, Task
 
 
 def parse_any_place(text: str) -> PurePath:
@@ -79,7 +81,7 @@ TASK_HELP = (
 TaskOption = Annotated[
     list[str], typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
 ]
-"""The task of a command that decodes one task. A list, so that `only_task` sees a second one."""
+"""The task of a command that decodes one task. A list, so that a second one can be refused."""
 TasksOption = Annotated[
     list[str],
     typer.Option(
@@ -187,25 +189,27 @@ class ReadingOptions:
     ending: EndingOption = None
     grader: GraderOption = None
 
-    def choose(self, config: PurePath | None = None) -> "AnswerReading":
-        """The reading that the user asks for, else that of a calibration file, else the default."""
+    def choose(self, *configs: PurePath) -> "AnswerReading":
+        """The reading that the user asks for, else that of calibration files, else the default.
+
+        All calibration files must have been made under one reading, and it must be the chosen one.
+        """
+        from c4.gates.calibrations import load_calibration
         from c4.tasks import AnswerReading, Ending
-        from c4.tasks.extractors import find_style
         from c4.tasks.graders import find_grader
+        from c4.tasks.reading.extractors import find_style
 
-        usual, frozen = AnswerReading(), None
-        if config is not None:
-            from c4.gates.calibrations import load_calibration
-
-            frozen = load_calibration(config)
-            usual = frozen.reading
+        frozen = [load_calibration(config) for config in configs]
+        usual = frozen[0].reading if frozen else AnswerReading()
+        for setting in frozen:
+            setting.check_reading(usual)
         chosen = AnswerReading(
             find_style(self.reading) if self.reading else usual.style,
             Ending(self.ending or usual.ending),
             find_grader(self.grader) if self.grader else usual.grader,
         )
-        if frozen is not None:
-            frozen.check_reading(chosen)
+        for setting in frozen:
+            setting.check_reading(chosen)
         return chosen
 
 
@@ -218,10 +222,23 @@ class RecordingOptions:
     model: RecordedModelOption = None
 
     def open(self, reading: "AnswerReading") -> "list[Run]":
-        """Open the recordings under a reading."""
-        from c4.cli.selection import find_chosen_recordings
+        """Open the recordings under a reading; all tasks that were named must be among them."""
+        from c4.store.runs import find_recorded_tasks, find_recordings
 
-        return find_chosen_recordings(self.runs, self.task, self.model, reading)
+        named = find_recorded_tasks(self.task or (), self.runs)
+        found = find_recordings(self.runs, reading, list(named.values()))
+        runs = [run for run in found if self.model in (None, run.model)]
+        there = {run.task_name for run in runs}
+        missing = [typed for typed, task in named.items() if task.name not in there]
+        if missing or not runs:
+            task = min(missing, default="math")
+            what = f"no recording of {task}" if missing else "no recordings"
+            raise RunError(
+                f"{what} below {self.runs}: c4 record --task {task} --out {self.runs}; or name the "
+                f"folder of a single run that was made with c4 run --cells --task {task} --method "
+                "NAME"
+            )
+        return runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,30 +290,49 @@ class ComparisonOptions:
             help="A file of `c4 calibrate`. [default: those in the current folder and in --runs]",
         ),
     ] = None
-    reading: ReadingOption = None
-    ending: EndingOption = None
-    grader: GraderOption = None
+    answers: ReadingOptions
     unsafe_code: UnsafeOption = False
 
-    def library_arguments(self, usual_gates: Sequence[str]) -> dict[str, Any]:
-        """What `Library` is opened with; `usual_gates` are compared if the user names none."""
-        from c4.cli.selection import compared_gates, require_one_reading
+    @contextmanager
+    def library(
+        self,
+        runs: PurePath,
+        names: Sequence[str] | None,
+        usual_gates: Sequence[str],
+        **options: Any,
+    ) -> "Iterator[Library]":
+        """Open the runs below a folder; while it is open, what the user named is listed first.
 
-        reading = ReadingOptions(reading=self.reading, ending=self.ending, grader=self.grader)
-        return {
-            "tasks": self.task,
-            "model": self.model,
-            "methods": self.method,
-            "gates": compared_gates(self.gate or usual_gates, self.settings, self.config),
-            "calibrations": self.calibration,
-            "reading": reading.choose(require_one_reading(self.config)),
-            "unsafe_code": self.unsafe_code,
-        }
+        Args:
+            names: the tables or figures that are asked for.
+            usual_gates: gates that are compared if the user names none.
+        """
+        from c4.analysis.exchange.imports import library_kind
+        from c4.analysis.names import listed_in
+        from c4.gates.calibrations import load_calibration
+        from c4.gates.registry import GATES
+        from c4.replay.selection import GateChoice, require_gate
 
-    @property
-    def listed_first(self) -> list[str]:
-        """The methods and gates that the user named, in the order in which they are to appear."""
-        return [*(self.method or ()), *(self.gate or ())]
+        configs = self.config or []
+        gates = self.gate or usual_gates
+        for name in gates:
+            require_gate(name)
+        frozen = [load_calibration(path) for path in configs]
+        known = [setting.gate for setting in frozen if setting.gate in GATES]
+        shown = tuple(dict.fromkeys([*gates, *known]))
+        library = library_kind(runs, names)(
+            runs,
+            tasks=self.task,
+            model=self.model,
+            methods=self.method,
+            gates=GateChoice(shown, self.settings or (), frozen, beside=True),
+            calibrations=self.calibration,
+            reading=self.answers.choose(*configs),
+            unsafe_code=self.unsafe_code,
+            **options,
+        )
+        with listed_in(library.tasks, [*(self.method or ()), *(self.gate or ())]):
+            yield library
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,16 +371,15 @@ class DecodeOptions:
             "of the row, {{prompt}} for the task's own wording.",
         ),
     ] = None
-    gen_length: Annotated[
-        int | None, typer.Option(min=1, help="Number of positions to generate, L.")
+    length: Annotated[
+        int | None,
+        typer.Option("--gen-length", min=1, help="Number of positions to generate, L."),
     ] = None
-    steps: Annotated[int | None, typer.Option(min=1, help="Step budget, T.")] = None
+    budget: Annotated[int | None, typer.Option("--steps", min=1, help="Step budget, T.")] = None
     block_length: Annotated[
         int | None, typer.Option(min=1, help="Number of positions per block, B.")
     ] = None
-    reading: ReadingOption = None
-    ending: EndingOption = None
-    grader: GraderOption = None
+    answers: ReadingOptions
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto"
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto"
     batch: Annotated[
@@ -370,7 +405,7 @@ class DecodeOptions:
             help="Continue a run that was begun on another GPU model or with other libraries.",
         ),
     ] = False
-    grade: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True
+    graded: Annotated[bool, typer.Option("--grade/--no-grade", help="Grade the answers.")] = True
     unsafe_code: UnsafeOption = False
 
     def config(self, task: str, calibration: PurePath | None = None, **changes: Any) -> "RunConfig":
@@ -380,31 +415,15 @@ class DecodeOptions:
             calibration: a calibration file; its reading is used unless the user gave one.
         """
         from c4.record.plan import RunConfig
-        from c4.tasks.readings import ReadingNames
+        from c4.tasks.graders import ReadingNames
 
-        reading = ReadingOptions(reading=self.reading, ending=self.ending, grader=self.grader)
-        asked = {
-            "model": self.model,
-            "revision": self.revision,
-            "source": self.source,
-            "prompt": self.prompt,
-            "n": self.n,
-            "skip": self.skip,
-            "seed": self.seed,
-            "length": self.gen_length,
-            "budget": self.steps,
-            "block_length": self.block_length,
-            "device": self.device,
-            "dtype": self.dtype,
+        asked = vars(self) | {
             "batch": parse_batch(self.batch),
-            "out": self.out,
             "fresh": not self.resume,
-            "mixed": self.mixed,
-            "graded": self.grade,
-            "unsafe_code": self.unsafe_code,
-            "names": ReadingNames(self.reading, self.grader),
-            "reading": reading.choose(calibration),
+            "names": ReadingNames(self.answers.reading, self.answers.grader),
+            "reading": self.answers.choose(*filter(None, [calibration])),
         }
+        del asked["answers"], asked["resume"]
         return RunConfig(task=task, **asked | changes)
 
 
@@ -461,33 +480,43 @@ def takes_options(*without: str) -> Callable[[Callable[..., None]], Callable[...
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        groups: dict[str, Any] = {}
+        own = signature(command).parameters
+        groups = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
         shown: list[Parameter] = []
-        for own in signature(command).parameters.values():
-            if not is_dataclass(own.annotation):
-                shown.append(own.replace(kind=Parameter.KEYWORD_ONLY))
-                continue
-            groups[own.name] = own.annotation
-            shown += [
-                Parameter(
-                    field.name, Parameter.KEYWORD_ONLY, annotation=field.type, default=field.default
-                )
-                for field in fields(own.annotation)
-                if field.name not in without
-            ]
+        for name, parameter in own.items():
+            shown += _options(groups[name], without) if name in groups else [parameter]
 
         @wraps(command)
         def filled(**given: Any) -> None:
-            for name, group in groups.items():
-                offered = {field.name for field in fields(group)} - set(without)
-                given[name] = group(**{option: given.pop(option) for option in offered})
-            command(**given)
+            made = {name: _fill(group, given, without) for name, group in groups.items()}
+            command(**given, **made)
 
         filled.__signature__ = Signature(shown)  # type: ignore[attr-defined]
         filled.__annotations__ = {option.name: option.annotation for option in shown}
         return filled
 
     return decorate
+
+
+def _options(group: Any, without: Collection[str]) -> Iterator[Parameter]:
+    """A parameter for each field of a group, and of the groups inside it."""
+    for field in fields(group):
+        if is_dataclass(field.type):
+            yield from _options(field.type, without)
+        elif field.name not in without:
+            kind, default = Parameter.KEYWORD_ONLY, field.default
+            yield Parameter(field.name, kind, annotation=field.type, default=default)
+
+
+def _fill(group: Any, given: dict[str, Any], without: Collection[str]) -> Any:
+    """A group with what the user gave, which is taken out of `given`."""
+    made = {}
+    for field in fields(group):
+        if is_dataclass(field.type):
+            made[field.name] = _fill(field.type, given, without)
+        elif field.name not in without:
+            made[field.name] = given.pop(field.name)
+    return group(**made)
 
 
 def parse_batch(text: str) -> int | None:
@@ -497,17 +526,6 @@ def parse_batch(text: str) -> int | None:
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
         raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
     return int(text)
-
-
-def only_task(named: Sequence[str], out: PurePath) -> str:
-    """The task of a command that takes a single one."""
-    first, *others = several_tasks(named, out)
-    if others:
-        raise ConfigError(
-            f"--task {first} --task {others[0]}: one task is recorded at a time; give the command "
-            "once for each"
-        )
-    return first
 
 
 def several_tasks(named: Sequence[str], out: PurePath) -> list[str]:
@@ -520,13 +538,31 @@ def several_tasks(named: Sequence[str], out: PurePath) -> list[str]:
     return names
 
 
-def method_choice(
-    methods: list[str],
-    settings: list[str] | None,
-    config: PurePath | None,
-    label: str | None = None,
-) -> "MethodChoice":
-    """The methods that a user names, each once, with their settings."""
-    from c4.record.choices import MethodChoice
+def choose_gates(
+    names: Sequence[str],
+    settings: Sequence[str] | None,
+    task: "Task",
+    frozen: "FrozenSetting | None" = None,
+) -> "dict[str, Gate]":
+    """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
+    from c4.replay.selection import GateChoice, require_gate
 
-    return MethodChoice(list(dict.fromkeys(methods)), settings or (), config, label)
+    for name in names:
+        require_gate(name, task.name)
+    return GateChoice(names, settings or (), [frozen] if frozen else ()).gates(task.family)
+
+
+def nothing_found(place: PurePath, what: str) -> RunError:
+    """The error where a folder holds nothing to show, or does not exist.
+
+    Args:
+        what: the purpose, as in `report` or `draw from`.
+    """
+    from c4.store.storage import file_exists, folder_exists
+
+    found = f"nothing below {place} to {what}"
+    if not folder_exists(place) and not file_exists(place):
+        if place.suffix == ".parquet":  # what `c4 import` writes
+            return RunError(f"{place}: no such file")
+        found = f"{place}: no such folder"
+    return RunError(f"{found}; start with: c4 record --task math")

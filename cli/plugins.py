@@ -18,7 +18,7 @@ REGISTRIES = {
     "c4.gates.registry": "REGISTRY",
     "c4.gates.own_signals": "REGISTRY",
     "c4.record.methods": "RULE_NAMES",
-    "c4.tasks.extractors": "REGISTRY",
+    "c4.tasks.reading.extractors": "REGISTRY",
     "c4.tasks.graders": "REGISTRY",
 }
 """The registries, by the modules that hold them."""
@@ -81,6 +81,7 @@ def check_command(
         str | None,
         typer.Option(help="How a model writes the answers of this task: '<answer>{}</answer>'."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Try a gate, rule, task, extractor, grader or signal of your own on a made-up decode.
 
@@ -88,8 +89,13 @@ def check_command(
     """
     from c4 import check
 
+    passed = []
     for name in names:
-        say(f"{name} passes the check of a {check(name, kind, written=written)}")
+        passed.append({"name": name, "kind": check(name, kind, written=written)})
+        if not as_json:
+            say(f"{name} passes the check of a {passed[-1]['kind']}")
+    if as_json:
+        say_json(passed)
 
 
 def list_names(registry: "Registry") -> list[Listed]:

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from c4.cli.engines import (
-    decode_plans,
-    require_none_aside,
-)
+from c4.cli.engines import decode_plans, require_none_aside
 from c4.cli.options import (
     DecodeOptions,
     EngineOptions,
     JsonOption,
     TaskOption,
-    only_task,
+    several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json
+from c4.errors import ConfigError
 from c4.errors.text import counted
 
 if TYPE_CHECKING:
@@ -56,20 +54,22 @@ def record_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.engines.worker import this_worker
     from c4.record.plan import plan_recording
     from c4.store.summary import summarise
 
-    name = only_task(task, decode.out)
+    name, *others = several_tasks(task, decode.out)
+    if others:
+        raise ConfigError(
+            f"--task {name} --task {others[0]}: one task is recorded at a time; give the command "
+            "once for each"
+        )
     choice = engines.choose(decode.device)
     plan = plan_recording(choice.config(decode.config(name)))
     if plan.sample_set.left_out:
         log.warning("%d rows that %s cannot use are left out", plan.sample_set.left_out, name)
-    decode_plans(ctx, choice, [plan], as_json=as_json)
-    if not this_worker().reports:
+    if not decode_plans(ctx, choice, [plan], as_json=as_json):
         return
-    wanted = {sample.index for sample in plan.sample_set.samples}
-    summary = summarise(plan.folder, wanted, plan.config.reading)
+    summary = summarise(plan.folder, plan.wanted, plan.config.reading)
     if as_json:
         say_json(asdict(summary))
     else:

@@ -16,11 +16,11 @@ from c4.cli.options import (
     ReadingOptions,
     RecordingOptions,
     UnsafeOption,
+    choose_gates,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress
-from c4.cli.selection import choose_gates
 from c4.cli.tables import new_table, not_gradable_note, percent, reading_note
 from c4.errors.system import require_writable_file
 
@@ -73,13 +73,13 @@ def replay_command(
 
     from c4.gates.calibrations import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
-    from c4.replay.splits import split_calibrated
+    from c4.replay.pools import split_calibrated
 
     if out is not None:
         require_writable_file(out)
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
-    reading = answers.choose(config)
+    reading = answers.choose(*filter(None, [config]))
     chosen = recordings.open(reading)
     gates = [choose_gates(names, settings, run.task, frozen) for run in chosen]
     frames = []

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from c4.cli.complete import offer
-from c4.cli.options import ComparisonOptions, RunsOption, takes_options
+from c4.cli.options import ComparisonOptions, RunsOption, nothing_found, takes_options
 from c4.cli.output import say
 from c4.cli.progress import status
-from c4.cli.selection import nothing_found
 
 TABLES = ("main", "ablation", "paired", "stabilization", "scaling", "calibration")
 HELP = f"""Print the paper's tables from the runs on disk.
@@ -63,18 +62,16 @@ def report_command(
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     from c4.analysis import TableFormat, make_report, render_tables
-    from c4.analysis.exchange.imports import library_kind
-    from c4.analysis.names import listed_in
     from c4.analysis.tables import REPORT_GATES
 
-    with status("looking for recordings") as note:
-        arguments = compared.library_arguments(REPORT_GATES)
-        library = library_kind(runs, names)(runs, note=note, **arguments)
+    with (
+        status("looking for recordings") as note,
+        compared.library(runs, names, REPORT_GATES, note=note) as library,
+    ):
         if not library.runs and library.settling.is_empty():
-            raise nothing_found(runs, f"nothing below {runs} to report")
-        with listed_in(library.tasks, compared.listed_first):
-            paper = against == "paper"
-            tables = make_report(names or ["all"], library, paper=paper, everything=everything)
+            raise nothing_found(runs, "report")
+        paper = against == "paper"
+        tables = make_report(names or ["all"], library, paper=paper, everything=everything)
     if not library.runs:
         tables = [table for table in tables if table.rows.height]
     say(render_tables(tables, TableFormat("json" if as_json else form)))

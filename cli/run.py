@@ -1,16 +1,12 @@
 """`c4 run`."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from c4.cli.engines import (
-    decode_plans,
-    require_none_aside,
-)
+from c4.cli.engines import decode_plans, require_none_aside
 from c4.cli.options import (
     DecodeOptions,
     EngineOptions,
@@ -20,7 +16,6 @@ from c4.cli.options import (
     MethodOption,
     MethodSettingsOption,
     TasksOption,
-    method_choice,
     several_tasks,
     takes_options,
 )
@@ -28,7 +23,6 @@ from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table, not_gradable_note, percent
 
 if TYPE_CHECKING:
-    from c4.record.plan import Plan
     from c4.store.summary import RunSummary
 
 HELP = """Decode live under any method, grade, and keep one row per example.
@@ -65,40 +59,27 @@ def run_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import plan_methods
-    from c4.record.engines.worker import this_worker
+    from c4.record.choices import MethodChoice, plan_methods
+    from c4.store.summary import summarise
 
-    methods = method_choice(method, settings, config, label)
+    methods = MethodChoice(method, settings or (), config, label)
     choice = engines.choose(decode.device)
     plans = [
         plan
         for name in several_tasks(task, decode.out)
         for plan in plan_methods(choice.config(decode.config(name, config)), methods, cells=cells)
     ]
-    decode_plans(ctx, choice, plans, as_json=as_json)
-    if this_worker().reports:
-        print_summaries(plans, as_json=as_json)
-        require_none_aside(plans)
-
-
-def print_summaries(plans: "Sequence[Plan]", *, as_json: bool) -> None:
-    """Print how the methods did on the examples of this call, not on others that are on disk."""
-    from c4.store.summary import summarise
-
-    summaries = [
-        summarise(
-            plan.folder,
-            {sample.index for sample in plan.sample_set.samples},
-            plan.config.reading,
-        )
-        for plan in plans
-    ]
+    if not decode_plans(ctx, choice, plans, as_json=as_json):
+        return
+    # Not of other examples that are on disk.
+    summaries = [summarise(plan.folder, plan.wanted, plan.config.reading) for plan in plans]
     if as_json:
         say_json([asdict(summary) for summary in summaries])
     else:
         show(render(summaries))
         if note := not_gradable_note({str(s.folder): s.not_gradable for s in summaries}):
             say(f"{note} (c4 grade tries them again)")
+    require_none_aside(plans)
 
 
 def render(summaries: "list[RunSummary]") -> Table:

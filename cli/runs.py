@@ -13,7 +13,6 @@ from c4.cli.complete import run_folders
 from c4.cli.options import ANY_PLACE, JsonOption, RunsOption
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
-from c4.cli.selection import require_folder
 from c4.cli.tables import new_table, not_gradable_note, percent
 from c4.cli.watch import watch_runs
 from c4.errors import ConfigError, RunError
@@ -86,10 +85,14 @@ def runs_command(
 def list_runs(root: PurePath, *, as_json: bool) -> None:
     """Every run in a line; what cannot be read is said at the end."""
     from c4.store.claims import read_aside
+    from c4.store.runs import find_runs
     from c4.store.summary import summarise
 
     summaries, errors = [], []
-    for folder in _found(root, or_none=as_json):
+    folders = find_runs(root)
+    if not folders and not as_json:
+        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
+    for folder in folders:
         try:
             summaries.append(summarise(folder))
         except RunError as error:
@@ -108,15 +111,6 @@ def list_runs(root: PurePath, *, as_json: bool) -> None:
         raise RunError("\n".join(dict.fromkeys(errors)))
 
 
-def _found(root: PurePath, *, or_none: bool = False) -> list[PurePath]:
-    from c4.store.runs import find_runs
-
-    folders = find_runs(root)
-    if not folders and not or_none:
-        raise RunError(f"no runs below {root}; make one with: c4 record --task math")
-    return folders
-
-
 def repair_folder(folder: PurePath, *, as_json: bool) -> None:
     """Rebuild a run's manifest, and say what is left to do."""
     from c4.store.repair import repair_run
@@ -131,35 +125,40 @@ def repair_folder(folder: PurePath, *, as_json: bool) -> None:
 
 
 def merge_folders(sources: Sequence[PurePath], root: PurePath, *, as_json: bool) -> None:
-    """Bring the runs below some folders into another, one folder after the other."""
-    merged = [one for source in sources for one in merge_folder(source, root)]
-    if as_json:
-        say_json([asdict(one) for one in merged])
-    else:
-        for one in merged:
-            there = f"{one.known} were there already" if one.known else "none were there"
-            added = counted(one.added, "trajectory")
-            say(f"{one.folder}: {added} added, {there}")
-
-
-def merge_folder(source: PurePath, root: PurePath) -> "Iterator[Merged]":
-    """Merge every run below a folder, after all of them have been compared."""
+    """Bring the runs below some folders into another, after all of a folder's were compared."""
     from c4.store.merge import plan_merge
 
-    with status(f"comparing {source} with {root}"):
-        merges = plan_merge(source, root)
-    with progress(f"merging {source} into {root}", total=len(merges)) as advance:
-        for merge in merges:
-            yield merge.run()
-            advance()
+    merged = []
+    for source in sources:
+        with status(f"comparing {source} with {root}"):
+            merges = plan_merge(source, root)
+        with progress(f"merging {source} into {root}", total=len(merges)) as advance:
+            for merge in merges:
+                merged.append(merge.run())
+                advance()
+    show_merged(merged, as_json=as_json)
+
+
+def show_merged(merged: "Sequence[Merged]", *, as_json: bool) -> None:
+    """Print how many trajectories each run got."""
+    if as_json:
+        say_json([asdict(one) for one in merged])
+        return
+    for one in merged:
+        there = f"{one.known} were there already" if one.known else "none were there"
+        say(f"{one.folder}: {counted(one.added, 'trajectory')} added, {there}")
 
 
 def check_folder(root: PurePath, *, as_json: bool) -> None:
     """Look at every file; whatever is wrong is an error that names it."""
     from c4.store.check import State
+    from c4.store.runs import find_runs, refuse_file
+    from c4.store.storage import folder_exists
 
-    require_folder(root)
-    folders = _found(root, or_none=True)
+    refuse_file(root)
+    if not folder_exists(root):
+        raise RunError(f"{root}: no such folder")
+    folders = find_runs(root)
     found = check_files(root, folders)
     if not found:
         raise RunError(f"nothing to check below {root}; make a run with: c4 record --task math")
@@ -171,8 +170,8 @@ def check_folder(root: PurePath, *, as_json: bool) -> None:
         for what in (*named[State.LEFTOVER], *named[State.FOREIGN]):
             say(what)
         if not named[State.PROBLEM]:
-            sound = sum(finding.state is State.SOUND for finding in found)
-            say(f"no damage in {counted(sound, 'file')} of {counted(len(folders), 'run')}")
+            files, runs = len(named[State.SOUND]), len(folders)
+            say(f"no damage in {counted(files, 'file')} of {counted(runs, 'run')}")
     if named[State.PROBLEM]:
         raise RunError("\n".join(named[State.PROBLEM]))
 
@@ -187,34 +186,25 @@ def check_files(root: PurePath, folders: Sequence[PurePath]) -> "list[Finding]":
     beside = [path for folder in places for path in find_calibrations(folder)]
     total = sum(len(run_files(folder)) for folder in folders)
     total += len(timing_paths(root)) + len(beside)
-    findings = chain(*map(check_run, folders), check_timings(root))
-    found = []
-    with progress(f"checking {root}", total=total) as advance:
-        for finding in findings:
-            found.append(finding)
-            advance(str(finding.path.name))
+
+    def calibrations() -> "Iterator[Finding]":
         for path in beside:
             error = check_calibration(path)
-            problem = Finding(path, State.PROBLEM, str(error)) if error else Finding(path)
-            found.append(problem)
-            advance(path.name)
+            yield Finding(path, State.PROBLEM, str(error)) if error else Finding(path)
+
+    found = []
+    with progress(f"checking {root}", total=total) as advance:
+        for finding in chain(*map(check_run, folders), check_timings(root), calibrations()):
+            found.append(finding)
+            advance(finding.path.name)
     return found
 
 
 def render(summaries: "list[RunSummary]") -> Table:
-    columns = (
-        "model",
-        "task",
-        "method",
-        "source",
-        "n",
-        "graded",
-        "accuracy",
-        "steps",
-        "bytes",
+    table = new_table(
+        *("model", "task", "method", "source", "n", "graded", "accuracy", "steps", "bytes"),
         "folder",
     )
-    table = new_table(*columns)
     for s in summaries:
         counts = (str(s.n), str(s.graded), percent(s.accuracy), f"{s.steps:.1f}", f"{s.bytes:,}")
         table.add_row(s.model, s.task, s.method, s.source, *counts, str(s.folder))

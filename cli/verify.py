@@ -1,13 +1,12 @@
 """`c4 verify`."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from c4.cli.options import (
     DecodeOptions,
@@ -15,12 +14,12 @@ from c4.cli.options import (
     GateSettingsOption,
     JsonOption,
     TasksOption,
+    choose_gates,
     several_tasks,
     takes_options,
 )
 from c4.cli.output import say, say_json, show
 from c4.cli.progress import progress, status
-from c4.cli.selection import choose_gates
 from c4.cli.tables import new_table
 from c4.errors import C4Error
 from c4.errors.text import counted
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from c4.models import LoadedModel
     from c4.record.plan import Plan, RunConfig
     from c4.record.recorder import Recording
-    from c4.record.verify import Check, Differences
+    from c4.replay.verify import Check, Differences
     from c4.store.runs import Run
 
 HELP = """Check on this machine that replay and live decoding agree.
@@ -53,7 +52,7 @@ Examples:
 """
 
 
-@takes_options("n", "out", "resume", "grade")
+@takes_options("n", "out", "resume", "graded")
 def verify_command(
     *,
     task: TasksOption,
@@ -63,30 +62,23 @@ def verify_command(
     decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
-    named = several_tasks(task, Path("runs"))
-    gates = {name: live_gates(name, gate, settings) for name in named}
-    with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
-        out = Path(scratch)
-        configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}
-        if all(config.batch == 1 for config in configs.values()):
-            verify_replay(configs, gates, as_json=as_json)
-        else:
-            verify_batch(configs, gates, as_json=as_json)
-
-
-def live_gates(
-    task: str, names: Sequence[str] | None, settings: Sequence[str] | None
-) -> "dict[str, Gate]":
-    """The chosen gates, or all that can run live, with their settings for a task."""
     from c4.gates.gate import needs_future, require_live
     from c4.gates.registry import GATES
     from c4.tasks import find_task
 
-    names = names or [name for name, kind in GATES.items() if not needs_future(kind)]
-    gates = choose_gates(names, settings, find_task(task))
-    for chosen in gates.values():
+    live = gate or [name for name, kind in GATES.items() if not needs_future(kind)]
+    gates = {
+        name: choose_gates(live, settings, find_task(name))
+        for name in several_tasks(task, Path("runs"))
+    }
+    for chosen in (one for of_task in gates.values() for one in of_task.values()):
         require_live(chosen)
-    return gates
+    with tempfile.TemporaryDirectory(prefix="c4-verify-") as scratch:
+        out = Path(scratch)
+        configs = {name: decode.config(name, n=n, out=out, graded=False) for name in gates}
+        alone = all(config.batch == 1 for config in configs.values())
+        compare = verify_replay if alone else verify_batch
+        compare(configs, gates, as_json=as_json)
 
 
 def verify_replay(
@@ -104,7 +96,7 @@ def verify_replay(
         # The recording is not graded, but every exit is.
         check_can_grade(find_task(task), config.reading, unsafe_code=config.unsafe_code)
     plans = {task: plan_recording(config) for task, config in configs.items()}
-    model = load(plans)
+    model = load(plans.values())
     checks = {task: list(check_replay(plan, model, gates[task])) for task, plan in plans.items()}
     every = [(task, check) for task, of_task in checks.items() for check in of_task]
     if as_json:
@@ -116,27 +108,20 @@ def verify_replay(
         raise C4Error("\n".join(differences(wrong)))
 
 
-def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
-    """What differs in each live decode, and what to look for in a gate of the user's own."""
-    from c4.gates.registry import GATES
-    from c4.store.labels import method_name
+def check_replay(
+    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, Gate]"
+) -> "Iterator[Check]":
+    """Record a task, and decode its examples live under each gate."""
+    from c4.record.recorder import start_recording
+    from c4.replay.verify import verify
 
-    peeking = {}
-    for task, check in wrong:
-        live, replayed = check.live_steps, check.replayed_steps
-        if live != replayed:
-            what = f"it stops at step {live} in a decode, and at step {replayed} in the replay"
-            peeking[check.gate] = method_name(check.gate) not in GATES
-        elif not check.tokens_equal:
-            what = f"its tokens are others, though it stops at step {live} in both"
-        else:
-            what = "it is graded otherwise, though its tokens are the same"
-        yield f"{task}, trajectory {check.trajectory}, {check.gate}: {what}"
-    for gate in (gate for gate, own in peeking.items() if own):
-        yield (
-            f"{gate} looks at later steps, or remembers what it was asked before; if it must look "
-            "ahead, set needs_future = True in it"
-        )
+    with start_recording(plan, model) as recording:
+        run = record(recording)
+        live, unsafe_code = recording.decode_again, plan.config.unsafe_code
+        with progress(f"decoding {plan.task.name} live", len(run) * len(gates)) as advance:
+            for check in verify(run, gates, live, unsafe_code=unsafe_code):
+                advance(check.gate)
+                yield check
 
 
 def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]") -> str:
@@ -145,30 +130,35 @@ def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]
     examples = counted(len({check.trajectory for check in checks}), "example")
     told = (
         f"{plan.task.name} on {plan.checkpoint.name}: {agree} of {len(checks)} live decodes "
-        f"({examples} x {', '.join(gates)}) equal their replay in exit step, tokens "
-        "and grade"
+        f"({examples} x {', '.join(gates)}) equal their replay in exit step, tokens and grade"
     )
     if failed := sum(check.grades_equal is None for check in checks):
         told += f"\n{failed} of them without a grade, because the machine failed to give one"
     return told
 
 
-def check_replay(
-    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, Gate]"
-) -> "Iterator[Check]":
-    """Record a task, and decode its examples live under each gate."""
-    from c4.record.recorder import start_recording
-    from c4.record.verify import verify
+def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
+    """What differs in each live decode, and what to look for in a gate of the user's own."""
+    from c4.gates.registry import GATES
+    from c4.store.labels import method_name
 
-    config = plan.config
-    with start_recording(plan, model) as recording:
-        run = record(recording)
-        total = len(run) * len(gates)
-        with progress(f"decoding {plan.task.name} live", total=total) as advance:
-            live, unsafe_code = recording.decode_again, config.unsafe_code
-            for check in verify(run, gates, live, unsafe_code=unsafe_code):
-                advance(check.gate)
-                yield check
+    peeking = []
+    for task, check in wrong:
+        live, replayed = check.live_steps, check.replayed_steps
+        if live != replayed:
+            what = f"it stops at step {live} in a decode, and at step {replayed} in the replay"
+            if method_name(check.gate) not in GATES:
+                peeking.append(check.gate)
+        elif not check.tokens_equal:
+            what = f"its tokens are others, though it stops at step {live} in both"
+        else:
+            what = "it is graded otherwise, though its tokens are the same"
+        yield f"{task}, trajectory {check.trajectory}, {check.gate}: {what}"
+    for gate in dict.fromkeys(peeking):
+        yield (
+            f"{gate} looks at later steps, or remembers what it was asked before; if it must look "
+            "ahead, set needs_future = True in it"
+        )
 
 
 def verify_batch(
@@ -187,9 +177,9 @@ def verify_batch(
         )
         for name, config in configs.items()
     }
-    model = load({task: together for task, (_, together) in plans.items()})
+    model = load([together for _, together in plans.values()])
     from c4.record.recorder import start_recording
-    from c4.record.verify import compare_batches
+    from c4.replay.verify import compare_batches
 
     rows: list[Differences] = []
     for task, both in plans.items():
@@ -201,15 +191,19 @@ def verify_batch(
         rows += compare_batches(alone, together, gates[task])
     if as_json:
         say_json([asdict(row) for row in rows])
-    else:
-        show(render(rows))
+        return
+    names = ("task", "batch", "gate", "trajectories", "other tokens", "other exit", "other answer")
+    table = new_table(*names)
+    for row in rows:
+        table.add_row(*map(str, asdict(row).values()))
+    show(table)
 
 
-def load(plans: "Mapping[str, Plan]") -> "LoadedModel":
+def load(plans: "Iterable[Plan]") -> "LoadedModel":
     """The model that all plans share."""
     from c4.record.plan import load_planned
 
-    first = next(iter(plans.values()))
+    first = next(iter(plans))
     with status(f"loading {first.checkpoint.name}"):
         return load_planned(first)
 
@@ -224,13 +218,3 @@ def record(recording: "Recording") -> "Run":
         for _ in recording:
             advance()
     return open_run(plan.folder, plan.config.reading, [plan.task])
-
-
-def render(rows: "Sequence[Differences]") -> Table:
-    """One row per task and gate: how many trajectories differ from decoding alone."""
-    columns = ("task", "batch", "gate", "trajectories", "other tokens", "other exit")
-    table = new_table(*columns, "other answer")
-    for row in rows:
-        counts = (row.n, row.other_tokens, row.other_exits, row.other_answers)
-        table.add_row(row.task, str(row.batch), row.gate, *map(str, counts))
-    return table

@@ -2,6 +2,7 @@
 
 import os
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,33 @@ Examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """Where the page goes: into a file, or to a browser."""
+
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
+    ] = None
+    trajectory: Annotated[
+        list[int] | None,
+        typer.Option(help="With --html: a trajectory by number; may be given several times."),
+    ] = None
+    n: Annotated[
+        int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
+    ] = None
+    host: Annotated[
+        str | None,
+        typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
+    ] = None
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
+    ] = 0
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = (
+        False
+    )
+
+
 @takes_options()
 def view_command(
     *,
@@ -58,27 +86,7 @@ def view_command(
             autocompletion=run_folders,
         ),
     ] = Path("runs"),
-    page: Annotated[
-        Path | None,
-        typer.Option("--html", **LOCAL_PLACE, help="Write one file instead of serving a page."),
-    ] = None,
-    trajectory: Annotated[
-        list[int] | None,
-        typer.Option(help="With --html: a trajectory by number; may be given several times."),
-    ] = None,
-    n: Annotated[
-        int | None, typer.Option(min=1, help="With --html: the first n trajectories of each run.")
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")
-    ] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Only print the address.")
-    ] = False,
+    shown: PageOptions,
     task: RecordedTasksOption = None,
     model: RecordedModelOption = None,
     gate: Annotated[
@@ -98,7 +106,7 @@ def view_command(
     from c4.view.menu import GateMenu
     from c4.view.page import choose_trajectories
 
-    if page is None and (trajectory or n):
+    if shown.page is None and (shown.trajectory or shown.n):
         raise ConfigError("--trajectory and --n choose what --html writes; give --html FILE too")
     with status(f"looking for runs below {runs}"):
         viewer = Viewer(
@@ -109,21 +117,22 @@ def view_command(
             reading=answers.choose(),
             unsafe_code=unsafe_code,
         )
-    if page is None:
-        _serve(viewer, host, port, browser=not no_browser, as_json=as_json)
+    if shown.page is None:
+        serve(viewer, shown, as_json=as_json)
         return
-    keys = choose_trajectories(viewer, trajectory or (), n)
+    keys = choose_trajectories(viewer, shown.trajectory or (), shown.n)
     told = counted(len(keys), "trajectory")
     with status(f"writing {told}"):
-        write_page(page, viewer, keys)
-    size = page.stat().st_size
+        write_page(shown.page, viewer, keys)
+    size = shown.page.stat().st_size
     if as_json:
-        say_json({"out": page, "n": len(keys), "bytes": size})
+        say_json({"out": shown.page, "n": len(keys), "bytes": size})
     else:
-        say(f"{page}: {told}, {size:,} bytes")
+        say(f"{shown.page}: {told}, {size:,} bytes")
 
 
-def _serve(viewer: "Viewer", host: str | None, port: int, *, browser: bool, as_json: bool) -> None:
+def serve(viewer: "Viewer", options: PageOptions, *, as_json: bool) -> None:
+    """Answer a browser until Ctrl-C."""
     try:
         from c4.view.server import Server
     except ImportError as error:
@@ -131,7 +140,7 @@ def _serve(viewer: "Viewer", host: str | None, port: int, *, browser: bool, as_j
             f"serving the viewer needs {error.name}: pip install 'c4-dlm[view]'; or write a page "
             "with: c4 view --html look.html"
         ) from error
-    server = Server(viewer, host, port)
+    server = Server(viewer, options.host, options.port)
     remote = "SSH_CONNECTION" in os.environ
     if as_json:
         say_json({"address": server.address, "port": server.port})
@@ -139,9 +148,9 @@ def _serve(viewer: "Viewer", host: str | None, port: int, *, browser: bool, as_j
         say(f"open {server.address}")
     if remote:
         say(tunnel_advice(server.port), err=as_json)
-    say("Ctrl-C ends it", err=True)
-    if browser and not remote:
+    elif not options.no_browser:
         webbrowser.open(server.address)
+    say("Ctrl-C ends it", err=True)
     try:
         server.serve()
     except KeyboardInterrupt:

@@ -59,17 +59,13 @@ class RunsShown:
         return self._counted
 
     def show(self, found: "Sequence[Progress]") -> None:
-        lines = [visible_line(progress_line(progress)) for progress in found]
-        if self.as_json:
-            lines = [visible_json(asdict(progress)) for progress in found]
-        elif self._live:
-            self._live.update(Text("\n".join(lines)))
-            return
-        elif time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
-            return
-        self._last_line = time.monotonic()
-        for line in lines:
-            say(line, err=not self.on_stdout)
+        if self._live:
+            self._live.update(Text("\n".join(visible_line(progress_line(one)) for one in found)))
+        elif self.as_json or time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            for one in found:
+                line = visible_json(asdict(one)) if self.as_json else progress_line(one)
+                say(visible_line(line), err=not self.on_stdout)
 
 
 def watch_runs(root: "Location", *, as_json: bool) -> None:
@@ -89,7 +85,10 @@ def watch_runs(root: "Location", *, as_json: bool) -> None:
             elif seen or (watches and time.monotonic() - began > SECONDS_FOR_A_WORKER):
                 break
             elif not told:
-                say(waiting_line(root, len(watches)), err=True)
+                runs = f"nobody works on the {counted(len(watches), 'run')} below {root}; waiting"
+                wait = f"{runs} {SECONDS_FOR_A_WORKER:.0f} s for a worker"
+                none = f"no run below {root} yet; waiting for one (Ctrl-C ends this)"
+                say(wait if watches else none, err=True)
                 told = True
             seen = seen or bool(busy)
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -97,16 +96,6 @@ def watch_runs(root: "Location", *, as_json: bool) -> None:
         say_json({"runs": len(watches), "workers": 0})
     else:
         say("nobody works on these runs any more" if seen else f"nobody works on runs below {root}")
-
-
-def waiting_line(root: "Location", runs: int) -> str:
-    """What somebody is told who watches before anybody works."""
-    if not runs:
-        return f"no run below {root} yet; waiting for one (Ctrl-C ends this)"
-    return (
-        f"nobody works on the {counted(runs, 'run')} below {root}; "
-        f"waiting {SECONDS_FOR_A_WORKER:.0f} s for a worker"
-    )
 
 
 def progress_line(progress: "Progress") -> str:

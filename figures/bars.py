@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from c4.analysis.colours import mark_of
+from c4.analysis.colours import mark_of, mixed
 from c4.analysis.decided import require_columns
 from c4.analysis.names import in_order, method_label
 from c4.figures.dark import ON_AREA
@@ -143,7 +142,12 @@ def _method_rows(
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
     counts = [panel_rows(frame, key)["method"].n_unique() for key in keys]
-    grid = _rows_grid(len(keys), width)
+    if width == Width.COLUMN:
+        grid = Grid(len(keys), 1, COLUMN)
+    elif len(keys) == 1:
+        grid = Grid(1, 1, 4.2 if width is None else PAGE)
+    else:
+        grid = Grid(len(keys), 2, PAGE / 2)
     most = [max(counts[i : i + grid.columns]) for i in range(0, len(keys), grid.columns)]
     heights = [row_height * (count + ROW_MARGIN) for count in most]
     figure, axes = panel_grid(grid, heights, head=0.25 + 0.5 * grid.rows)
@@ -156,15 +160,6 @@ def _method_rows(
         _method_axis(ax, methods, most[i // grid.columns], inches)
         title_panel(ax, key, frame, left=0.2 + inches)
     return figure
-
-
-def _rows_grid(panels: int, width: Width | None) -> Grid:
-    """A grid of panels with text on both sides: two fit on a page, one in a column."""
-    if width == Width.COLUMN:
-        return Grid(panels, 1, COLUMN)
-    if panels == 1:
-        return Grid(1, 1, 4.2 if width is None else PAGE)
-    return Grid(panels, 2, PAGE / 2)
 
 
 def _note(ax: Axes, y: float, text: str, colour: str) -> None:
@@ -186,7 +181,7 @@ def _stack(
     """Draw bars end to end, every other one paler, so that blocks differ in grey too."""
     left = 0.0
     for i, part in enumerate(parts):
-        shade = _paler(colour, 0.35) if i % 2 else colour
+        shade = mixed(colour, 255, 0.35) if i % 2 else colour
         ax.barh(y, part, left=left, height=height, color=shade, edgecolor="white", linewidth=0.4)
         if numbered and part > 6:
             ax.text(
@@ -202,20 +197,12 @@ def _stack(
         left += part
 
 
-def _paler(colour: str, by: float) -> tuple[float, float, float]:
-    r, g, b = to_rgb(colour)
-    return (r + (1 - r) * by, g + (1 - g) * by, b + (1 - b) * by)
-
-
-def _two_lines(label: str, inches: float) -> str:
-    """A label on one line or, if there is no room for it, on two."""
-    first, *rest = wrapped(label, inches, 7)
-    return "\n".join([first, fitted(" ".join(rest), inches, 7)]) if rest else first
-
-
 def _method_axis(ax: Axes, methods: list[str], rows: int, inches: float) -> None:
     """Name the methods, in a panel with room for a number of rows."""
-    labels = [_two_lines(method_label(method), inches) for method in methods]
+    labels = []
+    for method in methods:  # on two lines where one has no room for it
+        first, *rest = wrapped(method_label(method), inches, 7)
+        labels.append("\n".join([first, fitted(" ".join(rest), inches, 7)]) if rest else first)
     ax.set_yticks(range(len(methods)), labels=labels)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(rows + ROW_MARGIN - 0.6, -0.6)

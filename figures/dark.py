@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -23,17 +22,15 @@ def adapt_to_ground(figure: Figure) -> None:
     if ground[:3].mean() >= 0.5:
         return
     grounds = {figure, figure.patch, *figure.axes, *(ax.patch for ax in figure.axes)}
-    styled = {line for ax in figure.axes for line in _axis_lines(ax)}
+    # Lines along an axis, which a style makes as light as it likes.
+    styled: set[Artist] = set()
+    for ax in figure.axes:
+        styled |= {*ax.spines.values(), *ax.xaxis.get_ticklines(), *ax.yaxis.get_ticklines()}
     for artist in set(figure.findobj()) - grounds:
         if artist.get_gid() == ON_AREA:
             artist.set(color=ground)
         else:
             _adapt(artist, ground, sinks=not isinstance(artist, Text) and artist not in styled)
-
-
-def _axis_lines(ax: Axes) -> list[Artist]:
-    """The lines along an axis, which a style makes as light as it likes."""
-    return [*ax.spines.values(), *ax.xaxis.get_ticklines(), *ax.yaxis.get_ticklines()]
 
 
 def _adapt(artist: Artist, ground: Colours, *, sinks: bool) -> None:

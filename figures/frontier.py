@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE
-from c4.analysis.colours import FAMILY_COLOURS
+from c4.analysis.colours import FAMILY_COLOURS, Mark
 from c4.analysis.decided import require_columns
 from c4.analysis.names import in_order, method_label, model_label, task_label
 from c4.figures.style import (
@@ -18,7 +18,6 @@ from c4.figures.style import (
     PANEL,
     QUIET,
     TASK_MARKERS,
-    Drawn,
     Width,
     draw_apart,
     lay_out,
@@ -49,8 +48,8 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     baseline's accuracy less the tolerance. Where methods have other examples, or answers that the
     machine failed to grade, the panel says how many.
     """
-    counts = ("n", "not_gradable", "steps", "budget", "accuracy")
-    require_columns(totals, (*PANEL, "method", *counts))
+    numbers = ("n", "not_gradable", "steps", "budget", "accuracy")
+    require_columns(totals, (*PANEL, "method", *numbers))
     totals = in_order(totals)
     keys = panel_keys(totals)
     methods = in_order(totals.select("method").unique())["method"].to_list()
@@ -59,24 +58,18 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
     for ax, key in zip(axes, keys, strict=True):
         panel = panel_rows(totals, key).filter(pl.col("accuracy").is_not_null())
         _draw_frontier(ax, panel, drawn)
-        title_panel(ax, key, totals, beside=_counts(panel))
+        counts = panel["n"].unique().sort().to_list()
+        notes = [f"n from {counts[0]} to {counts[-1]}"] if len(counts) > 1 else []
+        if failed := max(panel["not_gradable"].to_list(), default=0):
+            notes.append(f"up to {failed} not gradable")
+        title_panel(ax, key, totals, beside="\n".join(notes))
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
     method_legend(figure, drawn, [method_label(m) for m in methods], *EXPLAINED)
     return figure
 
 
-def _counts(panel: pl.DataFrame) -> str:
-    """How many examples the methods of a panel have, where that is not the same for all."""
-    counts = panel["n"].unique().sort().to_list()
-    notes = [f"n from {counts[0]} to {counts[-1]}"] if len(counts) > 1 else []
-    failed = max(panel["not_gradable"].to_list(), default=0)
-    if failed:
-        notes.append(f"up to {failed} not gradable")
-    return "\n".join(notes)
-
-
-def _draw_frontier(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Drawn]) -> None:
+def _draw_frontier(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark]) -> None:
     points = panel.with_columns(
         x=100 * pl.col("steps") / pl.col("budget"), y=100 * pl.col("accuracy")
     )

@@ -6,13 +6,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4.analysis.colours import Mark
 from c4.analysis.decided import require_columns
 from c4.analysis.names import in_order, method_label
 from c4.figures.style import (
     INK,
     PANEL,
     QUIET,
-    Drawn,
     Width,
     draw_apart,
     lay_out,
@@ -71,7 +71,7 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
     return figure
 
 
-def _draw_panel(ax: Axes, rows: pl.DataFrame, drawn: Mapping[str, Drawn]) -> None:
+def _draw_panel(ax: Axes, rows: pl.DataFrame, drawn: Mapping[str, Mark]) -> None:
     course = rows.filter(pl.col("kind") == "course")
     ax.fill_between(
         course["progress"], course["low"], course["high"], color=QUIET, alpha=0.25, linewidth=0

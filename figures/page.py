@@ -93,14 +93,25 @@ def write_page(path: Path, page: Page) -> None:
     SubElement(main, "p").text = page.intro
     if page.unfinished:
         SubElement(main, "p", {"class": "past"}).text = page.unfinished
-    _add_contents(main, page)
+    nav = SubElement(main, "nav", {"aria-label": "Contents"})
+    SubElement(nav, "h2").text = "Contents"
+    items = SubElement(nav, "ul")
+    drawn = {one.figure_kind.name: title_of(one.figure_kind.name) for one in page.drawings}
+    tables = {f"table-{table.name}": f"Table: {title_of(table.name)}" for table in page.tables}
+    for target, words in (drawn | tables).items():
+        SubElement(SubElement(items, "li"), "a", href=f"#{target}").text = words
     for look in page.looks:
-        _add_look(main, look)
+        section = SubElement(main, "section", {"class": "look"})
+        SubElement(section, "h2").text = look.title
+        SubElement(section, "p").text = look.says
+        SubElement(section, "a", {"href": look.link, "class": "go"}).text = look.link_text
     narrow = {one.figure_kind.name: one for one in page.narrow}
     for one in page.drawings:
         _add_figure(main, one, narrow.get(one.figure_kind.name), path.parent)
-    if not page.unfinished:
-        _add_missing(main, page)
+    for name, kind in FIGURES.items():
+        if name not in drawn and not page.unfinished:
+            line = SubElement(main, "p", {"class": "note"})
+            line.text = f"No {name}: there is no data for it; make it with: {kind.needs}"
     if page.tables:
         SubElement(main, "p", {"class": "note", "id": "tables"}).text = DASHES
     for table in page.tables:
@@ -112,23 +123,6 @@ def write_page(path: Path, page: Page) -> None:
 def title_of(name: str) -> str:
     """A figure's or a table's name as a heading."""
     return name.replace("-", " ").capitalize()
-
-
-def _add_contents(main: Element, page: Page) -> None:
-    nav = SubElement(main, "nav", {"aria-label": "Contents"})
-    SubElement(nav, "h2").text = "Contents"
-    items = SubElement(nav, "ul")
-    drawn = [(one.figure_kind.name, title_of(one.figure_kind.name)) for one in page.drawings]
-    tables = [(f"table-{table.name}", f"Table: {title_of(table.name)}") for table in page.tables]
-    for target, words in drawn + tables:
-        SubElement(SubElement(items, "li"), "a", href=f"#{target}").text = words
-
-
-def _add_look(main: Element, look: Look) -> None:
-    section = SubElement(main, "section", {"class": "look"})
-    SubElement(section, "h2").text = look.title
-    SubElement(section, "p").text = look.says
-    SubElement(section, "a", {"href": look.link, "class": "go"}).text = look.link_text
 
 
 def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder: Path) -> None:
@@ -154,14 +148,6 @@ def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder:
 def _picture_of(drawing: Drawing) -> Path | None:
     """The file of a figure that a browser shows."""
     return next((file for file in drawing.files if file.suffix != f".{Format.PDF}"), None)
-
-
-def _add_missing(main: Element, page: Page) -> None:
-    drawn = {one.figure_kind.name for one in page.drawings}
-    for name, figure_kind in FIGURES.items():
-        if name not in drawn:
-            line = SubElement(main, "p", {"class": "note"})
-            line.text = f"No {name}: there is no data for it; make it with: {figure_kind.needs}"
 
 
 def _add_table(main: Element, table: ReportTable) -> None:

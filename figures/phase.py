@@ -18,7 +18,7 @@ from matplotlib.offsetbox import (
     VPacker,
 )
 
-from c4.analysis.colours import FAMILY_COLOURS, mark_of
+from c4.analysis.colours import FAMILY_COLOURS, Mark, mark_of
 from c4.analysis.decided import as_phases
 from c4.analysis.names import FAMILY_LABELS, in_order, method_label
 from c4.figures.fit import text_width
@@ -28,7 +28,6 @@ from c4.figures.style import (
     DANGER,
     INK,
     QUIET,
-    Drawn,
     Width,
     draw_apart,
     lay_out,
@@ -72,7 +71,10 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     several = phases["model"].n_unique() > 1
     grid = lay_out(len(keys), width)
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
-    per_line = _fit_counts(phases, grid.inches)
+    # How many gates' shares fit side by side above a panel.
+    words = (f"100% of {phases['trajectory'].n_unique()}", "never stops")
+    widest = max(text_width(f"{word} ", 6.5, "bold") for word in words)
+    per_line = max(1, int((grid.inches - 0.35) / (0.14 + widest)))
     narrow = width == Width.COLUMN
     unsettled = phases["premature"].null_count() > 0
     lines = 1 + unsettled + ceil(len(drawn) / per_line) + several + narrow
@@ -96,7 +98,7 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     return figure
 
 
-def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Drawn], right: float) -> None:
+def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right: float) -> None:
     end = min(right, END)
     ax.fill_between([0, end], [0, end], color=DANGER, linewidth=0, zorder=0)
     ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=1)
@@ -146,7 +148,7 @@ def _emptiest(
 
 def _joins(points: pl.DataFrame) -> LineCollection:
     """A faint line through the marks of each trajectory."""
-    spans = points.group_by("trajectory").agg(
+    spans = points.group_by("trajectory", maintain_order=True).agg(
         pl.col("x").first(), low=pl.col("exit").min(), high=pl.col("exit").max()
     )
     lines = [[(x, low), (x, high)] for _, x, low, high in spans.iter_rows()]
@@ -188,37 +190,31 @@ def _fan_out(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _fit_counts(phases: pl.DataFrame, width: float) -> int:
-    """How many gates' shares fit side by side above a panel of this width in inches."""
-    words = (f"100% of {phases['trajectory'].n_unique()}", "never stops")
-    widest = max(text_width(f"{word} ", 6.5, "bold") for word in words)
-    return max(1, int((width - 0.35) / (0.14 + widest)))
-
-
-def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Drawn], per_line: int) -> int:
+def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Mark], per_line: int) -> int:
     """Print what share of each gate's exits was premature above its panel; returns the lines used.
 
     The share is of its exits, so that a gate that never stops gets no credit for it. Exits of
     trajectories that never settle are left out, since nobody can say when they should have come.
     """
     settles = pl.col("premature").is_not_null()
-    counts = {
-        gate: _share(*numbers)
-        for gate, *numbers in panel.group_by("method")
-        .agg(
-            pl.col("premature").sum(),
-            judged=(pl.col("fired") & settles).sum(),
-            stopped=pl.col("fired").sum(),
-        )
-        .iter_rows()
-    }
-    shown = [gate for gate in gates if gate in counts]
+    shares = {}
+    counts = panel.group_by("method").agg(
+        pl.col("premature").sum(),
+        judged=(pl.col("fired") & settles).sum(),
+        stopped=pl.col("fired").sum(),
+    )
+    for gate, premature, judged, stopped in counts.iter_rows():
+        never = f"stops {stopped}" if stopped else "never stops"
+        shares[gate] = f"{premature / judged:.0%} of {judged}" if judged else never
+    shown = [gate for gate in gates if gate in shares]
     lines: list[Artist] = [_words(line, INK) for line in _headline(panel).splitlines()]
     for i in range(0, len(shown), per_line):
         words: list[Artist] = []
         for gate in shown[i : i + per_line]:
-            words += [_symbol(gates[gate])]
-            words += [_words(f"{counts[gate]} ", mark_of(gate).colour, bold=True)]
+            mark, symbol = gates[gate], DrawingArea(6, 6, 0, 0)
+            line = Line2D([3], [2.5], marker=mark.marker, color=mark.colour, markersize=4.2)
+            symbol.add_artist(line)
+            words += [symbol, _words(f"{shares[gate]} ", mark_of(gate).colour, bold=True)]
         lines.append(HPacker(children=words, pad=0, sep=2))
     box = AnchoredOffsetbox(
         "lower left",
@@ -244,20 +240,6 @@ def _headline(panel: pl.DataFrame) -> str:
     return f"premature exits ({total}):" + f"\n({never} never settle)" * bool(never)
 
 
-def _share(premature: int, judged: int, stopped: int) -> str:
-    """What is told of a gate: its premature exits of those that can be judged, if there are any."""
-    if judged:
-        return f"{premature / judged:.0%} of {judged}"
-    return f"stops {stopped}" if stopped else "never stops"
-
-
 def _words(text: str, colour: str, *, bold: bool = False) -> TextArea:
     weight = "bold" if bold else "normal"
     return TextArea(text, textprops={"color": colour, "fontsize": 6.5, "fontweight": weight})
-
-
-def _symbol(mark: Drawn) -> DrawingArea:
-    """A gate's mark in the size of a letter."""
-    area = DrawingArea(6, 6, 0, 0)
-    area.add_artist(Line2D([3], [2.5], marker=mark.marker, color=mark.colour, markersize=4.2))
-    return area

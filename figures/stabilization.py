@@ -1,13 +1,14 @@
 """When answers settle: the cohort's curve, and s_p per task with its interval."""
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from c4.analysis import stabilization_summary
-from c4.analysis.colours import FAMILY_COLOURS, mixed
+from c4.analysis.colours import FAMILY_COLOURS, Mark, mixed
 from c4.analysis.decided import as_settling
 from c4.analysis.names import FAMILY_LABELS, model_label, task_label
 from c4.figures.fit import fitted, points
@@ -58,12 +59,12 @@ def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> 
         if len(models) > 1:
             room = COLUMN - (1.7 if width == Width.COLUMN else 0.8)
             curves.set_title(fitted(model_label(model), room, points("axes.titlesize")))
-    _legend(figure, summary)
+    _put_legend(figure, summary)
     return figure
 
 
 def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> None:
-    markers, colours = _markers(summary), _colours(summary)
+    marks = _marks(summary)
     ax.axhline(SHARE, color=QUIET, linewidth=0.6, linestyle=":")
     ends = summary.filter(pl.col("share") == SHARE).iter_rows(named=True)
     for row in ends:
@@ -71,14 +72,16 @@ def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> Non
         reached = np.sort(cohort.drop_nulls().to_numpy())
         progress = np.concatenate([[0.0], reached, [1.0]])
         share = np.concatenate([[0], np.arange(1, len(reached) + 1), [len(reached)]]) / len(cohort)
-        colour = colours[row["task"]]
+        mark = marks[row["task"]]
         style = FAMILY_LINES[row["family"]]
-        ax.step(progress, share, where="post", color=colour, linestyle=style, label=row["task"])
+        ax.step(
+            progress, share, where="post", color=mark.colour, linestyle=style, label=row["task"]
+        )
         for at in (0.25, 0.5, 0.75, SHARE):  # its marker along the curve says which task it is
             if share[-1] >= at:
                 x = progress[np.searchsorted(share, at - 1e-9)]
                 size = 5 if at == SHARE else 3.5
-                ax.plot(x, at, markers[row["task"]], color=colour, markersize=size, zorder=4)
+                ax.plot(x, at, mark.marker, color=mark.colour, markersize=size, zorder=4)
     ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="progress of the decode (share of steps)")
     ax.set_ylabel("answers settled for good")
     share_axis(ax, "x")
@@ -87,27 +90,26 @@ def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> Non
 
 
 def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
-    markers, colours = _markers(summary), _colours(summary)
-    tasks = list(markers)
-    for y, task in enumerate(tasks):
+    marks = _marks(summary)
+    for y, (task, mark) in enumerate(marks.items()):
         half, most = summary.filter(pl.col("task") == task).sort("share").to_dicts()
-        colour = colours[task]
+        colour = mark.colour
         if most["low"] is not None:
             high = 1.0 if most["high"] is None else most["high"]
             ax.plot([most["low"], high], [y, y], color=colour, linewidth=2.2, alpha=0.35)
         if most["appeared"] is not None:
             ax.plot(most["appeared"], y, "|", color=INK, markersize=8, markeredgewidth=1)
         if half["s_p"] is not None:
-            ax.plot(half["s_p"], y, markers[task], color=colour, markersize=5, fillstyle="none")
+            ax.plot(half["s_p"], y, mark.marker, color=colour, markersize=5, fillstyle="none")
         if most["s_p"] is not None:
-            ax.plot(most["s_p"], y, markers[task], color=colour, markersize=5.5)
+            ax.plot(most["s_p"], y, mark.marker, color=colour, markersize=5.5)
         note = "never" if most["s_p"] is None else f"{most['s_p']:.2f}"
         ax.annotate(note, (1.05, y), color=INK, va="center", annotation_clip=False)
     place = ax.get_xaxis_transform()
     ax.text(1.05, 1.02, "$s_{0.9}$", transform=place, color=INK, parse_math=True)
-    ax.set_yticks(range(len(tasks)), labels=[_label(summary, task) for task in tasks])
+    ax.set_yticks(range(len(marks)), labels=[_label(summary, task) for task in marks])
     ax.tick_params(axis="y", length=0)
-    ax.set(xlim=(0, 1.02), ylim=(len(tasks) - 0.5, -0.6), xlabel="progress of the decode")
+    ax.set(xlim=(0, 1.02), ylim=(len(marks) - 0.5, -0.6), xlabel="progress of the decode")
     share_axis(ax, "x")
     quiet_grid(ax, "both")
 
@@ -118,46 +120,25 @@ def _label(summary: pl.DataFrame, task: str) -> str:
     return f"{fitted(task_label(task), 1.0, 7)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 
 
-def _task_samples(summary: pl.DataFrame) -> list[Line2D]:
-    """A line with its marker for every task."""
-    markers, colours = _markers(summary), _colours(summary)
-    families = dict(summary.select("task", "family").unique(maintain_order=True).iter_rows())
-    return [
-        sample(
-            color=colours[task],
-            linestyle=FAMILY_LINES[families[task]],
-            marker=markers[task],
-            markersize=4,
-            label=task_label(task),
-        )
-        for task in markers
-    ]
-
-
-def _markers(summary: pl.DataFrame) -> dict[str, str]:
-    """A marker for every task, the same in both panels; families differ in colour."""
-    tasks = summary["task"].unique(maintain_order=True).to_list()
-    return {task: TASK_MARKERS[i % len(TASK_MARKERS)] for i, task in enumerate(tasks)}
-
-
-def _colours(summary: pl.DataFrame) -> dict[str, str]:
-    """A shade of the family's colour for every task: the family's own, then ever lighter ones."""
-    colours = {}
-    for (family,), rows in summary.group_by("family", maintain_order=True):
-        tasks = rows["task"].unique(maintain_order=True).to_list()
-        for i, task in enumerate(tasks):
-            share = min(0.35, 0.5 / max(1, len(tasks) - 1)) * i
-            colours[task] = mixed(FAMILY_COLOURS[str(family)], 255, share)
-    return colours
-
-
-def _legend(figure: Figure, summary: pl.DataFrame) -> None:
-    handles = _task_samples(summary)
-    if len(handles) > MOST_NAMED:  # the second panel names them
+def _put_legend(figure: Figure, summary: pl.DataFrame) -> None:
+    marks = _marks(summary)
+    if len(marks) > MOST_NAMED:  # the second panel names them
         handles = [
             sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
             for f in FAMILY_COLOURS
             if f in summary["family"]
+        ]
+    else:
+        families = dict(summary.select("task", "family").iter_rows())
+        handles = [
+            sample(
+                color=mark.colour,
+                linestyle=FAMILY_LINES[families[task]],
+                marker=mark.marker,
+                markersize=4,
+                label=task_label(task),
+            )
+            for task, mark in marks.items()
         ]
     grey = {"color": QUIET, "linestyle": ""}
     handles += [
@@ -166,3 +147,16 @@ def _legend(figure: Figure, summary: pl.DataFrame) -> None:
         sample(marker="|", markersize=8, label="90% first shown", **grey | {"color": INK}),
     ]
     put_legend(figure, handles)
+
+
+def _marks(summary: pl.DataFrame) -> dict[str, Mark]:
+    """A marker for every task, and a shade of its family's colour: each task's a lighter one."""
+    marks, shades = {}, Counter[str]()
+    counts = dict(summary.group_by("family").agg(pl.col("task").n_unique()).iter_rows())
+    tasks = summary.select("task", "family").unique(maintain_order=True).iter_rows()
+    for i, (task, family) in enumerate(tasks):
+        share = min(0.35, 0.5 / max(1, counts[family] - 1)) * shades[family]
+        shades[family] += 1
+        colour = mixed(FAMILY_COLOURS[family], 255, share)
+        marks[task] = Mark(colour, TASK_MARKERS[i % len(TASK_MARKERS)])
+    return marks

@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from enum import StrEnum
 from functools import wraps
 from io import BytesIO
+from logging.handlers import QueueHandler
 from math import ceil
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib as mpl
@@ -27,7 +30,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from c4.analysis.colours import FAMILY_COLOURS, is_variant, mark_of, shade_of
+from c4.analysis.colours import FAMILY_COLOURS, Mark, is_variant, mark_of, shade_of
 from c4.analysis.names import model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
@@ -89,9 +92,10 @@ def styled(draw: Callable[Given, Made]) -> Callable[Given, Made]:
     return drawn
 
 
+LARGEST_STYLE = 2**20
+"""Maximum size of a style file, in bytes."""
 FORBIDDEN = ("backend", "text.usetex", "text.latex", "pgf.", "animation.", "savefig.directory")
 """Settings that a style may not change: they run programs or choose where files are written."""
-
 
 _user_style: ContextVar[Mapping[str, Any]] = ContextVar("_user_style", default={})  # noqa: B039
 
@@ -113,42 +117,29 @@ def settings() -> Any:
 
 def read_style(path: Path) -> dict[str, Any]:
     """The settings in a Matplotlib style file; settings that would run a program are refused."""
-    try:
-        require_plain_file(path, LARGEST_STYLE)
-        with quiet_matplotlib() as said:
-            settings: Any = dict(mpl.rc_params_from_file(str(path), use_default_template=False))
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"{path}: not a Matplotlib style ({reason(error)})") from error
-    if said:
-        raise ConfigError(f"{path}: not a Matplotlib style ({' '.join(said[0].split())})")
-    for name in settings:
-        if name.startswith(FORBIDDEN):
-            raise ConfigError(f"{path}: a style may not set {name}; leave it out")
-    found: dict[str, Any] = settings
-    return found
-
-
-@contextmanager
-def quiet_matplotlib() -> Iterator[list[str]]:
-    """Yield Matplotlib's warnings instead of printing them."""
-    said: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("matplotlib")
-    before = logger.propagate
+    # Matplotlib logs what it cannot read, and goes on.
+    said: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    logger, handler = logging.getLogger("matplotlib"), QueueHandler(said)
+    handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     logger.propagate = False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield said
+        require_plain_file(path, LARGEST_STYLE)
+        with warnings.catch_warnings(action="ignore"):
+            found: Any = mpl.rc_params_from_file(str(path), use_default_template=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"{path}: not a Matplotlib style ({reason(error)})") from error
     finally:
         logger.removeHandler(handler)
-        logger.propagate = before
+        logger.propagate = True
+    if not said.empty():
+        words = said.get().getMessage().split()
+        raise ConfigError(f"{path}: not a Matplotlib style ({' '.join(words)})")
+    for name in found:
+        if name.startswith(FORBIDDEN):
+            raise ConfigError(f"{path}: a style may not set {name}; leave it out")
+    return dict(found)
 
-
-LARGEST_STYLE = 2**20
-"""Maximum size of a style file, in bytes."""
 
 INK = "#222222"
 QUIET = "#8a8a8a"
@@ -211,18 +202,13 @@ def lay_out(panels: int, width: Width | None) -> Grid:
     if width == Width.COLUMN:
         columns = min(2, panels)
         return Grid(panels, columns, COLUMN / columns)
-    columns = best_columns(panels)
+    columns = panels
+    if panels > 4:  # as many columns as leave the fewest gaps in the last row
+        columns = 3 if panels % 3 == 0 and panels % 4 else 4
     inches = PAGE / columns
     if width is None:
         inches = {1: COLUMN, 2: 2.6}.get(columns, inches)
     return Grid(panels, columns, inches)
-
-
-def best_columns(panels: int) -> int:
-    """The number of columns, at most 4, that leaves the fewest gaps in the last row."""
-    if panels <= 4:
-        return panels
-    return 3 if panels % 3 == 0 and panels % 4 else 4
 
 
 def panel_grid(
@@ -292,35 +278,27 @@ def sample(**properties: Any) -> Line2D:
     return Line2D([], [], solid_capstyle="butt", **properties)
 
 
-class Drawn(NamedTuple):
-    """How a method is drawn in a figure."""
-
-    colour: str
-    marker: str
-    fill: Literal["full", "none"]
-
-
-def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Drawn]:
+def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Mark]:
     """Colour, marker and fill of each method of a figure; settings of one method differ.
 
     Args:
         shaded: draw variants lighter, for figures in which hollow markers mean something else.
     """
-    drawn: dict[str, Drawn] = {}
-    turns: Counter[Drawn] = Counter()
+    drawn: dict[str, Mark] = {}
+    turns: Counter[Mark] = Counter()
     for method in methods:
         mark = mark_of(method)
-        one = Drawn(mark.colour, mark.marker, "none" if is_variant(method) else "full")
+        one = Mark(mark.colour, mark.marker, "none" if is_variant(method) else "full")
         if shaded:
-            one = Drawn(shade_of(method), mark.marker, "full")
+            one = Mark(shade_of(method), mark.marker, "full")
         markers = [mark.marker, *MORE_MARKERS.replace(mark.marker, "")]
-        drawn[method] = one._replace(marker=markers[turns[one] % len(markers)])
+        drawn[method] = replace(one, marker=markers[turns[one] % len(markers)])
         turns[one] += 1
     return drawn
 
 
 def method_legend(
-    figure: Figure, drawn: Mapping[str, Drawn], labels: Sequence[str], *more: Line2D
+    figure: Figure, drawn: Mapping[str, Mark], labels: Sequence[str], *more: Line2D
 ) -> None:
     """A legend of the methods, and of further lines, above the panels."""
     handles = [
@@ -350,7 +328,14 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
     size = points("legend.fontsize")
     room = figure.get_figwidth() - (HANDLE + EDGES) * size / 7
     labels = [fitted(str(handle.get_label()), room, size) for handle in handles]
-    columns = legend_columns(figure, labels)
+    widths = [HANDLE * size / 7 + text_width(label, size) for label in labels]
+    columns = 1  # or as many as give the fewest lines that fit
+    for lines in range(1, len(labels)):
+        most = ceil(len(labels) / lines)
+        wide = sum(max(column) for column in np.array_split(widths, most))
+        if wide + EDGES * size / 7 < figure.get_figwidth():
+            columns = most
+            break
     taken = ceil(len(labels) / columns) * LEGEND_LINE * size / 7
     more = max(0.0, taken - LEGEND_LINES * LEGEND_LINE)
     figure.set_figheight(figure.get_figheight() + more)
@@ -362,18 +347,6 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
         handletextpad=0.5,
         columnspacing=1.2,
     )
-
-
-def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
-    """The number of columns that gives a legend the fewest lines that fit."""
-    size = points("legend.fontsize")
-    widths = [HANDLE * size / 7 + text_width(label, size) for label in labels]
-    for lines in range(1, len(labels)):
-        columns = ceil(len(labels) / lines)
-        taken = sum(max(column) for column in np.array_split(widths, columns))
-        if taken + EDGES * size / 7 < figure.get_figwidth():
-            return columns
-    return 1
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:

@@ -1,13 +1,12 @@
 """One trajectory, four panels: its answers, their confidence and patience, and the margin."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4.analysis.colours import mark_of
+from c4.analysis.colours import Mark, mark_of
 from c4.analysis.decided import require_columns, require_one_trajectory
 from c4.analysis.names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE, stops_in
@@ -18,7 +17,6 @@ from c4.figures.style import (
     INK,
     PAGE,
     QUIET,
-    Drawn,
     Width,
     draw_apart,
     method_legend,
@@ -69,18 +67,15 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
     panels = [answers, confidence, patience, gap, *more]
     panels[-1].set_xlabel("step")
     _draw_moments(panels, trace, moments, drawn)
-    answers.set_title("\n".join(wrapped(_title(first), room, points("axes.titlesize"))), pad=8)
+    right = {True: "right", False: "wrong", None: "not graded"}[first["correct"]]
+    title = (
+        f"{task_label(first['task'])} on {model_label(first['model'])}, trajectory "
+        f"{first['trajectory']}; the full decode's answer is {right}"
+    )
+    answers.set_title("\n".join(wrapped(title, room, points("axes.titlesize"))), pad=8)
     shown = {gate: drawn[gate] for gate in stopping}
     method_legend(figure, shown, [f"{method_label(gate)} stops" for gate in shown])
     return figure
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    right = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
-    return (
-        f"{task_label(row['task'])} on {model_label(row['model'])}, trajectory "
-        f"{row['trajectory']}; the full decode's answer is {right}"
-    )
 
 
 def _short(gate: str) -> str:
@@ -111,7 +106,7 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> float:
 
 
 def _draw_signal(
-    ax: Axes, trace: pl.DataFrame, columns: tuple[str, str], asking: Drawn, words: str
+    ax: Axes, trace: pl.DataFrame, columns: tuple[str, str], asking: Mark, words: str
 ) -> None:
     """Draw a signal and the threshold that a gate sets, with a text at the right."""
     signal, bar = columns
@@ -139,7 +134,7 @@ def _draw_moments(
     axes: list[Axes],
     trace: pl.DataFrame,
     moments: Sequence[tuple[int, Sequence[str]]],
-    drawn: Mapping[str, Drawn],
+    drawn: Mapping[str, Mark],
 ) -> None:
     """Draw block edges, the settling step and the exits; marks of one step below each other."""
     edges = trace.filter(pl.col("block") != pl.col("block").shift())["step"].to_list()

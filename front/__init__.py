@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from c4._calibration import Calibrated, calibrate
     from c4._check import check
     from c4._decisions import Decisions
-    from c4._run import Run, Runs, open, open_all  # noqa: A004 - read as `c4.open`
-    from c4._trajectory import Trajectory
+    from c4._run import Run, Runs, Trajectory, open, open_all  # noqa: A004 - read as `c4.open`
     from c4.figures import phase_diagram, stabilization_figure, text_figure, trace_figure
     from c4.gates import CVEE, Prophet, SchED, make_gate
     from c4.replay import Requirement
@@ -22,8 +21,7 @@ HOMES = {
     "c4._check": ("check",),
     "c4._calibration": ("Calibrated", "calibrate"),
     "c4._decisions": ("Decisions",),
-    "c4._run": ("Run", "Runs", "open", "open_all"),
-    "c4._trajectory": ("Trajectory",),
+    "c4._run": ("Run", "Runs", "Trajectory", "open", "open_all"),
     "c4.figures": ("phase_diagram", "stabilization_figure", "text_figure", "trace_figure"),
     "c4.gates": ("CVEE", "Prophet", "SchED", "make_gate"),
     "c4.replay": ("Requirement",),

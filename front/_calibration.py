@@ -1,4 +1,4 @@
-"""Calibration for a notebook: the setting, what it promises, and how it did held out."""
+"""`c4.calibrate`: choose the setting of a gate, and show how it did on held-out examples."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,8 @@ from c4._html import facts_table, frame_table
 from c4._run import RunLike, as_runs
 from c4.errors import ConfigError
 from c4.gates import Gate, make_gate
-from c4.gates.registry import GateKind, is_gate
+from c4.gates.gate import is_gate
+from c4.gates.registry import GateKind
 from c4.replay import (
     Calibration,
     Requirement,
@@ -27,11 +28,10 @@ from c4.replay import calibrate as calibrate_grid
 from c4.store.locations import Location, parse_location
 
 
-@dataclass(frozen=True, repr=False)
-class Calibrated:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Calibrated(Calibration):
     """A calibrated gate: the setting that was chosen, on what, and from which others."""
 
-    calibration: Calibration
     splits: Sequence[RunSplit]
     held_out: pl.DataFrame
     """How the setting did, per task, on trajectories that it was not chosen on."""
@@ -41,39 +41,19 @@ class Calibrated:
         """The gate with the chosen setting, ready for `run.replay`."""
         if self.parameters is None:
             raise ConfigError(f"no setting was chosen: {self.statement}")
-        return make_gate(self.calibration.grid.gate, **self.parameters)
-
-    @property
-    def parameters(self) -> dict[str, Any] | None:
-        """The chosen setting; None if no setting keeps the promise."""
-        return self.calibration.parameters
-
-    @property
-    def statement(self) -> str:
-        """The result in a sentence that can be quoted."""
-        return self.calibration.statement
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """Every setting that was tried, one row each."""
-        return self.calibration.table
-
-    @property
-    def pareto(self) -> pl.DataFrame:
-        """Settings that no other beats in steps and in the worst drop alike."""
-        return self.calibration.pareto
+        return make_gate(self.grid.gate, **self.parameters)
 
     def save(self, path: str | Location) -> None:
         """Freeze the setting in a file, which `c4 replay --config` and the others take."""
-        save_calibration(parse_location(path), self.calibration, self.splits)
+        save_calibration(parse_location(path), self, self.splits)
 
     def __repr__(self) -> str:
-        return f"<Calibrated {self.calibration.grid.name} {self._chosen}; {self.statement}>"
+        return f"<Calibrated {self.grid.name} {self._chosen}; {self.statement}>"
 
     def _repr_html_(self) -> str:
         facts = {"chosen": self._chosen, "statement": self.statement}
         facts |= {"split": "; ".join(split.statement for split in self.splits)}
-        shown = facts_table(f"{self.calibration.grid.name}, calibrated", facts)
+        shown = facts_table(f"{self.grid.name}, calibrated", facts)
         return shown + ("" if self.held_out.is_empty() else frame_table(self.held_out))
 
     @property
@@ -94,7 +74,7 @@ def calibrate(
     unsafe_code: bool = False,
     **ranges: Any,
 ) -> Calibrated:
-    """Choose the cheapest setting of a gate that keeps a promise on the pool of some runs.
+    """Choose the cheapest setting of a gate that keeps a promise on the pools of some runs.
 
     Args:
         runs: one recording of each task, opened or by folder.
@@ -109,15 +89,16 @@ def calibrate(
             f"{promise!r} is no promise; write c4.Requirement(tolerance=2.0) for points of "
             "accuracy, or c4.Requirement(risk=0.05, delta=0.1) for a certificate"
         )
-    grid = make_grid(_kind(gate), {name: _spell_range(values) for name, values in ranges.items()})
+    texts = {name: _range_text(values) for name, values in ranges.items()}
+    grid = make_grid(_kind(gate), texts)
     splits = split_runs(as_runs(runs), pool, gate=grid.gate, unsafe_code=unsafe_code)
     found = calibrate_grid(grid, [split.pool for split in splits], promise or Requirement())
     rest = [split.held_out for split in splits if split.held_out]
-    return Calibrated(found, splits, evaluate_setting(found, rest))
+    return Calibrated(**vars(found), splits=splits, held_out=evaluate_setting(found, rest))
 
 
 def _kind(gate: Any) -> GateKind:
-    """A gate by its name, which its calibration keeps; by its class where it has no name."""
+    """The name of a gate, under which commands find it again; its class if no module offers it."""
     if isinstance(gate, str):
         return gate
     if not isinstance(gate, type) and is_gate(gate):
@@ -126,19 +107,15 @@ def _kind(gate: Any) -> GateKind:
             "values to try as arguments: gamma=2, tau=[0.6, 0.7]"
         )
     if isinstance(gate, type) and is_gate(gate):
-        return NAMES.get(gate) or _own_name(gate) or gate
+        module = sys.modules.get(gate.__module__)
+        has_file = gate.__module__ != "__main__" and getattr(module, "__file__", None) is not None
+        name = gate.__qualname__
+        is_found = has_file and getattr(module, name, None) is gate
+        return NAMES.get(gate) or (f"{gate.__module__}:{name}" if is_found else gate)
     raise ConfigError(f"{gate!r} is neither the name nor the class of a gate")
 
 
-def _own_name(gate: type) -> str | None:
-    """What the commands call a class; None of one that no module offers by its name."""
-    module = sys.modules.get(gate.__module__)
-    has_file = gate.__module__ != "__main__" and getattr(module, "__file__", None) is not None
-    found = has_file and getattr(module, gate.__qualname__, None) is gate
-    return f"{gate.__module__}:{gate.__qualname__}" if found else None
-
-
-def _spell_range(values: Any) -> str:
+def _range_text(values: Any) -> str:
     if isinstance(values, str) or not isinstance(values, Iterable):
         return str(values)
     return ",".join(str(one.value if isinstance(one, Enum) else one) for one in values)

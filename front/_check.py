@@ -31,11 +31,11 @@ from c4.store.arrays import BoolArray, IntArray
 from c4.store.cells import Cells
 from c4.tasks import TASKS, AnswerReading, Candidate, Example, Family, Shape, Task, find_task, grade
 from c4.tasks.examples import default_source, load_samples
-from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
-from c4.tasks.extractors import Finder, as_finder, find_style, guard_extractor
 from c4.tasks.graders import REGISTRY as GRADER_NAMES
 from c4.tasks.graders import find_grader, guard_judge
 from c4.tasks.grading import Verdict
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.reading.extractors import Finder, as_finder, find_style, guard_extractor
 from c4.tasks.registry import REGISTRY as TASK_NAMES
 from c4.tasks.registry import is_task, names_task
 from c4.tasks.task import Choices, Extractor, Judge, ReadingStyle
@@ -208,8 +208,11 @@ def _check_task(thing: Any, written: str | None) -> None:
     if not isinstance(task, Task):
         raise ConfigError("it is no c4.tasks.Task")
     if TASKS.get(task.name) is None:  # c4's own are guarded by their tests
-        guards = {x: guard_extractor(task.name, getattr(task, x)) for x in ("extract", "plain")}
-        task = replace(task, **guards)
+        task = replace(
+            task,
+            extract=guard_extractor(task.name, task.extract),
+            plain=guard_extractor(task.name, task.plain),
+        )
     source = default_source(task, embedded=task.name in TASKS)
     some = min(MOST_EXAMPLES, load_samples(task, source, n=1).usable)
     first, second = (load_samples(task, source, skip=0, n=some).samples for _ in range(2))

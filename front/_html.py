@@ -1,7 +1,7 @@
 """HTML for notebooks. Names and answers come from users and models, so all text is escaped."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -26,24 +26,15 @@ def facts_table(title: str, facts: Mapping[str, Any]) -> str:
 
 def frame_table(frame: pl.DataFrame) -> str:
     """A small frame with every row and column, and numbers of three digits."""
-    return records_table(frame.columns, frame.rows())
-
-
-def records_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of values under their names."""
-    head = "".join(f'<th style="{LEFT}">{escape(name)}</th>' for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{LEFT}">{escape(spell(v))}</td>' for v in row) + "</tr>"
-        for row in rows
-    )
+    head = "".join(f'<th style="{LEFT}">{escape(name)}</th>' for name in frame.columns)
+    rows = []
+    for row in frame.rows():
+        values = [f"{value:.3g}" if isinstance(value, float) else value for value in row]
+        rows.append("".join(f'<td style="{LEFT}">{escape(value)}</td>' for value in values))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def text_block(title: str, text: str) -> str:
     """A longer text with its line ends kept."""
     return f'<div><strong>{escape(title)}</strong><pre style="{QUIET}">{escape(text)}</pre></div>'
-
-
-def spell(value: Any) -> Any:
-    """A number with three digits; anything else as it is."""
-    return f"{value:.3g}" if isinstance(value, float) else value

@@ -1,7 +1,7 @@
-"""Runs for a notebook: opened, shown, and asked."""
+"""Runs in a notebook: open, show, replay and draw them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
@@ -10,30 +10,79 @@ import polars as pl
 
 from c4._decisions import Decisions
 from c4._gates import name_gates
-from c4._html import facts_table, records_table
-from c4._trajectory import Trajectory
+from c4._html import facts_table, frame_table, text_block
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
 from c4.analysis.signals import signal_table
 from c4.errors import ConfigError, RunError, unknown_name
+from c4.errors.text import visible_line
 from c4.gates import Gate, OwnSignal
+from c4.gates.candidates import filled_predictions
 from c4.replay import replay
 from c4.store.locations import Location, parse_location
 from c4.store.runs import Run as StoredRun
+from c4.store.runs import Trajectory as StoredTrajectory
 from c4.store.runs import find_run, find_runs, open_run, readable_runs
 from c4.store.storage import folder_exists
 from c4.store.summary import RunSummary, summarise
 from c4.tasks import AnswerReading, find_task
-from c4.tasks.extractors import find_style
+from c4.tasks.reading.extractors import find_style
 from c4.tasks.registry import names_task
 
 GateLike = Gate | type[Gate] | str
 """A gate, its class, or its name."""
 RunLike = StoredRun | str | Location
 """A run, or its folder."""
-SHARES = ("accuracy", "saving")
 ReadingLike = AnswerReading | str | None
 """A reading, or the name of an extractor."""
+LONGEST = 40
+"""Characters of an answer that a repr shows."""
 LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
+
+
+@dataclass(frozen=True, repr=False)
+class Trajectory(StoredTrajectory):
+    """One decode of a run: its `row`, its `cells`, its `steps`, and the text at any step."""
+
+    run: "Run"
+
+    @property
+    def number(self) -> int:
+        """The example's number within its task."""
+        return self.row.trajectory
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """What gates see, one row per step. The columns are those of `Run.signals`."""
+        return self.run.signals.filter(pl.col("trajectory") == self.number)
+
+    def text_at(self, step: int) -> str:
+        """The text that a final fill at a step, counted from 1, would leave."""
+        if not 1 <= step <= self.row.steps:
+            raise ConfigError(f"trajectory {self.number} has steps 1 to {self.row.steps}")
+        filled = filled_predictions(self.cells.token, self.cells.masked)
+        return self.run.text(filled[step - 1].tolist())
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in a word: right, wrong, no_answer and so on, or ungraded."""
+        return self.row.verdict or "ungraded"
+
+    def __repr__(self) -> str:
+        answer = self.row.answer or ""
+        cut = answer if len(answer) <= LONGEST else f"{answer[: LONGEST - 1]}…"
+        found = f"answer {cut!r}" if self.row.answer is not None else "no answer"
+        told = f"{self.number} of {self.run.task_name}: {found}, {self.outcome}, {self._cost}"
+        return f"<Trajectory {visible_line(told)}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"answer": self.row.answer, "target": self.row.target, "verdict": self.outcome}
+        title = f"trajectory {self.number} of {self.run.task_name}, {self._cost}"
+        blocks = text_block("prompt", self.row.prompt) + text_block("text", self.row.text)
+        return facts_table(title, facts) + blocks
+
+    @property
+    def _cost(self) -> str:
+        return f"{self.row.steps} steps of {self.row.budget}"
 
 
 class Run(StoredRun):
@@ -53,7 +102,7 @@ class Run(StoredRun):
             unsafe_code: grade programs where they cannot be isolated.
             named: gates that go by a name of your own: `run.replay(strict=CVEE(tau=0.9))`.
         """
-        chosen = self._gates(gates, named)
+        chosen = name_gates(self.task, gates, named)
         return Decisions(pl.concat(replay(self, chosen, unsafe_code=unsafe_code)))
 
     @cached_property
@@ -72,7 +121,7 @@ class Run(StoredRun):
 
     def phases(self, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """Exit progress against stabilization; like `replay`, but nothing is graded."""
-        return phase_table(self, self._gates(gates, named))
+        return phase_table(self, name_gates(self.task, gates, named))
 
     def trace(
         self, number: int, *gates: GateLike, signals: Sequence[str] = (), **named: GateLike
@@ -82,23 +131,19 @@ class Run(StoredRun):
         Args:
             signals: names of further signals, each of which gets a column and a panel.
         """
-        return trace_table(self, number, self._gates(gates, named), signals)
+        return trace_table(self, number, name_gates(self.task, gates, named), signals)
 
     def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
         """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""
-        return text_table(self, number, self._gates(gates, named))
+        return text_table(self, number, name_gates(self.task, gates, named))
 
     def __iter__(self) -> Iterator[Trajectory]:
         for found in super().__iter__():
-            yield Trajectory(found.row, found.cells, self)
+            yield Trajectory(**vars(found), run=self)
 
     def trajectory(self, index: int) -> Trajectory:
         """One trajectory by its number, as `indices` lists them."""
-        found = super().trajectory(index)
-        return Trajectory(found.row, found.cells, self)
-
-    def _gates(self, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
-        return name_gates(self.task, gates, named)
+        return Trajectory(**vars(super().trajectory(index)), run=self)
 
     @cached_property
     def summary(self) -> RunSummary:
@@ -107,8 +152,7 @@ class Run(StoredRun):
 
     def _repr_html_(self) -> str:
         identity, shape = self.manifest.identity, self.shape
-        facts = {name: _spell(name, asdict(self.summary)[name]) for name in LISTED}
-        facts |= {
+        facts = _facts(self) | {
             "shape": f"{shape.length} positions, {shape.budget} steps, "
             f"blocks of {shape.block_length}",
             "cells": "kept" if self.has_cells else "not kept",
@@ -118,6 +162,13 @@ class Run(StoredRun):
         return facts_table(f"{self.task_name} by {self.model}, {self.method}", facts)
 
 
+def _facts(run: Run) -> dict[str, Any]:
+    """The columns of a run's summary that are shown."""
+    facts = {name: asdict(run.summary)[name] for name in LISTED}
+    shares = [name for name in ("accuracy", "saving") if facts[name] is not None]
+    return facts | {name: f"{facts[name]:.1%}" for name in shares}
+
+
 class Runs(list[Run]):
     """Runs, shown as a table."""
 
@@ -125,8 +176,7 @@ class Runs(list[Run]):
         return "\n".join([f"<Runs, {len(self)}>", *(f"  {run!r}" for run in self)])
 
     def _repr_html_(self) -> str:
-        rows = [[_spell(name, asdict(run.summary)[name]) for name in LISTED] for run in self]
-        return records_table(LISTED, rows)
+        return frame_table(pl.DataFrame([_facts(run) for run in self], infer_schema_length=None))
 
 
 def open(  # noqa: A001
@@ -180,7 +230,7 @@ def open_all(
 
 
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
-    """Runs as users give them: one or several, opened already or by their folders."""
+    """The runs that a user gives: one or several, opened already or by their folders."""
     given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | PurePath) else runs
     if not given:
         raise ConfigError("no runs are given; open some with: c4.open_all('runs')")
@@ -193,9 +243,3 @@ def _as_reading(reading: ReadingLike) -> AnswerReading | None:
 
 def _opened(run: StoredRun) -> Run:
     return Run(run.folder, run.reading, run.tasks)
-
-
-def _spell(name: str, value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return f"{value:.1%}" if name in SHARES else f"{value:.3g}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from c4.store.arrays import BoolArray, TokenArray
 from c4.tasks import AnswerReading, Ending, SearchMode, Task
-from c4.tasks.extractors import read_under, reads_parts
+from c4.tasks.reading.extractors import read_under, reads_parts
 from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary
 

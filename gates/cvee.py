@@ -4,7 +4,6 @@ Parameters broadcast against the signals' (…, T), so one object answers for on
 decode, for a whole recording, or for a recording under a grid of parameters at once.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,23 +15,10 @@ from c4.store.arrays import BoolArray
 
 
 @dataclass(frozen=True)
-class LevelGate(Checked):
-    """A gate that fires where a level reaches tau, so one pass over the level serves every tau."""
-
-    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
-
-    @abstractmethod
-    def level(self, s: Signals) -> Floats:
-        """The confidence that is compared with tau; NaN where no tau makes the gate fire."""
-
-    def fires(self, s: Signals, /) -> BoolArray:
-        return self.level(s) >= self.tau
-
-
-@dataclass(frozen=True)
-class CVEE(LevelGate):
+class CVEE(Checked):
     """Confidence-Verified Early Exit: the answer is confident and has stopped changing."""
 
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
@@ -40,21 +26,19 @@ class CVEE(LevelGate):
         """For how many steps the answer must have been stable."""
         return np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
 
-    def is_stable(self, s: Signals) -> BoolArray:
-        """Whether there is an answer that has been stable for that long."""
-        return (s.candidate != NONE) & (s.run >= self.patience(s))
-
-    def level(self, s: Signals) -> Floats:
-        """The confidence of a stable answer; NaN where it is not stable yet."""
-        return np.where(self.is_stable(s), s.confidence, np.nan)
+    def fires(self, s: Signals, /) -> BoolArray:
+        stable = (s.candidate != NONE) & (s.run >= self.patience(s))
+        return stable & (s.confidence >= self.tau)  # NaN never fires
 
 
 @dataclass(frozen=True)
-class ConfidenceOnly(LevelGate):
+class ConfidenceOnly(Checked):
     """CVEE without its patience: the first confident answer."""
 
-    def level(self, s: Signals) -> Floats:
-        return np.where(s.candidate != NONE, s.confidence, np.nan)
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
+
+    def fires(self, s: Signals, /) -> BoolArray:
+        return (s.candidate != NONE) & (s.confidence >= self.tau)
 
 
 @dataclass(frozen=True)
@@ -64,15 +48,20 @@ class StabilityOnly(Checked):
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
+    def patience(self, s: Signals) -> Floats:
+        """For how many steps the answer must have been stable."""
+        return CVEE(gamma=self.gamma, p_min=self.p_min).patience(s)
+
     def fires(self, s: Signals, /) -> BoolArray:
-        return CVEE(gamma=self.gamma, p_min=self.p_min).is_stable(s)
+        return (s.candidate != NONE) & (s.run >= self.patience(s))
 
 
 @dataclass(frozen=True)
-class FixedPatience(LevelGate):
+class FixedPatience(Checked):
     """CVEE with γ = 0: a confident answer, stable for a fixed number of steps."""
 
+    tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
     p_min: Number = parameter(3, meaning="stable steps")
 
-    def level(self, s: Signals) -> Floats:
-        return CVEE(gamma=0.0, p_min=self.p_min).level(s)
+    def fires(self, s: Signals, /) -> BoolArray:
+        return (s.candidate != NONE) & (s.run >= self.p_min) & (s.confidence >= self.tau)

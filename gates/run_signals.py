@@ -24,7 +24,7 @@ from c4.gates import candidates as candidates_module
 from c4.gates import signals as signals_module
 from c4.gates.candidates import TAIL_FRAC, CandidateReader
 from c4.gates.own_signals import NO_SIGNALS, OwnSignals
-from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Signals, as_signals, read_signals
+from c4.gates.signals import NONE, SIGNAL_NAMES, Ints, Longs, Signals, as_signals, read_signals
 from c4.plugins import definition
 from c4.store.parts import PART, Part, list_parts, naming, write_part
 from c4.store.runs import Run, Trajectory
@@ -51,6 +51,15 @@ class RunSignals:
 
     def __len__(self) -> int:
         return len(self.trajectory)
+
+    def choose(self, rows: Sequence[int] | Longs) -> "RunSignals":
+        """The trajectories in some rows."""
+        index = np.asarray(rows, dtype=np.int64)
+        return RunSignals(
+            self.trajectory[index],
+            self.signals.map(lambda column: column[index]),
+            [self.candidates[i] for i in index],
+        )
 
 
 def load_signals(
@@ -131,7 +140,8 @@ def code_hash() -> str:
     """A digest of the source of the modules that signals depend on."""
     modules = (signals_module, candidates_module)
     paths = [Path(str(module.__file__)) for module in modules]
-    paths += sorted(Path(str(tasks_room.__file__)).parent.glob("*.py"))
+    tasks_folder = Path(str(tasks_room.__file__)).parent
+    paths += sorted([*tasks_folder.glob("*.py"), *tasks_folder.glob("reading/*.py")])
     sources = [path.read_bytes() for path in paths]
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
@@ -207,8 +217,8 @@ def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     table, numbers = _to_table(signals), signals.trajectory.tolist()
-    written = write_part(folder, table, numbers, run.manifest, facts, compression="lz4")
-    remove_files(path for path in stale if path != written)
+    written = write_part(folder, table, numbers, run.manifest, facts)
+    remove_files(path for path in stale if path != written.path)
 
 
 def _read_as(run: Run, read: RunSignals) -> bytes:

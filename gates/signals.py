@@ -102,9 +102,9 @@ class Signals:
         """Every signal changed alike."""
         return type(self)(**{f.name: change(getattr(self, f.name)) for f in fields(self)})
 
-    def one(self, i: int) -> "Signals":
-        """The i-th trajectory of a stack."""
-        return self.map(lambda column: column[i])
+    def one(self, i: int, steps: int | None = None) -> "Signals":
+        """The i-th trajectory of a stack, or its first steps."""
+        return self.map(lambda column: column[i, :steps])
 
     def last(self, name: str) -> npt.NDArray[Any]:
         """A signal at each trajectory's own last step. (…, 1)"""

@@ -1,29 +1,22 @@
 """A checkpoint's chat template: whether it can be rendered at all, and what ends a turn in it.
 
-A template is a small program by a stranger. It is tried once in a process of its own, with limits
-on time and memory; only then are prompts rendered in this one.
+A template is a small program by a stranger. It is tried once by `c4.templates`, in a process with
+limits on time and memory; only then are prompts rendered in this one.
 """
 
 import json
 import logging
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
 from c4.errors import ModelError
+from c4.templates import LimitError, RenderError, render
 
 log = logging.getLogger(__name__)
 
-WORKER = Path(__file__).with_name("_template_worker.py")
-WALL_SECONDS = 15.0
-"""Limit for the worker's life; it ends itself after two seconds of work, but may have to wait."""
 USERS = ("c4firstquestion", "c4secondquestion")
 ASSISTANTS = ("c4firstanswer", "c4secondanswer")
 
@@ -34,21 +27,26 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     if template is None:
         return ()
     variables = json.dumps(tokenizer.special_tokens_map, default=str, sort_keys=True)
-    prompt, chat = try_template(template, variables)
-    if "error" in prompt:
-        raise ModelError(f"the chat template fails on a user's message ({prompt['error']})")
-    if USERS[0] not in prompt["text"]:
+    try:
+        prompt = render_turns(template, variables, 1)
+    except RenderError as error:
+        raise ModelError(f"the chat template fails on a user's message ({error})") from error
+    if USERS[0] not in prompt:
         raise ModelError("the chat template leaves out the user's message")
-    if "error" in chat:
+    try:
+        chat = render_turns(template, variables, 4)
+    except LimitError as error:
+        raise ModelError(f"the chat template fails on a short chat ({error})") from error
+    except RenderError as error:
         log.warning(
             "the chat template cannot write an assistant's turn (%s), so it does not say what "
             "ends one",
-            chat["error"],
+            error,
         )
         return ()
     special = _special_tokens(tokenizer)
     never = {tokenizer.bos_token_id, tokenizer.mask_token_id}
-    ends = [special[token] for token in _ends_in(chat["text"], special)]
+    ends = [special[token] for token in _ends_in(chat, special)]
     return tuple(token for token in ends if token not in never)
 
 
@@ -67,51 +65,18 @@ def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
     return template
 
 
-@lru_cache(maxsize=16)
-def try_template(template: str, variables: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Render a prompt and a chat of two turns; each answer has a `text` or an `error`."""
-    turns = [
-        {"role": role, "content": words}
-        for pair in zip(USERS, ASSISTANTS, strict=True)
-        for role, words in zip(("user", "assistant"), pair, strict=True)
-    ]
-    chats = [
-        {"messages": turns[:1], "add_generation_prompt": True},
-        {"messages": turns, "add_generation_prompt": False},
-    ]
-    prompt, chat = _ask_worker(
-        {"template": template, "variables": json.loads(variables), "chats": chats}
-    )
-    return prompt, chat
+@lru_cache(maxsize=32)
+def render_turns(template: str, variables: str, count: int) -> str:
+    """What the template writes for the first turns of a chat; an answer follows a user's turn.
 
-
-def _ask_worker(request: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    # The worker finds jinja2 where this process would, and nothing in the current folder.
-    paths = os.pathsep.join(path for path in sys.path if path)
-    try:
-        done = subprocess.run(  # noqa: S603 - our own script
-            [sys.executable, "-P", str(WORKER)],
-            input=json.dumps(request),
-            capture_output=True,
-            encoding="utf-8",
-            env=os.environ | {"PYTHONPATH": paths},
-            timeout=WALL_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise ModelError(TOO_MUCH) from None
-    if done.returncode < 0:  # ended by the system
-        raise ModelError(TOO_MUCH)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ModelError(f"the chat template cannot be tried ({reason})")
-    answers: list[Mapping[str, str]] = json.loads(done.stdout)
-    return answers
-
-
-TOO_MUCH = (
-    "the chat template does not come to an end within the time and memory that a short chat may "
-    "take; check chat_template in the checkpoint"
-)
+    Args:
+        variables: the special tokens by name, as JSON.
+    """
+    roles, words = ("user", "assistant") * 2, (USERS[0], ASSISTANTS[0], USERS[1], ASSISTANTS[1])
+    turns = [{"role": r, "content": w} for r, w in zip(roles, words, strict=True)][:count]
+    chat = {"messages": turns, "add_generation_prompt": turns[-1]["role"] == "user"}
+    given = {"tools": None, "documents": None, **json.loads(variables), **chat}
+    return render(template, given, "chat")
 
 
 def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
@@ -122,7 +87,7 @@ def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def _ends_in(text: str, special: Mapping[str, int]) -> list[str]:
-    """The special tokens directly behind both answers of the chat that `try_template` renders.
+    """The special tokens directly behind both answers of the chat that `render_turns` renders.
 
     A token that follows only one of them begins the next turn. Nor does one end a turn that stands
     behind another and also in front of the first question, as the opening of a message does.

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from c4.decode.forward import Cache
 from c4.errors import ConfigError, RunError
-from c4.store.labels import BASELINE, conditions
-from c4.store.manifest import read_manifest
+from c4.store.labels import BASELINE
+from c4.store.manifest import conditions, read_manifest
 from c4.store.storage import list_folders
 
 if TYPE_CHECKING:

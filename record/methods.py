@@ -17,12 +17,13 @@ from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened
+from c4.gates.gate import is_gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
-from c4.gates.registry import is_gate
 from c4.gates.steps import ExitGate
 from c4.plugins import Registry, names_file, unknown_object
 from c4.plugins.parameters import plain_settings, typed_parameters
-from c4.store.labels import BASELINE, is_baseline
+from c4.store.labels import BASELINE
+from c4.store.manifest import is_baseline
 from c4.tasks import AnswerReading, Family, Shape, Task
 from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary

@@ -23,9 +23,9 @@ from c4.store.storage import require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
+from c4.tasks.graders import ReadingNames
 from c4.tasks.grading import check_can_grade
 from c4.tasks.prompts import with_prompt
-from c4.tasks.readings import ReadingNames
 
 if TYPE_CHECKING:
     from c4.models import LoadedModel
@@ -94,6 +94,11 @@ class Plan:
         """Where the run lives."""
         label = self.method.label
         return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
+
+    @property
+    def wanted(self) -> set[int]:
+        """The trajectories that the user asks for."""
+        return {sample.index for sample in self.sample_set.samples}
 
     @property
     def asked(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -27,12 +27,13 @@ from c4.models.batch import BatchDenoiser, padded
 from c4.record.environment import programs
 from c4.record.plan import Plan, encode_prompts, full_identity, load_planned, settle_batch
 from c4.store.arrays import IntArray
+from c4.store.cells import Cells
 from c4.store.claims import Claim, Sign, read_aside
 from c4.store.locations import Location
 from c4.store.manifest import ASKED, Manifest, is_run, read_manifest, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
-from c4.store.writer import Decode, RunWriter, plan_parts
+from c4.store.writer import RunWriter, plan_parts
 from c4.tasks import Ending, Family, Grade, grade
 from c4.tasks.examples import Sample
 from c4.tasks.vocabulary import Vocabulary
@@ -40,6 +41,8 @@ from c4.tasks.vocabulary import Vocabulary
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Finished: TypeAlias = tuple[Row, Cells | None]
+"""A finished decode, and every step of it where steps are kept."""
 
 
 @contextmanager
@@ -172,7 +175,7 @@ def claim_name(index: int) -> str:
 
 def set_aside(plan: Plan) -> dict[int, str]:
     """The examples of a plan that cost too many workers, and why."""
-    wanted = {sample.index for sample in plan.sample_set.samples}
+    wanted = plan.wanted
     return {i: why for i, why in read_aside(plan.folder).items() if i in wanted}
 
 
@@ -215,8 +218,9 @@ class Recording:
             finishing: deque[Future[Row]] = deque()
             for decoded in self._decodes(Waiting(self._missing(), self._prompts, self.writer)):
                 if decoded is not None:
-                    part = part_of[decoded.row.trajectory]
-                    finishing.append(worker.submit(self._finish, decoded, part))
+                    row, cells = decoded
+                    part = part_of[row.trajectory]
+                    finishing.append(worker.submit(self._finish, row, cells, part))
                 while len(finishing) > (decoded is not None):
                     yield finishing.popleft().result()
             while finishing:
@@ -225,7 +229,7 @@ class Recording:
         if self.plan.config.graded:
             self._grade_anew()
 
-    def _decodes(self, waiting: "Waiting") -> Iterator[Decode | None]:
+    def _decodes(self, waiting: "Waiting") -> Iterator[Finished | None]:
         """Take example after example, and give each as soon as it is decoded.
 
         Gives None before it waits for others, who decode all that is left.
@@ -241,7 +245,7 @@ class Recording:
             self.writer.claims.note(problem=f"waits for {left} that others decode")
             time.sleep(self.writer.claims.pause)
 
-    def _decode_with(self, sample: Sample, waiting: "Waiting") -> Iterator[Decode]:
+    def _decode_with(self, sample: Sample, waiting: "Waiting") -> Iterator[Finished]:
         """Decode an example, in a batch together with others of its length."""
         self.writer.claims.note(problem="")
         if self.plan.batch == 1:
@@ -260,7 +264,7 @@ class Recording:
         model = BatchDenoiser(self.model.denoiser, size=size, prompt=prompt, length=length)
         return Batch(model, jobs)
 
-    def _decode(self, sample: Sample, predictor: Predictor) -> Decode:
+    def _decode(self, sample: Sample, predictor: Predictor) -> Finished:
         try:
             return self._decode_claimed(sample, predictor)
         except Exception as error:
@@ -268,14 +272,28 @@ class Recording:
             self.writer.claims.fail(claim_name(sample.index), reason)
             raise
 
-    def _decode_claimed(self, sample: Sample, predictor: Predictor) -> Decode:
+    def _decode_claimed(self, sample: Sample, predictor: Predictor) -> Finished:
         prompt = self._prompts.pop(sample.index)
         recorder = CellRecorder() if self.plan.cells else None
         start = time.perf_counter()
         decoded = self._run_method(predictor, prompt, self._gate(sample), recorder)
         wall = time.perf_counter() - start
-        row = self._row(sample, prompt, decoded, wall)
-        return Decode(row, recorder.cells() if recorder else None)
+        example = sample.example
+        row = Row(
+            trajectory=sample.index,
+            source_row=sample.source_row,
+            prompt_ids=prompt.tolist(),
+            **vars(example) | {"choices": list(example.choices)},
+            answer=None,
+            verdict=None,
+            style=None,
+            ending=None,
+            grader=None,
+            **asdict(self.plan.shape),
+            **self._columns(decoded),
+            wall_seconds=wall,
+        )
+        return row, recorder.cells() if recorder else None
 
     def _run_method(
         self,
@@ -299,41 +317,42 @@ class Recording:
         plan, choices = self.plan, sample.example.choices
         return plan.method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
 
-    def decode_again(self, row: Row, gate: ExitGate) -> Decoded:
-        """Decode a recorded example again, by the same rule but under a gate; keep nothing."""
+    def decode_again(self, row: Row, gate: ExitGate) -> Row:
+        """Decode a recorded example again, by the same rule but under a gate. Nothing is saved."""
         prompt = np.array(row.prompt_ids, dtype=np.int64)
-        if self.plan.batch == 1:
-            return self._run_method(self.model.denoiser, prompt, gate)
         job: Job[Decoded] = partial(self._run_method, prompt=prompt, gate=gate)
-        (decoded,) = self._together(padded(len(prompt)), iter([job]))
-        return decoded
+        if self.plan.batch == 1:
+            decoded = job(self.model.denoiser)
+        else:
+            (decoded,) = self._together(padded(len(prompt)), iter([job]))
+        return replace(row, **self._columns(decoded))
 
-    def _finish(self, decode: Decode, part: range) -> Row:
+    def _finish(self, row: Row, cells: Cells | None, part: range) -> Row:
         """Save a decode, and seal its part if it was the last one missing."""
         if self.plan.task.family is Family.CODE:
             # A program may take long to run, and the decode is done.
-            self.writer.add(decode)
-            decode = self._graded(decode)
-            self.writer.replace(decode)
+            self.writer.add(row, cells)
+            row = self._graded(row)
+            self.writer.replace(row, cells)
         else:
-            decode = self._graded(decode)
-            self.writer.add(decode)
+            row = self._graded(row)
+            self.writer.add(row, cells)
         claims = self.writer.claims
-        claims.release(claim_name(decode.row.trajectory))
+        claims.release(claim_name(row.trajectory))
         claims.note(done=claims.sign.done + 1)
         if self.writer.is_ready(part):
             with self.writer.sealing(wait=False) as claim:
                 if claim is not None:
                     self._seal(part, claim)
-        return decode.row
+        return row
 
     def _seal(self, part: range, claim: Claim) -> None:
         """Seal a part if it is complete, grading first what a kill left ungraded."""
         pending = self.writer.pending if self.plan.config.graded else {}
         for index in sorted(pending.keys() & set(part)):
             if self.writer.read_row(pending[index]).never_graded:
-                left = self.writer.read_pending(pending[index])
-                self.writer.replace(self._graded(left))
+                row, cells = self.writer.read_pending(pending[index])
+                self.writer.replace(self._graded(row), cells)
         self.writer.seal_part(part, claim)
 
     def _seal_rest(self) -> None:
@@ -345,11 +364,10 @@ class Recording:
                         self._seal(part, claim)
         self.writer.finish(self.wanted)
 
-    def _graded(self, decode: Decode) -> Decode:
+    def _graded(self, row: Row) -> Row:
         if not self.plan.config.graded:
-            return decode
-        given = asdict(self._grade(decode.row)) | asdict(self.plan.config.reading)
-        return replace(decode, row=replace(decode.row, **given))
+            return row
+        return replace(row, **asdict(self._grade(row)), **asdict(self.plan.config.reading))
 
     def _grade_anew(self) -> None:
         """Grade what an earlier session read in another way, so that all results compare."""
@@ -366,36 +384,21 @@ class Recording:
             self.plan.task, row.example, text, config.reading, unsafe_code=config.unsafe_code
         )
 
-    def _row(self, sample: Sample, prompt: IntArray, decoded: Decoded, wall: float) -> Row:
-        example = sample.example
+    def _columns(self, decoded: Decoded) -> dict[str, Any]:
+        """The columns of a row that the decode decides."""
         ids = decoded.ids.tolist()
-        return Row(
-            trajectory=sample.index,
-            source_row=sample.source_row,
-            prompt=example.prompt,
-            prompt_ids=prompt.tolist(),
-            target=example.target,
-            preamble=example.preamble,
-            tests=example.tests,
-            choices=list(example.choices),
-            final_ids=ids,
-            text=self.vocabulary.text(ids, Ending.CUT),
-            answer=None,
-            verdict=None,
-            style=None,
-            ending=None,
-            grader=None,
-            **asdict(self.plan.shape),
-            steps=decoded.steps,
-            tokens_before_end=self.vocabulary.ending(ids),
-            wall_seconds=wall,
-            block_steps=decoded.block_steps.tolist(),
-            block_seconds=decoded.block_seconds.tolist(),
-            exit_step=decoded.steps if decoded.exited else None,
-            committed_by=decoded.origin.tolist(),
-            commit_step=decoded.commit_step.tolist(),
-            revoked=decoded.revoked,
-        )
+        return {
+            "final_ids": ids,
+            "text": self.vocabulary.text(ids, Ending.CUT),
+            "steps": decoded.steps,
+            "tokens_before_end": self.vocabulary.ending(ids),
+            "block_steps": decoded.block_steps.tolist(),
+            "block_seconds": decoded.block_seconds.tolist(),
+            "exit_step": decoded.steps if decoded.exited else None,
+            "committed_by": decoded.origin.tolist(),
+            "commit_step": decoded.commit_step.tolist(),
+            "revoked": decoded.revoked,
+        }
 
 
 def check_recorded(plan: Plan) -> None:

@@ -16,8 +16,7 @@ from c4.replay.calibration import (
 from c4.replay.certificates import Control
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
 from c4.replay.grids import Grid, make_grid
-from c4.replay.pools import Pools
-from c4.replay.splits import RunSplit, split_runs
+from c4.replay.pools import Pools, RunSplit, split_runs
 
 __all__ = [
     "DECISIONS",

@@ -15,15 +15,13 @@ import polars as pl
 
 from c4.errors import ConfigError
 from c4.gates.calibrations import column_of
-from c4.gates.gate import wants_cells
 from c4.gates.registry import find_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.plugins.parameters import Value
 from c4.replay.certificates import Control, certify, p_values, trajectories_needed
-from c4.replay.decisions import exit_with_cells
+from c4.replay.exits import RunSubset
 from c4.replay.grids import Grid, grid_exits, undirected
-from c4.replay.pools import RunSubset
-from c4.replay.splits import RunSplit
+from c4.replay.pools import RunSplit
 from c4.store.arrays import BoolArray
 from c4.store.locations import Location
 from c4.store.manifest import content_checksum
@@ -217,32 +215,18 @@ class _Trial:
 
 
 def _try(grid: Grid, subset: RunSubset) -> _Trial:
-    exits = _exits(grid, subset)
-    at_exit = subset.grades_at(exits)
-    at_end = subset.grades_at(np.zeros((1, len(subset)), dtype=np.int32))
-    keep = at_exit.gradable.all(axis=0) & at_end.gradable[0]  # (n,)
+    exits = grid_exits(grid, subset.signals, subset.run.cells())
+    correct, gradable = subset.grades_at(exits)
+    full, full_gradable = subset.grades_at(np.zeros((1, len(subset)), dtype=np.int32))
+    keep = gradable.all(axis=0) & full_gradable[0]  # (n,)
     return _Trial(
         steps=subset.steps_at(exits)[:, keep],
         fired=exits[:, keep] > 0,
         same=subset.same_at(exits)[:, keep],
-        correct=at_exit.correct[:, keep],
-        full=at_end.correct[0, keep],
+        correct=correct[:, keep],
+        full=full[0, keep],
         not_gradable=int((~keep).sum()),
     )
-
-
-def _exits(grid: Grid, subset: RunSubset) -> Ints:
-    """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)"""
-    if not wants_cells(grid.make(next(grid.settings()))):
-        return grid_exits(grid, subset.signals.signals)
-    gates = [grid.make(setting) for setting in grid.settings()]
-    exits = np.zeros((len(gates), len(subset)), dtype=np.int32)
-    place = {number: i for i, number in enumerate(subset.signals.trajectory.tolist())}
-    for number, cells in subset.run.cells():
-        if number in place:
-            i = place[number]
-            exits[:, i] = [exit_with_cells(g, subset.signals.signals, i, cells) for g in gates]
-    return exits
 
 
 def _check_gradable(name: str, trial: _Trial) -> None:

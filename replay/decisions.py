@@ -1,21 +1,17 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from c4.gates.candidates import filled_predictions
-from c4.gates.gate import Gate, ask, exit_step, wants_cells
-from c4.gates.own_signals import own_signals
-from c4.gates.run_signals import RunSignals, load_signals
-from c4.gates.signals import NONE, Ints, Signals, are_premature, stabilization_step
+from c4.gates.gate import Gate
+from c4.gates.run_signals import RunSignals
+from c4.gates.signals import NONE, Ints, stabilization_step
+from c4.replay.exits import exits
 from c4.replay.grader import ReplayGrader
-from c4.store.cells import Cells
-from c4.store.parts import Part
-from c4.store.rows import Row
 from c4.store.runs import Run, Trajectory
 
 DECISIONS = pl.Schema(
@@ -55,124 +51,57 @@ def replay(
     run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
     """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, signals in zip(run.parts, read, strict=True):
-        yield _replay_part(run, part, signals, gates, ReplayGrader(run, unsafe_code))
-
-
-class PartExits:
-    """Where gates stop the trajectories of one part, and where their answers settle."""
-
-    def __init__(self, gates: Mapping[str, Gate], signals: RunSignals) -> None:
-        self.gates = dict(gates)
-        self.read = signals
-        self.signals = signals.signals
-        self.settled = stabilization_step(self.signals)
-        self._exits = {
-            name: exit_step(ask(gate, self.signals))
-            for name, gate in self.gates.items()
-            if not wants_cells(gate)
-        }
-
-    def all(self, name: str) -> Ints:
-        """The step at which a gate that reads no cells stops each trajectory. (n,)"""
-        return self._exits[name]
-
-    def at(self, name: str, i: int, cells: Cells) -> int:
-        """The step at which a gate stops the i-th trajectory; 0 if it never fires."""
-        if name in self._exits:
-            return int(self._exits[name][i])
-        return exit_with_cells(self.gates[name], self.signals, i, cells)
-
-
-def exit_with_cells(gate: Gate, signals: Signals, i: int, cells: Cells) -> int:
-    """The step at which a gate that wants cells stops the i-th trajectory; 0 if it never does."""
-    steps = len(cells.token)
-    alone = signals.map(lambda column: column[i, :steps])
-    return int(exit_step(ask(gate, alone, cells.as_decoded())))
-
-
-def gate_exits(
-    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate]
-) -> dict[str, Ints]:
-    """The step at which each gate stops each trajectory of a part; 0 where it never fires. (n,)
-
-    Cells are read only if a gate wants them.
-    """
-    known = dict(gates)
-    exits = {
-        name: np.zeros(len(signals), dtype=np.int32)
-        if wants_cells(gate)
-        else exit_step(ask(gate, signals.signals))
-        for name, gate in known.items()
-    }
-    curious = {name: gate for name, gate in known.items() if wants_cells(gate)}
-    if curious:
-        for i, (_, cells) in enumerate(run.read_cells(part)):
-            for name, gate in curious.items():
-                exits[name][i] = exit_with_cells(gate, signals.signals, i, cells)
-    return exits
-
-
-def _replay_part(
-    run: Run, part: Part, signals: RunSignals, gates: Mapping[str, Gate], grader: ReplayGrader
-) -> pl.DataFrame:
-    exits = PartExits(gates, signals)
-    decisions = []
-    for i, recorded in enumerate(run.read(part)):
-        for name, outcome in decide(recorded, i, exits, grader).items():
-            decisions.append({"gate": name, **outcome})
-    frame = pl.DataFrame(decisions, schema_overrides=DECISIONS).with_columns(
-        model=pl.lit(run.model),
-        task=pl.lit(run.task_name),
-        method=pl.lit(run.method),
-        split=pl.lit(None),
-    )
-    return frame.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
+    facts = {"model": run.model, "task": run.task_name, "method": run.method, "split": None}
+    for part, read, stops in exits(run, gates):
+        grader = ReplayGrader(run, unsafe_code)
+        rows = [
+            {"gate": name, **facts, **decided}
+            for i, recorded in enumerate(run.read(part))
+            for name, decided in decide(recorded, read, i, stops, grader).items()
+        ]
+        yield pl.DataFrame(rows, schema=DECISIONS)
 
 
 def decide(
-    recorded: Trajectory, i: int, exits: PartExits, grader: ReplayGrader
+    recorded: Trajectory,
+    read: RunSignals,
+    i: int,
+    stops: Mapping[str, Ints],
+    grader: ReplayGrader,
 ) -> dict[str, dict[str, Any]]:
-    """What every gate decides on one trajectory, which is the i-th of its part."""
+    """What every gate decides on one trajectory, which is the i-th of `read` and of `stops`."""
+    row, signals, values = recorded.row, read.signals.one(i), read.candidates[i]
     filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
-    outcomes = {}
-    for name in exits.gates:
-        exit_at = exits.at(name, i, recorded.cells)
-        ids = filled[(exit_at or recorded.row.steps) - 1].tolist()
-        outcomes[name] = _outcome(recorded.row, ids, exits, i, exit_at, grader)
-    return outcomes
+    settled = int(stabilization_step(signals))
+    settles = settled <= row.steps
 
+    def value(numbers: Ints, step: int) -> str | None:
+        number = int(numbers[step - 1])
+        return None if number == NONE else values[number]
 
-def _outcome(
-    row: Row, ids: list[int], exits: PartExits, i: int, exit_at: int, grader: ReplayGrader
-) -> dict[str, Any]:
-    """The outcome of an exit at a step, which leaves these tokens; 0 means no exit."""
-    steps, settled = exit_at or row.steps, int(exits.settled[i])
-    (early,) = are_premature(np.array([exit_at]), exits.settled[[i]], np.array([row.steps]))
-    values, signals = exits.read.candidates[i], exits.signals
-    candidate = int(signals.candidate[i, steps - 1])
-    answer, full = (_value(values, int(signals.answer[i, step - 1])) for step in (steps, row.steps))
-    return {
-        "trajectory": row.trajectory,
-        "fired": exit_at > 0,
-        "steps": steps,
-        "full_steps": row.steps,
-        "budget": row.budget,
-        "stabilization": settled if settled <= row.steps else None,
-        "premature": early,
-        "candidate": _value(values, candidate),
-        "answer": answer,
-        "correct": grader.correct(row, ids),
-        "full_answer": full,
-        "full_correct": grader.correct(row, row.final_ids),
-        "identical": answer == full,
-        "text": grader.run.text(ids),
-    }
-
-
-def _value(values: Sequence[str], number: int) -> str | None:
-    return None if number == NONE else values[number]
+    full = value(signals.answer, row.steps)
+    decided = {}
+    for name, its_stops in stops.items():
+        exit_at = int(its_stops[i])
+        steps = exit_at or row.steps
+        ids, answer = filled[steps - 1].tolist(), value(signals.answer, steps)
+        decided[name] = {
+            "trajectory": row.trajectory,
+            "fired": exit_at > 0,
+            "steps": steps,
+            "full_steps": row.steps,
+            "budget": row.budget,
+            "stabilization": settled if settles else None,
+            "premature": 0 < exit_at < settled if settles else None,
+            "candidate": value(signals.candidate, steps),
+            "answer": answer,
+            "correct": grader.correct(row, ids),
+            "full_answer": full,
+            "full_correct": grader.correct(row, row.final_ids),
+            "identical": answer == full,
+            "text": grader.run.text(ids),
+        }
+    return decided
 
 
 def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -> pl.DataFrame:

@@ -16,6 +16,11 @@ class ReplayGrader:
         self.unsafe_code = unsafe_code
         self._known: dict[tuple[int, str], Grade] = {}
 
+    @property
+    def by_form(self) -> bool:
+        """Whether an answer's form decides, so that signals are enough to grade."""
+        return self.run.reading.grader is Grader.EXACT and self.task.grades_by_form
+
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
         """Whether tokens answer the row's problem; None if that cannot be graded."""
         text = self.run.text(ids)
@@ -51,11 +56,8 @@ class AskedGrader(ReplayGrader):
 
     def __init__(self, run: Run, unsafe_code: bool) -> None:
         super().__init__(run, unsafe_code)
-        by_form = run.reading.grader is Grader.EXACT
-        self.waits = self.task.family is Family.CODE or not by_form
+        self.waits = self.task.family is Family.CODE or run.reading.grader is not Grader.EXACT
         """Whether a grade is an execution, and so is waited for."""
-        self.by_form = by_form and self.task.grades_by_form
-        """Whether an answer's form decides, so that signals are enough to grade."""
 
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
         if not self.waits:

@@ -2,22 +2,23 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from c4.errors import ConfigError
-from c4.gates.cvee import LevelGate
 from c4.gates.gate import Gate, ask, exit_step
 from c4.gates.registry import GATES, GateKind, gate_fields, kind_label, make_gate
-from c4.gates.signals import Floats, Ints, Longs, Signals
+from c4.gates.run_signals import RunSignals
+from c4.gates.signals import Ints
 from c4.plugins.parameters import Value, bounds_of, parse_value
+from c4.replay.exits import ask_gates
+from c4.store.cells import Cells
 
-CELLS_AT_ONCE = 2**21
+CELLS_AT_ONCE = 2**18
 """Settings × trajectories × steps that are compared at one time."""
 
 MOST_SETTINGS = 100_000
@@ -186,95 +187,32 @@ def parse_values(name: str, text: str) -> list[Value]:
         ) from None
 
 
-def grid_exits(grid: Grid, signals: Signals) -> Ints:
-    """The exit step of every setting on every trajectory; 0 where it never fires.
+def grid_exits(grid: Grid, read: RunSignals, cells: Iterable[tuple[int, Cells]] = ()) -> Ints:
+    """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)
 
     Args:
-        signals: arrays of (n, T).
-
-    Returns:
-        (settings, n)
+        cells: numbers and cells of these trajectories, for a gate that wants cells.
     """
+    settings = list(grid.settings())
     if not isinstance(grid.gate, str) or grid.gate not in GATES:  # a user's gate need not broadcast
-        asked = (ask(grid.make(setting), signals) for setting in grid.settings())
-        return np.stack([exit_step(fires) for fires in asked])
-    kind = GATES[grid.gate]
-    threshold = "tau" if issubclass(kind, LevelGate) else None
-    exits = np.empty((len(grid), len(signals.step)), dtype=np.int32)
-    chunk = max(1, CELLS_AT_ONCE // max(1, signals.step.size))
-    for words, numbers, places in _groups(grid, threshold):
-        for start in range(0, len(places), chunk):
-            some = slice(start, start + chunk)
-            arrays = {name: column[some, None, None] for name, column in numbers.items()}
-            gate = grid.make({**words, **arrays})
-            if threshold is not None and isinstance(gate, LevelGate):
-                shape = (len(places[some]), *signals.step.shape)
-                with np.errstate(invalid="ignore"):  # an infinite patience times no change
-                    level = np.broadcast_to(gate.level(signals), shape)  # NaN where padded
-                exits[places[some]] = threshold_exits(level, grid.values[threshold])
-            else:
-                exits[places[some, 0]] = exit_step(ask(gate, signals))
-    return exits
-
-
-def _groups(
-    grid: Grid, threshold: str | None
-) -> Iterator[tuple[dict[str, str], dict[str, Floats], Longs]]:
-    """Settings that one gate with arrays for parameters can answer for.
-
-    Words do not broadcast, so each combination of them is a group. The threshold is left to
-    `threshold_exits`.
-
-    Yields:
-        The words; the numbers, each (rows,); the settings' places in the grid, (rows, thresholds).
-    """
+        gates = {i: grid.make(setting) for i, setting in enumerate(settings)}
+        return np.stack(list(ask_gates(gates, read, cells).values()))
+    # One gate with arrays for numbers answers many settings; words do not broadcast.
     words = [name for name, values in grid.values.items() if isinstance(values[0], str)]
-    numbers = [name for name in grid.values if name not in (*words, threshold)]
-    shape = [len(values) for values in grid.values.values()]
-    order = [list(grid.values).index(name) for name in (*words, *numbers)]
-    last = [list(grid.values).index(threshold)] if threshold else []
-    places = np.arange(len(grid)).reshape(shape).transpose(order + last)
-    mesh = np.meshgrid(*(grid.values[name] for name in numbers), indexing="ij")
-    columns = {name: axis.ravel() for name, axis in zip(numbers, mesh, strict=True)}
-    rows = int(np.prod([len(grid.values[name]) for name in numbers]))
-    for at in np.ndindex(*(len(grid.values[name]) for name in words)):
-        chosen = {name: str(grid.values[name][i]) for name, i in zip(words, at, strict=True)}
-        yield chosen, columns, places[at].reshape(rows, -1)
-
-
-def threshold_exits(level: Floats, thresholds: Sequence[Any]) -> Ints:
-    """Where a level first reaches each of some thresholds; 0 where it never does.
-
-    One pass over the level serves all thresholds: they are counted, not compared one by one.
-
-    Args:
-        level: NaN where the gate cannot fire. (settings, n, T)
-
-    Returns:
-        (settings, thresholds, n)
-    """
-    order = np.argsort(thresholds)
-    count, steps = len(order), level.shape[-1]
-    highest = np.fmax.accumulate(np.where(np.isnan(level), -np.inf, level), axis=-1)
-    # How many thresholds are reached at each step; it only grows along a trajectory.
-    reached = np.searchsorted(np.asarray(thresholds)[order], highest, side="right")
-    rows = reached.reshape(-1, steps)  # (settings × n, T)
-    places = rows + (count + 1) * np.arange(len(rows))[:, None]
-    histogram = np.bincount(places.ravel(), minlength=len(rows) * (count + 1))
-    # Steps at which at most k thresholds are reached come before the k-th one's exit.
-    before = histogram.reshape(len(rows), count + 1).cumsum(axis=1)[:, :count]
-    exits = np.where(before < steps, before + 1, 0).reshape(*level.shape[:-1], count)
-    unsorted = np.empty_like(exits)
-    unsorted[..., order] = exits
-    return np.moveaxis(unsorted, -1, 1)
-
-
-def at_exit(values: npt.NDArray[Any], exits: Ints, last: Ints) -> npt.NDArray[Any]:
-    """What an array of (n, T) holds at each exit; at the last step where there is none.
-
-    Args:
-        exits: counted from 1; 0 where there is none. (settings, n)
-        last: each trajectory's own last step. (n,)
-    """
-    steps = np.where(exits > 0, exits, last) - 1  # (settings, n)
-    return values[np.arange(len(values)), steps]
+    numbers = {
+        name: np.array([setting[name] for setting in settings])[:, None, None]
+        for name in grid.values
+        if name not in words
+    }
+    groups: dict[tuple[Value, ...], list[int]] = {}
+    for i, setting in enumerate(settings):
+        groups.setdefault(tuple(setting[word] for word in words), []).append(i)
+    exits = np.empty((len(grid), len(read)), dtype=np.int32)
+    chunk = max(1, CELLS_AT_ONCE // max(1, read.signals.step.size))
+    for chosen, places in groups.items():
+        for start in range(0, len(places), chunk):
+            some = places[start : start + chunk]
+            arrays = {name: column[some] for name, column in numbers.items()}
+            gate = grid.make(dict(zip(words, chosen, strict=True)) | arrays)
+            exits[some] = exit_step(ask(gate, read.signals))
+    return exits

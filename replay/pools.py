@@ -1,106 +1,30 @@
-"""The trajectories that a gate is calibrated on, and those it is then tried on."""
+"""Pools: the examples that a gate is calibrated on, kept apart from those it is then tried on."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
-from c4.gates.calibrations import PoolShare
-from c4.gates.candidates import filled_predictions
-from c4.gates.run_signals import RunSignals
-from c4.gates.signals import NONE, Ints
-from c4.replay.grader import ReplayGrader
-from c4.replay.grids import at_exit
-from c4.store.arrays import BoolArray
+from c4.errors import RunError
+from c4.errors.text import counted
+from c4.gates.calibrations import FrozenSetting, PoolShare
+from c4.gates.own_signals import NO_SIGNALS
+from c4.gates.registry import GateKind, gate_signals
+from c4.gates.run_signals import load_signals, stack_signals
+from c4.replay.decisions import split_decisions
+from c4.replay.exits import RunSubset, recording_name
 from c4.store.runs import Run
-from c4.tasks import Grader, read_under
 from c4.tasks.examples import examples_set_aside
 
+POOL_TASKS = ("mmlu", "gsm8k", "math")
+"""The tasks of the paper's pool; calibration takes those of them that were recorded."""
+FIRST = 40
+"""Trajectories to choose on if none are set aside; a third if there are fewer than 120."""
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
 """The identity that two runs share if their trajectory numbers mean the same problems."""
-
-
-@dataclass(frozen=True)
-class GradeArrays:
-    """What answers are worth, of many settings on many trajectories. (settings, n) each"""
-
-    correct: BoolArray
-    gradable: BoolArray
-    """False where the machine failed to grade; `correct` says nothing there."""
-
-
-@dataclass(frozen=True)
-class RunSubset:
-    """Some trajectories of one run, ready to be asked about any exit step."""
-
-    run: Run
-    signals: RunSignals
-    unsafe_code: bool = False
-
-    def __len__(self) -> int:
-        return len(self.signals)
-
-    @property
-    def name(self) -> str:
-        return recording_name(self.run)
-
-    def steps_at(self, exits: Ints) -> Ints:
-        """Forward passes spent; all recorded steps if the gate never fires. (settings, n)"""
-        return self._at(self.signals.signals.step, exits)
-
-    def same_at(self, exits: Ints) -> BoolArray:
-        """Whether the answer is the full decode's. (settings, n)"""
-        signals = self.signals.signals
-        return self._at(signals.answer == signals.last("answer"), exits)
-
-    def grades_at(self, exits: Ints) -> "GradeArrays":
-        """What the answers are worth. (settings, n)"""
-        by_form = self.run.reading.grader is Grader.EXACT
-        if not (by_form and self.run.task.grades_by_form):
-            return self._grade_texts(exits)
-        correct = self._at(self._right, exits)
-        return GradeArrays(correct, np.ones_like(correct))
-
-    def _at(self, values: npt.NDArray[Any], exits: Ints) -> npt.NDArray[Any]:
-        return at_exit(values, exits, self.signals.signals.steps)
-
-    @cached_property
-    def _right(self) -> BoolArray:
-        """Whether the answer at each step is the target. (n, T)"""
-        task = read_under(self.run.task, self.run.reading.style)
-        targets = {row.trajectory: task.gold(row.example) for row in self.run.rows()}
-        number = [
-            values.index(targets[index]) if targets[index] in values else NONE - 1
-            for index, values in zip(
-                self.signals.trajectory.tolist(), self.signals.candidates, strict=True
-            )
-        ]
-        return self.signals.signals.answer == np.array(number, dtype=np.int32)[:, None]
-
-    def _grade_texts(self, exits: Ints) -> "GradeArrays":
-        """Grades of whole texts: every distinct one of the exits asked for is graded once."""
-        steps = self.steps_at(exits)  # (settings, n)
-        place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
-        grader = ReplayGrader(self.run, self.unsafe_code)
-        correct, gradable = np.zeros((2, *steps.shape), dtype=np.bool_)
-        for trajectory in self.run:
-            i = place.get(trajectory.row.trajectory)
-            if i is None:
-                continue
-            filled = filled_predictions(trajectory.cells.token, trajectory.cells.masked)
-            for step in np.unique(steps[:, i]).tolist():
-                given = grader.correct(trajectory.row, filled[step - 1].tolist())
-                there = steps[:, i] == step
-                correct[there, i], gradable[there, i] = given is True, given is not None
-        return GradeArrays(correct, gradable)
-
-
-def pool_size(run: Run) -> int:
-    """Number of examples that are set aside for calibration; 0 for a user's own file."""
-    return examples_set_aside(run.task, run.manifest.identity["source"])
 
 
 @dataclass(frozen=True)
@@ -116,12 +40,15 @@ class Pools:
 
     def of(self, run: Run) -> frozenset[int]:
         """Numbers of the examples that are set aside, and of those that a setting was chosen on."""
-        return frozenset(range(pool_size(run))) | self.chosen_on(run.manifest.identity)
+        return frozenset(range(_pool_size(run))) | self.chosen_on(run.manifest.identity)
 
     def chosen_on(self, identity: Mapping[str, Any]) -> frozenset[int]:
         """Numbers of the examples that a setting was chosen on, on this run or one like it."""
-        asked = _example_set(identity)
-        alike = (s.trajectories for s in self.shares if _example_set(s.identity) == asked)
+        alike = (
+            share.trajectories
+            for share in self.shares
+            if all(share.identity.get(key) == identity.get(key) for key in OF_THE_EXAMPLES)
+        )
         return frozenset().union(*alike)
 
 
@@ -129,21 +56,142 @@ SET_ASIDE = Pools()
 """The examples that tasks set aside, and no others."""
 
 
-def _example_set(identity: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(identity.get(key) for key in OF_THE_EXAMPLES)
+def _pool_size(run: Run) -> int:
+    """Number of examples that are set aside for calibration; 0 for a user's own file."""
+    return examples_set_aside(run.task, run.manifest.identity["source"])
 
 
-def recording_name(run: Run) -> str:
-    """The task, and the method if it is not the full decode that was recorded."""
-    name = run.task_name
-    return name if run.method == "baseline" else f"{name} ({run.method})"
+class SplitRule(StrEnum):
+    """How the trajectories to choose on are found in a run."""
+
+    SET_ASIDE = "set-aside"  # the examples that the task sets aside, as far as recorded
+    FIRST = "first-of-recording"  # none of them was recorded: the first of what is there
+    BELOW = "below"  # those numbered below what the user said
 
 
-def choose(signals: RunSignals, rows: Collection[int]) -> RunSignals:
-    """Some of the trajectories."""
-    index = np.array(list(rows))
-    return RunSignals(
-        signals.trajectory[index],
-        signals.signals.map(lambda column: column[index]),
-        [signals.candidates[i] for i in index],
+@dataclass(frozen=True)
+class RunSplit:
+    """A run split into a pool, to choose a setting on, and a held-out part, to try it on."""
+
+    rule: SplitRule
+    pool: RunSubset
+    held_out: RunSubset | None
+    """None if the whole run is in the pool."""
+
+    @property
+    def name(self) -> str:
+        return self.pool.name
+
+    @property
+    def share(self) -> PoolShare:
+        """What tables and figures need to know about the pool."""
+        trajectories = frozenset(self.pool.signals.trajectory.tolist())
+        return PoolShare(dict(self.pool.run.manifest.identity), trajectories)
+
+    @property
+    def beyond_set_aside(self) -> int:
+        """Number of examples in the pool that the task does not set aside."""
+        return len(self.share.trajectories - SET_ASIDE.of(self.pool.run))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The split in numbers, as calibration files keep it."""
+        held_out = 0 if self.held_out is None else len(self.held_out)
+        return {"rule": str(self.rule), "pool": len(self.pool), "held_out": held_out}
+
+    @property
+    def statement(self) -> str:
+        """A line that says how the run was split."""
+        n, aside = len(self.pool), _pool_size(self.pool.run)
+        if self.rule is SplitRule.SET_ASIDE:
+            reason = f"chosen on {n} of the {aside} examples set aside for calibration"
+        elif self.rule is SplitRule.BELOW:
+            reason = f"chosen on the {counted(n, 'trajectory')} that --pool names"
+        else:
+            none = "no example set aside for calibration is recorded"
+            none = none if aside else "its examples are all for evaluation"
+            reason = f"{none}; chosen on the first {n} of {len(self.pool.run)}"
+        numbers, held_out = self.pool.signals.trajectory, self.summary["held_out"] or "none"
+        return f"{self.name}: {reason} ({numbers.min()} to {numbers.max()}), {held_out} held out"
+
+
+def split_runs(
+    runs: Sequence[Run],
+    below: int | None = None,
+    *,
+    gate: GateKind | None = None,
+    unsafe_code: bool = False,
+    note: Callable[[str], None] = lambda task: None,
+) -> list[RunSplit]:
+    """Split each run into its pool and the trajectories that are in no pool of these runs.
+
+    Args:
+        below: the pool is what is numbered below this; if None, it is what the task sets aside,
+            or, where none of that was recorded, the first of what there is.
+        gate: whose signals are read too, if it names signals of its own.
+        note: progress callback, called with the task of every run that has been read.
+    """
+    folders: dict[str, Any] = {}
+    for run in runs:
+        other = folders.setdefault(recording_name(run), run.folder)
+        if other is not run.folder:
+            raise RunError(
+                f"{other} and {run.folder} are both of {recording_name(run)}; calibrate on one "
+                "of them: --model NAME, or --runs with a folder that holds only one"
+            )
+    own = gate_signals(gate) if gate else NO_SIGNALS
+    chosen = [_choose_pool(run, sorted(run.indices), below) for run in runs]
+    pools = Pools(
+        [
+            PoolShare(run.manifest.identity, numbers)
+            for run, (_, numbers) in zip(runs, chosen, strict=True)
+        ]
     )
+    splits = []
+    for run, (rule, numbers) in zip(runs, chosen, strict=True):
+        signals = stack_signals(list(load_signals(run, own=own)))
+        note(run.task_name)
+        others = set(signals.trajectory.tolist()) - pools.chosen_on(run.manifest.identity)
+        pool, held_out = (
+            RunSubset(
+                run,
+                signals.choose(np.flatnonzero(np.isin(signals.trajectory, list(part)))),
+                unsafe_code,
+            )
+            for part in (numbers, others)
+        )
+        splits.append(RunSplit(rule, pool, held_out if others else None))
+    return splits
+
+
+def _choose_pool(
+    run: Run, numbers: Sequence[int], below: int | None
+) -> tuple[SplitRule, frozenset[int]]:
+    """The trajectories of a run to choose on, and by which rule."""
+    size = _pool_size(run) if below is None else below
+    chosen = frozenset(number for number in numbers if number < size)
+    if chosen:
+        return SplitRule.SET_ASIDE if below is None else SplitRule.BELOW, chosen
+    shape = run.shape
+    command = (
+        f"c4 record --task {run.task_name} --model {run.model} --skip 0 --n {below or FIRST} "
+        f"--gen-length {shape.length} --steps {shape.budget} --block-length {shape.block_length}"
+    )
+    if below is not None:
+        raise RunError(
+            f"{run.folder} has no trajectory below {size} to calibrate on; leave out --pool to "
+            f"split what there is, or record them with: {command}"
+        )
+    if len(numbers) < 2:
+        raise RunError(
+            f"{run.folder} has {'a single' if numbers else 'no'} trajectory: it takes one to "
+            f"choose a setting and one to try it; record more with: {command}"
+        )
+    first = min(FIRST, max(1, len(numbers) // 3))
+    return SplitRule.FIRST, frozenset(numbers[:first])
+
+
+def split_calibrated(decisions: pl.DataFrame, frozen: FrozenSetting, run: Run) -> pl.DataFrame:
+    """The decisions, with pool and held-out told apart if the setting was chosen on this run."""
+    pool = Pools(frozen.pool).chosen_on(run.manifest.identity)
+    return split_decisions(decisions, frozen.label, pool) if pool else decisions

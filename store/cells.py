@@ -15,20 +15,6 @@ from c4.store.schema import CELLS
 CELLS_PER_PART = 2**18
 """A part holds at most this many: small files waste headers, large ones memory."""
 
-WRITE_OPTIONS = {
-    "compression": "zstd",
-    "compression_level": 3,
-    "use_dictionary": ["trajectory", "token", "position"],
-    "column_encoding": {
-        "step": "DELTA_BINARY_PACKED",
-        "confidence": "BYTE_STREAM_SPLIT",
-        "gap": "BYTE_STREAM_SPLIT",
-        "entropy": "BYTE_STREAM_SPLIT",
-        "masked": "RLE",
-    },
-    "write_page_checksum": True,
-}
-
 
 @dataclass(frozen=True)
 class Cells:

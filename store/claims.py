@@ -17,11 +17,11 @@ They keep work from being done twice, so a claim that is lost too early costs ti
 import json
 import logging
 import os
-import random
 import re
 import secrets
 import threading
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -66,8 +66,6 @@ SEALED = "sealed.json"
 CLAIM = re.compile(r"([a-z0-9-]+)\.([1-9][0-9]{0,5})")
 FEW = 16
 """Signs of life that whoever leaves looks through; of more, the last ones do."""
-WIDEST = 4096
-"""Names at most by which somebody who loses one to another widens the choice."""
 LONGEST_PAUSE = 1.0
 """Seconds at most between two looks at what somebody else holds."""
 
@@ -236,6 +234,12 @@ class Claims:
         """Names that this worker found to have cost too many workers."""
         self.finished = False
         """Whether the run has all that this worker wants; then nobody's death matters any more."""
+        self.shared = False
+        """Whether others work on the run, as far as is known."""
+        self._taken: dict[str, Claim] | None = None
+        """Names that were taken when the claims were listed last; None before that."""
+        self._first: str | None = None
+        """The name with which this worker began; None before that."""
         self._held: dict[str, Claim] = {}
         self._failed: dict[str, str] = {}
         self._began = time.monotonic()
@@ -267,20 +271,28 @@ class Claims:
     def take(self, names: Collection[str]) -> Claim | None:
         """Take one of several names, which are in order of preference; None if none can be had.
 
-        Names that cost a worker its life come last.
+        Names that cost a worker its life come last. The claims of others are listed only when a
+        name turns out to be taken, so that a worker that is alone makes no other request.
         """
-        current = self.current()
-        others = sum(name not in self._held for name in current)
-        free = (name for name in names if name not in current)
-        # Everybody prefers the same names, so each picks one at random of as many as there are
-        # competitors, and of more after each that was lost. Who is alone takes them in order.
-        window, more = list(islice(free, 1 + others)), 4
-        while window:
-            if claim := self._make(window.pop(random.randrange(len(window))), 1):
-                return claim
-            window += islice(free, more)
-            more = min(4 * more, WIDEST)
-        return self._take_over(names, current)
+        if self._taken is None:
+            self._taken = self.current()
+        for _ in range(2):  # again with a fresh list, because claims are released too
+            for name in self._in_order(names):
+                if name in self._taken:
+                    continue
+                if claim := self._make(name, 1):
+                    return claim
+                self._taken = self.current()
+            self._taken = self.current()
+        return self._take_over(names, self._taken)
+
+    def _in_order(self, names: Collection[str]) -> Iterator[str]:
+        """The names in order; of workers that share a run, each begins at another name."""
+        if self._first is None:
+            place = zlib.crc32(self.sign.worker.encode()) % max(1, len(names))
+            self._first = next(islice(names, place, None), "") if self.shared else ""
+        yield from [name for name in names if name >= self._first]
+        yield from [name for name in names if name < self._first]
 
     def _make(self, name: str, generation: int) -> Claim | None:
         claim = Claim(name, generation, self.folder / CLAIMS / f"{name}.{generation}")

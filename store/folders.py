@@ -92,11 +92,11 @@ def note_file(path: Path, data: bytes) -> None:
 
 def _put(path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool) -> None:
     for _ in range(ATTEMPTS):
-        make_folder(path.parent)
         if _written_and_named(path, data, name, flush=flush):
             if flush:
                 _flush_folder(path.parent)
             return
+        make_folder(path.parent)
     raise RunError(f"{path}: cannot be written; something removes its temporary copies")
 
 
@@ -109,7 +109,7 @@ def _written_and_named(
         _write_new(temporary, data, flush=flush)
         # The name comes last: one without ".tmp" means that the file is whole.
         name(temporary, path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except BaseException:
         with suppress(OSError):
@@ -180,9 +180,11 @@ def make_once(folder: Path, owner: bytes) -> bool:
     what is made in this way is worth nothing after the machine has stopped.
     """
     for _ in range(ATTEMPTS):
-        make_folder(folder.parent)
-        with suppress(FileNotFoundError):  # the folder above has just been removed
+        with suppress(
+            FileNotFoundError, NotADirectoryError
+        ):  # there is no folder above, or it has just been removed
             return _made_and_signed(folder, owner)
+        make_folder(folder.parent)
     raise RunError(f"{folder}: cannot be made; something removes {folder.parent.name}")
 
 

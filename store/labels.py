@@ -132,18 +132,3 @@ def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:
     others = tuple(change for change in label.changes if not change.of_reading)
     added = reading_changes(AnswerReading.parse(**own), reading)
     return str(replace(label, changes=others + added))
-
-
-def is_baseline(identity: Mapping[str, Any]) -> bool:
-    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
-    whole = identity["forward"]["cache"] == "off"
-    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
-
-
-OF_THE_METHOD = ("method", "label", "rule", "gate", "forward", "cells")
-"""What may differ between two decodes that are compared example by example."""
-
-
-def conditions(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run shares with the runs it may be compared with."""
-    return {k: v for k, v in identity.items() if k not in OF_THE_METHOD}

@@ -123,6 +123,21 @@ def identity_digest(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def is_baseline(identity: Mapping[str, Any]) -> bool:
+    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
+    whole = identity["forward"]["cache"] == "off"
+    return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
+
+
+OF_THE_METHOD = ("method", "label", "rule", "gate", "forward", "cells")
+"""What may differ between two decodes that are compared example by example."""
+
+
+def conditions(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run shares with the runs it may be compared with."""
+    return {k: v for k, v in identity.items() if k not in OF_THE_METHOD}
+
+
 def run_folder(root: Location, model: str, task: str, label: str) -> Location:
     """Where a run lives: hive-partitioned by model, task and method.
 

@@ -17,7 +17,7 @@ from c4.store.parts import Part
 from c4.store.rows import Row
 from c4.store.runs import Run, find_runs, open_run
 from c4.store.storage import file_exists, put_file
-from c4.store.writer import Decode, RunWriter
+from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading
 
 log = logging.getLogger(__name__)
@@ -139,12 +139,12 @@ class Merge:
                 self._copy(part.sealed_cells)
             self._copy(part)
             if part.kind == "rows":
-                writer.note_sealed(self.folder / "rows" / part.path.name)
+                writer.note_sealed(part)
         elif not have.issuperset(part.trajectories):
             cells = dict(self.source.read_cells(part)) if self.source.has_cells else {}
             for row in part.rows():
                 if row.trajectory not in have:
-                    writer.add(Decode(row, cells.get(row.trajectory)), part.made_with)
+                    writer.add(row, cells.get(row.trajectory), part.made_with)
         part.forget()
 
     def _copy(self, part: Part) -> None:

@@ -51,6 +51,26 @@ CELLS_KEY = b"c4.cells"
 """Rows only: the name of the part of cells that was sealed with them."""
 SHAPES_KEY = b"c4.shapes"
 """Cells only: number, steps and positions of each trajectory."""
+WRITE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "rows": {"compression": "zstd", "write_page_checksum": True},
+    "cells": {
+        "compression": "zstd",
+        "compression_level": 3,
+        "use_dictionary": ["trajectory", "token", "position"],
+        "column_encoding": {
+            "step": "DELTA_BINARY_PACKED",
+            "confidence": "BYTE_STREAM_SPLIT",
+            "gap": "BYTE_STREAM_SPLIT",
+            "entropy": "BYTE_STREAM_SPLIT",
+            "masked": "RLE",
+        },
+        "write_page_checksum": True,
+    },
+    "pending": {"compression": "zstd", "compression_level": 1},
+    "grades": {"compression": "zstd"},
+    "signals": {"compression": "lz4"},
+}
+"""Options of pyarrow's `write_table` for each kind of part."""
 END = 8
 """Bytes behind a Parquet footer: its length, and the letters PAR1."""
 UNREADABLE = (
@@ -283,14 +303,15 @@ def write_part(
     manifest: Manifest,
     metadata: Mapping[bytes, bytes] | None = None,
     made_with: Sequence[Mapping[str, Any]] | None = None,
-    **options: object,
-) -> Location:
+) -> Part:
     """Write a table as a part of one row group, under a name with the checksum of its bytes.
 
+    Returns the part, which keeps its bytes in memory until `forget`.
+
     Args:
+        folder: of the run's folders, the one whose kind of part this is.
         numbers: the trajectories it covers, in order.
         made_with: the devices and library versions that made it, if not those of the manifest.
-        options: of pyarrow's `write_table`.
     """
     made = [manifest.made_with] if made_with is None else list(made_with)
     marks = {
@@ -305,12 +326,16 @@ def write_part(
     }
     sink = pa.BufferOutputStream()
     marked = table.replace_schema_metadata(marks)
+    options = WRITE_OPTIONS[folder.name]
     pq.write_table(marked, sink, row_group_size=max(1, table.num_rows), **options)
-    data = bytearray(sink.getvalue())
-    _fill_in_checksums(data)
-    path = folder / f"{numbers[0]:06d}-{numbers[-1]:06d}.{zlib.crc32(data):08x}.parquet"
-    put_file(path, bytes(data))
-    return path
+    written = bytearray(sink.getvalue())
+    _fill_in_checksums(written)
+    data = bytes(written)
+    name = f"{numbers[0]:06d}-{numbers[-1]:06d}.{zlib.crc32(data):08x}.parquet"
+    put_file(folder / name, data)
+    part = named_part(folder / name)
+    part.__dict__["data"] = data
+    return part
 
 
 def _fill_in_checksums(data: bytearray) -> None:

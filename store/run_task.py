@@ -44,7 +44,7 @@ def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
     if "fields" in recorded:
         if not isinstance(fields, Mapping) or str(fields.get("task")) != name:
             raise ConfigError(f"its task is {name}, but the definition it holds is of another task")
-        from c4.tasks._yaml import kept_fields
+        from c4.tasks.yaml_tasks import kept_fields
 
         recorded["fields"] = fields = kept_fields(fields)
     known = next((task for task in named if task.name == name), None)
@@ -55,7 +55,7 @@ def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
 
 
 def _yaml_task(name: str, fields: Mapping[str, Any], manifest: Manifest) -> Task:
-    from c4.tasks._yaml import task_from_fields
+    from c4.tasks.yaml_tasks import task_from_fields
 
     task = task_from_fields(fields, f"the task {name}", Path(), manifest.asked.get(ROWS_ASKED))
     check_name(task)

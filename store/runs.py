@@ -13,12 +13,13 @@ from c4.errors import ConfigError, RunError
 from c4.errors.text import spell_ranges, visible_line
 from c4.store.cells import Cells
 from c4.store.grades import Grades
-from c4.store.labels import is_baseline, label_under
+from c4.store.labels import label_under
 from c4.store.locations import Location, cache_folder, parse_location
 from c4.store.manifest import (
     BENCH_FOLDER,
     TOKENIZER,
     Manifest,
+    is_baseline,
     is_run,
     read_manifest,
     read_tokenizer,

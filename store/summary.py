@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from c4.errors import RunError
-from c4.store.labels import conditions
 from c4.store.locations import Location
-from c4.store.manifest import RECORDED, is_run
+from c4.store.manifest import RECORDED, conditions, is_run
 from c4.store.parts import PART
 from c4.store.rows import Row
 from c4.store.runs import Run, open_run

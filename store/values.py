@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from c4.store.labels import is_baseline
+from c4.store.manifest import is_baseline
 from c4.store.origins import Origin
 from c4.store.schema import BENCH, GRADES, HIGHEST, ROWS
 from c4.tasks import Ending, Shape, Verdict
-from c4.tasks.extractors import REGISTRY as EXTRACTORS
 from c4.tasks.graders import REGISTRY as GRADERS
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
 
 Array = npt.NDArray[Any]
 MOST = 2**31 - 1

@@ -10,18 +10,20 @@ to learn what has become of one trajectory; without the note, all are listed.
 """
 
 import json
+import math
 import secrets
+import time
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
 from c4.errors import RunError
-from c4.store.cells import CELLS_PER_PART, WRITE_OPTIONS, Cells, cells_to_table
+from c4.store.cells import CELLS_PER_PART, Cells, cells_to_table
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
 from c4.store.grades import newest_grade
 from c4.store.locations import Location
@@ -52,7 +54,7 @@ from c4.store.parts import (
     write_part,
 )
 from c4.store.rows import Row, rows_to_table
-from c4.store.runs import covers, require_rows, sole_parts
+from c4.store.runs import LOADED_BYTES, covers, require_rows, sole_parts
 from c4.store.schema import GRADES as GRADE_COLUMNS
 from c4.store.storage import (
     file_exists,
@@ -62,15 +64,6 @@ from c4.store.storage import (
     remove_leftovers,
 )
 from c4.tasks import AnswerReading, Grade, Shape
-
-
-@dataclass(frozen=True)
-class Decode:
-    """A finished decode, ready to be written."""
-
-    row: Row
-    cells: Cells | None
-    """Every step; None where only the row is kept."""
 
 
 def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
@@ -106,6 +99,8 @@ def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: boo
 
 KEPT_SEALS = 1000
 """Parts that the note of what was sealed last names."""
+JOINED = "joined"
+"""Noted in the place of a part's name by a worker that begins beside another."""
 
 
 class RunWriter:
@@ -124,6 +119,18 @@ class RunWriter:
         """The parts of rows, as far as their names are known; None before the first look."""
         self._last_seal: str | None = None
         """Up to where the note of what was sealed last is in `_rows`."""
+        self._note: tuple[bytes, list[tuple[str, str]]] = b"", []
+        """The note as it was read last, and what it says."""
+        self._own_notes: set[str] = set()
+        """The tokens of what this writer noted itself."""
+        self._finished: set[int] = set()
+        """Trajectories that were pending at the last look."""
+        self._added: set[int] = set()
+        """Trajectories that this writer made safe and that are not sealed yet."""
+        self._looked = -math.inf
+        """When this writer looked last at what is pending, by a monotonic clock."""
+        self._written: dict[Location, Part] = {}
+        """Pending parts that this writer wrote, kept in memory until they are sealed."""
         self.manifest: Manifest | None = None
 
     def __enter__(self) -> "RunWriter":
@@ -136,17 +143,23 @@ class RunWriter:
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
         """Begin the run, or go on with it; clear away what a kill left half done.
 
-        Where others are at work already, whoever was the first has done the latter.
+        Where others are at work already, whoever was the first has done the latter. A worker that
+        is alone looks for the work of others only now and then, so whoever joins it says so in the
+        note of what was sealed and waits until that must have been read.
         """
         if fresh:
             self.claims.require_alone()
-        alone = not self.claims.others()
+        self.claims.shared = bool(self.claims.others())
         with self.claims.hold(SEAL):
             if fresh:
                 self._clear()
             self.begin(manifest, tokenizer_json)
-            if alone:
+            if self.claims.shared:
+                self._add_to_note(JOINED, self._read_note()[1 - KEPT_SEALS :])
+            else:
                 self._recover()
+        if self.claims.shared:
+            time.sleep(self.claims.pause)
 
     def clear(self) -> None:
         """Throw the run away, unless somebody is at work on it."""
@@ -237,46 +250,70 @@ class RunWriter:
     @property
     def pending(self) -> dict[int, Part]:
         """Finished trajectories that wait for the rest of their part."""
-        return {part.first: part for part in list_parts(self.folder / "pending")}
+        listed = list_parts(self.folder / "pending")
+        for path in set(self._written) - {part.path for part in listed}:
+            self._written.pop(path, None)  # sealed by another worker
+        self._finished = {part.first for part in listed}
+        self._looked = time.monotonic()
+        return {part.first: self._written.get(part.path, part) for part in listed}
 
-    def add(self, decode: Decode, made_with: Sequence[Mapping[str, Any]] | None = None) -> Location:
+    def add(
+        self,
+        row: Row,
+        cells: Cells | None,
+        made_with: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Part:
         """Make one finished trajectory safe.
 
         Args:
+            cells: every step; None where only the row is kept.
             made_with: the devices and library versions that made it, if not this session's.
         """
-        row = decode.row
-        return write_part(
+        part = write_part(
             self.folder / "pending",
-            cells_to_table(row.trajectory, decode.cells),
+            cells_to_table(row.trajectory, cells),
             [row.trajectory],
             self._run,
             {ROW_KEY: row.to_json()},
             made_with,
-            compression="zstd",
-            compression_level=1,
         )
+        self._written[part.path] = part
+        while sum(len(part.data) for part in list(self._written.values())) > LOADED_BYTES:
+            self._written.pop(next(iter(self._written)))
+        self._added.add(row.trajectory)
+        return part
 
-    def replace(self, decode: Decode) -> None:
+    def replace(self, row: Row, cells: Cells | None) -> None:
         """Put a graded trajectory in the place of its ungraded copy."""
-        parts = list_parts(self.folder / "pending")
-        written = self.add(decode)
-        copies = (part for part in parts if part.first == decode.row.trajectory)
-        self._remove_own(part for part in copies if part.path != written)
+        number = row.trajectory
+        copies = [part for part in list(self._written.values()) if part.first == number]
+        if not copies:
+            copies = [p for p in list_parts(self.folder / "pending") if p.first == number]
+        written = self.add(row, cells)
+        self._remove_own(part for part in copies if part.path != written.path)
 
     def read_row(self, part: Part) -> Row:
         """The row in a pending file, whose cells are left alone."""
         return part.load(self._run.digest).rows()[0]
 
-    def read_pending(self, part: Part) -> Decode:
+    def read_pending(self, part: Part) -> tuple[Row, Cells | None]:
         """The trajectory in a pending file."""
         part.load(self._run.digest)
         cells = part.batches()[0][1][0] if part.has_cells else None
-        return Decode(part.rows()[0], cells)
+        return part.rows()[0], cells
 
     def is_finished(self, index: int) -> bool:
-        """Whether a trajectory is safe, whoever made it."""
-        return not self.unfinished([index])
+        """Whether a trajectory is safe, whoever made it.
+
+        As long as this writer is alone, what was found lately still holds; see `start`.
+        """
+        if self.claims.shared or time.monotonic() - self._looked > self.claims.pause / 2:
+            return not self.unfinished([index])
+        return self._is_pending(index) or covers(self._rows or (), index)
+
+    def _is_pending(self, index: int) -> bool:
+        """Whether a trajectory is pending, as far as this writer knows without another look."""
+        return index in self._added or index in self._finished
 
     def unfinished(self, indices: Iterable[int]) -> list[int]:
         """Those of some trajectories that are not safe yet, by the names of files alone."""
@@ -295,33 +332,45 @@ class RunWriter:
         noted = self._read_note()
         tokens = [token for token, _ in noted]
         if self._rows is not None and self._last_seal in tokens:
-            for _, part in noted[tokens.index(self._last_seal) + 1 :]:
+            noted = noted[tokens.index(self._last_seal) + 1 :]
+            for name in (name for _, name in noted if name != JOINED):
+                part = named_part(self.folder / "rows" / name)
                 if part not in self._rows:
                     insort(self._rows, part)
         elif self._rows is None or noted or self._last_seal is not None:
             self._rows = list_parts(self.folder / "rows")
         self._last_seal = tokens[-1] if tokens else None
+        if not self._own_notes.issuperset(token for token, _ in noted):
+            self.claims.shared = True
         return self._rows
 
-    def _read_note(self) -> list[tuple[str, Part]]:
-        """What was sealed last, in order; nothing if nobody noted it."""
+    def _read_note(self) -> list[tuple[str, str]]:
+        """What was sealed last, in order, and who joined; nothing if nobody noted it."""
         try:
-            noted = json.loads(read_file(self.folder / CLAIMS / SEALED))
-            return [(str(t), named_part(self.folder / "rows" / str(name))) for t, name in noted]
+            data = read_file(self.folder / CLAIMS / SEALED)
+            if data != self._note[0]:
+                noted = [(str(token), str(name)) for token, name in json.loads(data)]
+                for name in (name for _, name in noted if name != JOINED):
+                    named_part(self.folder / "rows" / name)
+                self._note = data, noted
+            return self._note[1]
         except (FileNotFoundError, ValueError, TypeError):
             return []
 
-    def note_sealed(self, path: Location) -> None:
+    def note_sealed(self, part: Part) -> None:
         """Let others know of a part of rows without listing all of them."""
-        noted = [(token, part.path.name) for token, part in self._read_note()[1 - KEPT_SEALS :]]
-        noted.append((secrets.token_hex(6), path.name))
-        self._note(noted)
+        self._add_to_note(part.path.name, self._read_note()[1 - KEPT_SEALS :])
 
-    def _note(self, noted: Sequence[tuple[str, str]]) -> None:
-        note_file(self.folder / CLAIMS / SEALED, json.dumps(noted).encode())
+    def _add_to_note(self, name: str, noted: Sequence[tuple[str, str]]) -> None:
+        token = secrets.token_hex(6)
+        self._own_notes.add(token)
+        data = json.dumps([*noted, (token, name)]).encode()
+        note_file(self.folder / CLAIMS / SEALED, data)
 
     def is_ready(self, indices: range) -> bool:
         """Whether all trajectories of a part are pending and nobody is still busy with one."""
+        if not self.claims.shared and not all(map(self._is_pending, indices)):
+            return False
         pending = self.pending
         if not all(i in pending for i in indices):
             return False
@@ -360,10 +409,13 @@ class RunWriter:
             return False  # this process stood still for long, and another has gone on
         # What is noted is sealed, and what is neither noted nor pending is not sealed.
         self.note_sealed(self._seal_rows(found, cells))
-        self._drop_pending(indices)
+        self._remove_own(p for p in list_parts(self.folder / "pending") if p.first in indices)
+        self._added.difference_update(indices)
+        if self.claims.shared:
+            self.claims.shared = bool(self.claims.others())
         return True
 
-    def _seal_cells(self, found: Sequence[Part]) -> Location:
+    def _seal_cells(self, found: Sequence[Part]) -> Part:
         table = pa.concat_tables([part.cell_table().replace_schema_metadata() for part in found])
         shapes = [shape for part in found for shape in part.shapes]
         return write_part(
@@ -373,20 +425,17 @@ class RunWriter:
             self._run,
             {SHAPES_KEY: json.dumps(shapes).encode()},
             joined_made_with(found),
-            **WRITE_OPTIONS,
         )
 
-    def _seal_rows(self, found: Sequence[Part], cells: Location | None) -> Location:
+    def _seal_rows(self, found: Sequence[Part], cells: Part | None) -> Part:
         rows = [row for part in found for row in part.rows()]
         return write_part(
             self.folder / "rows",
             rows_to_table(rows),
             [row.trajectory for row in rows],
             self._run,
-            {} if cells is None else {CELLS_KEY: cells.name.encode()},
+            {} if cells is None else {CELLS_KEY: cells.path.name.encode()},
             joined_made_with(found),
-            compression="zstd",
-            write_page_checksum=True,
         )
 
     def finish(self, wanted: Collection[int]) -> bool:
@@ -414,7 +463,7 @@ class RunWriter:
             rows = [{"trajectory": i, **asdict(g), **stamp} for i, g in sorted(grades.items())]
             table = pa.Table.from_pylist(rows, schema=GRADE_COLUMNS)
             folder = self.folder / "grades"
-            write_part(folder, table, sorted(grades), self._run, compression="zstd")
+            write_part(folder, table, sorted(grades), self._run)
 
     def _recover(self) -> None:
         """Finish or undo what a kill interrupted. Nothing finished is touched.
@@ -432,7 +481,7 @@ class RunWriter:
             require_rows(part, sealed, pending)
         if sealed:
             # Whoever was killed may have noted nothing; this note makes everybody list again.
-            self._note([(secrets.token_hex(6), sealed[-1].path.name)])
+            self._add_to_note(sealed[-1].path.name, [])
         self._drop_copies(sealed)
         self._remove_own(p for p in list_parts(self.folder / "rows") if p not in sealed)
         self._remove_own(unnamed)
@@ -447,16 +496,13 @@ class RunWriter:
                 part.load(self._run.digest).forget()
         self._remove_own(copies)
 
-    def _drop_pending(self, sealed: range) -> None:
-        """Remove the pending files of sealed trajectories, graded and ungraded copies alike."""
-        self._remove_own(p for p in list_parts(self.folder / "pending") if p.first in sealed)
-
     def _remove_own(self, parts: Iterable[Part]) -> None:
         """Remove parts of this run; one of another run is refused by name."""
         own = list(parts)
         for part in own:
-            with suppress(FileNotFoundError):  # a worker that lost its claim has removed it
-                part.load(self._run.digest).forget()
+            if self._written.pop(part.path, None) is None:
+                with suppress(FileNotFoundError):  # a worker that lost its claim has removed it
+                    part.load(self._run.digest).forget()
         remove_files(part.path for part in own)
 
     def _clear(self) -> None:

@@ -6,10 +6,10 @@ and grading are the same code for all three. Knows nothing of models or tokens: 
 and character spans out.
 """
 
-from c4.tasks.answers import EXTRACTORS, answers
 from c4.tasks.examples import load_samples
-from c4.tasks.extractors import Finder, read_under
 from c4.tasks.grading import Grade, Verdict, grade
+from c4.tasks.reading.answers import EXTRACTORS, answers
+from c4.tasks.reading.extractors import Finder, read_under
 from c4.tasks.registry import TASKS, find_task
 from c4.tasks.task import (
     AnswerReading,

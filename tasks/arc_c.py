@@ -1,7 +1,7 @@
 """ARC-Challenge: science questions. Rows labelled with digits, or not with A to D, are left out."""
 
-from c4.tasks._letters import multiple_choice
-from c4.tasks.answers import answers
+from c4.tasks.prompts import multiple_choice
+from c4.tasks.reading.answers import answers
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 

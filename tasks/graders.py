@@ -1,9 +1,12 @@
 """Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import Registry, plain_label
+from c4.tasks.reading.extractors import find_style
 from c4.tasks.task import Example, Grader, Judge
 
 REGISTRY = Registry("grader", "--grader", {str(kind): kind for kind in Grader}, "my_graders:near")
@@ -45,3 +48,22 @@ def guard_judge(name: str, judge: Judge) -> Judge:
         return bool(found)
 
     return asked
+
+
+@dataclass(frozen=True)
+class ReadingNames:
+    """The extractor and the grader as a user names them, if the user does.
+
+    A reading holds what they go by. A process that has not been told these names, such as a worker,
+    loads the user's own objects by them.
+    """
+
+    style: str | None = None
+    grader: str | None = None
+
+    def load(self) -> None:
+        """Let this process know the user's own objects."""
+        if self.style is not None:
+            find_style(self.style)
+        if self.grader is not None:
+            find_grader(self.grader)

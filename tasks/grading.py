@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from c4.errors import ConfigError
-from c4.tasks._careful_programs import written_program
-from c4.tasks._math_verify import compare_formulas, libraries
-from c4.tasks._plain_programs import program_in
-from c4.tasks._sandbox import Outcome, RunEnd, require_isolation, run_program
-from c4.tasks.answers import EXTRACTORS
-from c4.tasks.extractors import read_under
 from c4.tasks.graders import guard_judge, own_judge
+from c4.tasks.reading.answers import EXTRACTORS
+from c4.tasks.reading.extractors import read_under
+from c4.tasks.reading.plain import program_in
+from c4.tasks.reading.program import written_program
+from c4.tasks.sandbox.math_verify import compare_formulas, libraries
+from c4.tasks.sandbox.run import Outcome, RunEnd, require_isolation, run_program
 from c4.tasks.task import AnswerReading, Candidate, Example, Family, Grader, ReadingStyle, Task
 
 log = logging.getLogger(__name__)

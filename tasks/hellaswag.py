@@ -1,7 +1,7 @@
 """HellaSwag: which ending follows."""
 
-from c4.tasks._letters import multiple_choice
-from c4.tasks.answers import answers
+from c4.tasks.prompts import multiple_choice
+from c4.tasks.reading.answers import answers
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 

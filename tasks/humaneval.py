@@ -1,6 +1,6 @@
 """HumanEval: write the whole function, graded by running its tests."""
 
-from c4.tasks.answers import answers
+from c4.tasks.reading.answers import answers
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 INSTRUCTION = "Complete this Python function. Answer with the whole function and nothing else."

@@ -1,7 +1,7 @@
 r"""MATH-500: competition problems answered in `\boxed{}`."""
 
-from c4.tasks._reasoning import step_by_step
-from c4.tasks.answers import answers
+from c4.tasks.prompts import step_by_step
+from c4.tasks.reading.answers import answers
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 FORMAT = r"Put the final answer in \boxed{}."

@@ -1,6 +1,6 @@
 """MBPP, sanitized: write the described function, graded by running its assertions."""
 
-from c4.tasks.answers import answers
+from c4.tasks.reading.answers import answers
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 INSTRUCTION = "Answer with a Python function and nothing else."

@@ -1,15 +1,61 @@
-"""Another wording for a task: a template over its rows, which is part of a run's identity."""
+"""How the benchmarks word their problems, and other wordings by a template of the user's."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, did_you_mean
 from c4.errors.system import reason, require_plain_file, user_path
-from c4.tasks.task import Example, Row, Task
+from c4.tasks.task import LETTERS, Example, Row, Task
+from c4.templates import RenderError, render
 
 LARGEST_PROMPT = 2**20
 """Bytes that a template may have."""
+
+
+def step_by_step(question: str) -> str:
+    """The prompt of a long-reasoning task: the bare question with the chain-of-thought cue."""
+    return f"Q: {question.strip()}\nA: Let's think step by step."
+
+
+def multiple_choice(question: str, choices: Sequence[str], answer: int) -> Example | None:
+    """The question, its choices one per line, `Answer:`. None if the letters do not suffice."""
+    if not 0 <= answer < len(choices) <= len(LETTERS):
+        return None
+    texts = tuple(text.strip() for text in choices)
+    lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, texts, strict=False)]
+    prompt = "\n".join([question.strip(), *lines, "Answer:"])
+    return Example(prompt=prompt, target=LETTERS[answer], choices=texts)
+
+
+class Template:
+    """A Jinja template over the fields of a row, such as `Q: {{question}}`. It runs no code."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text = text
+        self.where = where
+        """What an error calls the template."""
+        from jinja2 import Environment, TemplateError, nodes  # most commands need none of it
+
+        try:
+            names = Environment(autoescape=True).parse(text).find_all(nodes.Name)
+            if any(name.name == "self" for name in names):
+                raise ConfigError(f"{where}: Jinja keeps the word self to itself; rename the field")
+        except (TemplateError, RecursionError) as error:
+            raise ConfigError(f"{where}: not a Jinja template ({error})") from error
+
+    def render(self, row: Row) -> str:
+        """The text with a row's values in it."""
+        try:
+            return render(self.text, row, "prompt")
+        except RenderError as error:
+            message = f"{self.where}: {error}"
+        if "UndefinedError: '" in message:
+            missing = message.split("'")[1]
+            near = did_you_mean(missing, map(str, row)) or f"there are {', '.join(map(str, row))}"
+            message += f"; {near}"
+        raise ConfigError(message)
 
 
 def with_prompt(task: Task, file: str | None) -> Task:
@@ -20,8 +66,6 @@ def with_prompt(task: Task, file: str | None) -> Task:
     """
     if file is None:
         return task
-    from c4.tasks._template import Template
-
     path = user_path(file)
     text = _read(path)
     template = Template(text, str(path))

@@ -26,9 +26,8 @@ from c4.tasks import (
     truthfulqa,
     winogrande,
 )
-from c4.tasks._shapes import SHAPES
-from c4.tasks.extractors import guard_extractor
-from c4.tasks.task import Task
+from c4.tasks.reading.extractors import guard_extractor
+from c4.tasks.task import SHAPES, Task
 
 LETTERS = (mmlu, arc_c, hellaswag, winogrande, piqa, truthfulqa)
 LONG_REASONING = (gsm8k, math, svamp, asdiv, gsmhard)
@@ -66,7 +65,7 @@ def find_task(name: str) -> Task:
     if source is not None:
         task = _task_from_source(source, name)
     elif _is_yaml(name):
-        from c4.tasks._yaml import load_yaml_task
+        from c4.tasks.yaml_tasks import load_yaml_task
 
         task = load_yaml_task(name)
     elif REGISTRY.knows(name):

@@ -1,8 +1,8 @@
 """SVAMP: short problems with a number that does not matter."""
 
-from c4.tasks._extract import normal_number
-from c4.tasks._reasoning import step_by_step
-from c4.tasks.answers import answers
+from c4.tasks.prompts import step_by_step
+from c4.tasks.reading.answers import answers
+from c4.tasks.reading.plain import normal_number
 from c4.tasks.task import Example, HubSplit, Row, Task
 
 

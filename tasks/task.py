@@ -81,6 +81,17 @@ def _nearest_multiple(value: int, base: int) -> int:
     return max(1, round(value / base)) * base
 
 
+LETTERS_SHAPE = Shape(length=64, budget=64, block_length=16)
+LONG_REASONING_SHAPE = Shape(length=256, budget=256, block_length=32)
+CODE_SHAPE = Shape(length=384, budget=384, block_length=32)
+SHAPES = {
+    Family.LETTERS: LETTERS_SHAPE,
+    Family.LONG_REASONING: LONG_REASONING_SHAPE,
+    Family.CODE: CODE_SHAPE,
+}
+"""The paper's shape of every family."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An answer found in a text: its normal form and the characters that hold it."""
@@ -139,7 +150,7 @@ class AnswerReading:
     """
 
     style: str = ReadingStyle.CAREFUL
-    """One of `ReadingStyle`, or what another extractor goes by; see `c4.tasks.extractors`."""
+    """One of `ReadingStyle`, or what another extractor goes by; see `reading.extractors`."""
     ending: Ending = Ending.CUT
     grader: str = Grader.EXACT
     """One of `Grader`, or what a user's own goes by; see `c4.tasks.graders`."""
@@ -147,8 +158,8 @@ class AnswerReading:
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
         """A reading as a file describes it."""
-        from c4.tasks.extractors import parse_style
         from c4.tasks.graders import parse_grader
+        from c4.tasks.reading.extractors import parse_style
 
         return cls(parse_style(style), Ending(ending), parse_grader(grader))
 
@@ -183,6 +194,8 @@ class AnswerReading:
         return f"{self.style}/{self.ending}"
 
 
+LETTERS = "ABCDEFGHIJKLM"
+"""What choices go by, in their order."""
 Choices = tuple[str, ...]
 """The texts that an example offers, in the order of their letters; empty for free answers."""
 

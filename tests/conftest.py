@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from typer.main import get_command
 
-from benchmarks.s3_server import Counter, environment, make_bucket, serve_s3
 from c4.models import Reading
 from c4.store.locations import ObjectPath, parse_location
+from tests.s3_server import Counter, environment, make_bucket, serve_s3
 
 # No timed tests: machines are shared.
 settings.register_profile("c4", deadline=None)

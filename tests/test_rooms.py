@@ -26,11 +26,11 @@ MAY_IMPORT = {
     "analysis": OFFLINE | {"record"},
     "figures": {"analysis"},
     "view": OFFLINE | {"analysis"},
-    "cli": DECODES | OFFLINE | {"record", "analysis", "figures", "view"},
+    "cli": DECODES | OFFLINE | {"record", "analysis", "figures", "view", "front"},
     "front": DECODES | OFFLINE | {"record", "analysis", "figures", "view"},
 }
 """Which rooms each may import, as docs/architecture.md tells it."""
-FREE = ("c4.errors", "c4.plugins")
+FREE = ("c4.errors", "c4.plugins", "c4.templates")
 """Packages of `front/` that every room may import; they import only each other."""
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = SETTINGS["tool"]["setuptools"]["package-dir"]

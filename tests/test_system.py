@@ -97,7 +97,7 @@ def test_unknown_refusals_are_said_in_the_system_s_words():
     assert user_path("~no-such-user-here/x") == Path("~no-such-user-here/x")
 
 
-WORK = ["c4.models.load_model", "c4.replay.splits.split_runs", "c4.replay.decisions.replay"]
+WORK = ["c4.models.load_model", "c4.replay.pools.split_runs", "c4.replay.decisions.replay"]
 WORK += ["c4.record.plan.load_planned"]
 COMMANDS = [
     ["record", "--task", "math", "--n", "1"],

@@ -10,12 +10,10 @@ import polars as pl
 
 from c4.analysis.stabilization import settled_by, settled_step
 from c4.gates.candidates import filled_predictions
-from c4.gates.gate import wants_cells
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import Ints, are_premature, stabilization_step
-from c4.replay.decisions import PartExits, exit_with_cells, summarise_decisions
-from c4.replay.grids import at_exit
-from c4.replay.pools import RunSubset
+from c4.replay.decisions import summarise_decisions
+from c4.replay.exits import RunSubset, ask_gates, at_exit
 from c4.store.runs import Trajectory
 from c4.view.menu import GateMenu, Settings
 
@@ -50,13 +48,7 @@ class Cohort:
 
     def _find_exits(self, name: str, changes: tuple[tuple[str, str], ...]) -> Ints:
         gate = self.menu.make_one(name, self.cache.run.task, {name: dict(changes)})
-        if not wants_cells(gate):
-            return PartExits({name: gate}, self.signals).all(name)
-        found = [
-            exit_with_cells(gate, self.signals.signals, i, cells)
-            for i, (_, cells) in enumerate(self.cache.run.cells())
-        ]
-        return np.array(found, dtype=np.int32)
+        return ask_gates({name: gate}, self.signals, self.cache.run.cells())[name]
 
     def premature(self, exits: Ints) -> list[bool | None]:
         """Whether each exit came too early; None where the answer never settles."""
@@ -98,7 +90,7 @@ class Cohort:
     def _correct(self, exits: Ints) -> list[bool | None]:
         """Whether the text at each exit is right; None where nobody knows yet."""
         if self.cache.grader.by_form:
-            return self._subset.grades_at(exits[None]).correct[0].tolist()
+            return self._subset.grades_at(exits[None])[0][0].tolist()
         known = at_exit(self._known, exits[None], self.steps)[0]
         return [None if value == UNKNOWN else value == RIGHT for value in known.tolist()]
 

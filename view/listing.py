@@ -10,7 +10,7 @@ import polars as pl
 
 from c4.errors import unknown_name
 from c4.gates.gate import wants_cells
-from c4.replay.decisions import PartExits
+from c4.replay.exits import ask_gates
 from c4.view.menu import Settings
 from c4.view.trajectory import settled_at
 from c4.view.viewer import RunCache, Viewer
@@ -187,6 +187,5 @@ def _marks(viewer: Viewer, key: Key, settings: Settings) -> dict[str, Any]:
         for name, gate in viewer.menu.make(cache.run.task, settings).items()
         if not wants_cells(gate)
     }
-    found = PartExits(gates, signals)
-    exits = {name: int(found.all(name)[0]) for name in gates}
+    exits = {name: int(found[0]) for name, found in ask_gates(gates, signals, ()).items()}
     return {"stabilization": settled_at(signals), "exits": exits}

@@ -15,7 +15,7 @@ import numpy as np
 from c4.analysis.colours import mark_of
 from c4.analysis.names import method_label
 from c4.errors import ConfigError, unknown_name
-from c4.gates.cvee import CVEE, FixedPatience, LevelGate, StabilityOnly
+from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import Gate
 from c4.gates.own_signals import OwnSignals
 from c4.gates.prophet import Prophet
@@ -130,13 +130,11 @@ def slider_range(spec: Field[Any]) -> dict[str, float]:
 def demands(gate: Gate, s: Signals) -> dict[str, Floats]:
     """What a gate asks of each signal at every step, as far as it can be drawn. (…, T) each"""
     found: dict[str, Floats] = {}
-    if isinstance(gate, CVEE):
+    if isinstance(gate, CVEE | StabilityOnly):
         found["run"] = gate.patience(s)
-    if isinstance(gate, StabilityOnly):
-        found["run"] = CVEE(gamma=gate.gamma, p_min=gate.p_min).patience(s)
     if isinstance(gate, FixedPatience):
-        found["run"] = CVEE(gamma=0.0, p_min=gate.p_min).patience(s)
-    if isinstance(gate, LevelGate):
+        found["run"] = np.full(s.step.shape, gate.p_min, dtype=np.float64)
+    if isinstance(gate, CVEE | ConfidenceOnly | FixedPatience):
         found["confidence"] = np.full(s.step.shape, gate.tau, dtype=np.float64)
     if isinstance(gate, Prophet):
         found["region_gap"] = gate.demand(s)

@@ -13,7 +13,9 @@ from c4.analysis.tables import reading_options
 from c4.errors import ConfigError
 from c4.gates.candidates import filled_predictions
 from c4.gates.run_signals import RunSignals
-from c4.replay.decisions import PartExits, decide
+from c4.gates.signals import stabilization_step
+from c4.replay.decisions import decide
+from c4.replay.exits import ask_gates
 from c4.store.origins import Origin
 from c4.store.runs import Trajectory
 from c4.tasks.vocabulary import Vocabulary
@@ -86,7 +88,7 @@ def answer_message(
 
 def settled_at(signals: RunSignals) -> int | None:
     """The step from which a single trajectory's answer stays; None where it never settles."""
-    settled = int(PartExits({}, signals).settled[0])
+    settled = int(stabilization_step(signals.signals)[0])
     return settled if settled <= int(signals.signals.steps[0]) else None
 
 
@@ -95,8 +97,8 @@ def outcomes(
 ) -> list[dict[str, Any]]:
     """What each gate decides on a trajectory, what it asks for, and what it would have left."""
     gates = menu.make(cache.run.task, settings)
-    exits = PartExits(gates, signals)
-    decided = decide(recorded, 0, exits, cache.grader)
+    exits = ask_gates(gates, signals, [(recorded.row.trajectory, recorded.cells)])
+    decided = decide(recorded, signals, 0, exits, cache.grader)
     steps = recorded.row.steps
     return [
         {

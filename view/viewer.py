@@ -20,7 +20,6 @@ from c4.gates.run_signals import (
     trajectory_signals,
 )
 from c4.replay.grader import AskedGrader
-from c4.replay.pools import choose
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
 from c4.store.parts import Part
@@ -111,12 +110,12 @@ class RunCache:
         read = self._stored_signals(self.part_of(index))
         if read is None:
             return self._own_signals(index)
-        return choose(read, [index - int(read.trajectory[0])])
+        return read.choose([index - int(read.trajectory[0])])
 
     def listed_signals(self, index: int) -> RunSignals:
         """The signals of one trajectory, out of its part's. (1, T)"""
         read = self._part_signals(self.part_of(index))
-        return choose(read, [index - int(read.trajectory[0])])
+        return read.choose([index - int(read.trajectory[0])])
 
     @cached_property
     def words(self) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """The step map: at which step each token was unmasked."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from c4.store import Row, Run
@@ -28,12 +28,9 @@ def export_steps(run: Run, path: Location, note: Callable[[], None] = lambda: No
     Args:
         note: told of every trajectory.
     """
-    lines = list(_lines(run, note))
+    lines = []
+    for row in run.rows():
+        lines.append(json.dumps(step_map(row)).encode() + b"\n")
+        note()
     put_file(path, b"".join(lines))
     return len(lines)
-
-
-def _lines(run: Run, note: Callable[[], None]) -> Iterator[bytes]:
-    for row in run.rows():
-        yield json.dumps(step_map(row)).encode() + b"\n"
-        note()

@@ -55,31 +55,27 @@ def hub_client() -> Any:
 @contextmanager
 def hub_errors(doing: str) -> Iterator[None]:
     """Turn whatever the client, the network or the disk raises into a message with advice."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
     try:
         yield
     except C4Error:
         raise
-    except Exception as error:
-        raise DataError(f"{doing}: {_advice(error)}") from error
-
-
-def _advice(error: BaseException) -> str:
-    """What an error of the client says, and what to do about it."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, HfHubHTTPError):
-        cause = cause.__cause__  # the client wraps what the hub says
-    error = cause or error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
-    status = getattr(getattr(error, "response", None), "status_code", 500)
-    if isinstance(error, HFValidationError) or (status < 500 and status not in PASSING):
-        return f"{said}; check the name, and log in with: hf auth login"
-    return (
-        f"{type(error).__name__}: {said}; check the network and the disk, and give the same "
-        "command again: what has arrived is kept"
-    )
+    except Exception as raised:
+        error: BaseException = raised
+        while error.__cause__ is not None and not isinstance(error, HfHubHTTPError):
+            error = error.__cause__  # the client wraps what the hub says
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+        said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+        status = getattr(getattr(error, "response", None), "status_code", 500)
+        if isinstance(error, HFValidationError) or (status < 500 and status not in PASSING):
+            advice = f"{said}; check the name, and log in with: hf auth login"
+        else:
+            advice = (
+                f"{type(error).__name__}: {said}; check the network and the disk, and give the "
+                "same command again: what has arrived is kept"
+            )
+        raise DataError(f"{doing}: {advice}") from raised
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     A run that is damaged is not pushed. Repeating a push sends only what the hub lacks. Parts that
     overlap those here and are not among them were replaced here, and are removed there.
     """
-    runs = _places(_sound_runs(folder))
+    runs = _runs_to_push(folder)
     client, manifests = hub_client(), {place: read_manifest(run) for place, run in runs.items()}
     with hub_errors(f"pushing to {repo}"), TemporaryDirectory() as staging:
         client.create_repo(repo, repo_type=DATASET, private=private, exist_ok=True)
@@ -109,12 +105,8 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
                 "change it on the hub, or give the command without --private"
             )
         names = _names(info)
-        theirs = _manifests_there(client, repo, info.sha, names)
-        for place, manifest in manifests.items():
-            if place in theirs:
-                _require_same_run(repo, place, theirs[place], manifest)
+        others = _others(client, repo, info, manifests)
         files = [path for place, run in runs.items() for path in _stage(run, Path(staging, place))]
-        others = {place: manifest for place, manifest in theirs.items() if manifest is not None}
         Path(staging, CARD).write_text(make_card(repo, others | manifests), encoding="utf-8")
         done = client.upload_folder(
             repo_id=repo,
@@ -127,33 +119,27 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     return Pushed(repo, list(runs), len(files), done.oid)
 
 
-def _sound_runs(folder: Location) -> list[Location]:
-    found = find_runs(folder)
-    if not found:
-        raise RunError(f"{folder}: no runs to push; make one with: c4 record --task math")
-    for run in found:
+def _runs_to_push(folder: Location) -> dict[str, Location]:
+    """The runs below a folder by their places in a data set. A damaged run is an error."""
+    runs: dict[str, Location] = {}
+    for run in find_runs(folder):
         if problems := _problems(run):
             raise RunError("\n".join(problems))
-    return found
-
-
-def _problems(run: Location) -> list[str]:
-    """What is damaged in a run, each file of which is read to the last byte."""
-    return [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
-
-
-def _places(runs: Sequence[Location]) -> dict[str, Location]:
-    """Runs by their folders in a data set."""
-    places: dict[str, Location] = {}
-    for run in runs:
         place = _place_of(read_manifest(run))
-        other = places.setdefault(place, run)
+        other = runs.setdefault(place, run)
         if other != run:
             raise RunError(
                 f"{run} and {other} would be one folder of the data set; join them first with: "
                 f"c4 runs --merge '{run}' --runs '{other}'"
             )
-    return places
+    if not runs:
+        raise RunError(f"{folder}: no runs to push; make one with: c4 record --task math")
+    return runs
+
+
+def _problems(run: Location) -> list[str]:
+    """What is damaged in a run, each file of which is read to the last byte."""
+    return [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
 
 
 def _place_of(manifest: Manifest) -> str:
@@ -171,19 +157,34 @@ def _holds_runs(names: Collection[str]) -> bool:
     return any(fnmatchcase(name, MANIFESTS) for name in names)
 
 
-def _manifests_there(
-    client: Any, repo: str, commit: str, names: Collection[str]
-) -> dict[str, Manifest | None]:
-    """The manifests that a data set holds, by the folders of their runs; None if damaged."""
-    found: dict[str, Manifest | None] = {}
-    if not _holds_runs(names):
+def _others(client: Any, repo: str, info: Any, ours: Mapping[str, Manifest]) -> dict[str, Manifest]:
+    """The manifests that a data set holds, by the folders of their runs.
+
+    Pushing over another run of the same name, or over one whose manifest is damaged, is an error.
+    """
+    found: dict[str, Manifest] = {}
+    if not _holds_runs(_names(info)):
         return found
-    root = _fetch(client, repo, commit, [MANIFESTS])
+    root = _fetch(client, repo, info.sha, [MANIFESTS])
     for run in find_runs(root):
+        place = run.relative_to(root).as_posix()
         try:
-            found[run.relative_to(root).as_posix()] = read_manifest(run)
+            theirs = read_manifest(run)
         except RunError:
-            found[run.relative_to(root).as_posix()] = None
+            if place in ours:
+                raise DataError(
+                    f"{repo} has a run in {place} that cannot be compared with yours; delete its "
+                    "folder there, or push to another data set"
+                ) from None
+            continue
+        found[place] = theirs
+        if place in ours:
+            keys = sorted(theirs.identity.keys() | ours[place].identity.keys())
+            if differ := name_differences(theirs.identity, ours[place].identity, keys):
+                raise DataError(
+                    f"{repo} has another run in {place}; delete that folder there, or push to "
+                    "another data set. They differ in:\n" + "\n".join(differ)
+                )
     return found
 
 
@@ -200,21 +201,6 @@ def _fetch(
             force_download=fresh,
         )
     )
-
-
-def _require_same_run(repo: str, place: str, theirs: Manifest | None, ours: Manifest) -> None:
-    """Refuse to replace another run of the same name."""
-    if theirs is None:
-        raise DataError(
-            f"{repo} has a run in {place} that cannot be compared with yours; delete its folder "
-            "there, or push to another data set"
-        )
-    keys = sorted(theirs.identity.keys() | ours.identity.keys())
-    if differ := name_differences(theirs.identity, ours.identity, keys):
-        raise DataError(
-            f"{repo} has another run in {place}; delete that folder there, or push to another data "
-            "set. They differ in:\n" + "\n".join(differ)
-        )
 
 
 def _stage(run: Location, target: Path) -> list[Path]:

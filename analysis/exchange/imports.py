@@ -69,10 +69,6 @@ class ImportPlan:
     """Whose answers they are; None if the names of folders say it."""
     budget: int | None = None
 
-    def task_of(self, path: Path) -> Task:
-        """The task that a file is of."""
-        return self.task or find_task(_task_in(self.folder, path))
-
 
 def plan_import(
     source: Source, folder: Path, task: str | None = None, budget: int | None = None
@@ -113,7 +109,7 @@ def import_trajectories(
     """
     rows, refused = [], []
     for path in plan.files:
-        task = plan.task_of(path)
+        task = plan.task or find_task(_task_in(plan.folder, path))
         try:
             decode = FORMATS[plan.source].read_decode(path, task, plan.budget)
             rows.append(_row(plan, path, task, decode))
@@ -158,7 +154,11 @@ def _row(plan: ImportPlan, path: Path, task: Task, decode: dict[str, Any]) -> di
         "target": decode.get("target"),
         "commit_step": decode["commit_step"],
     }
-    return {name: _encodable(value) for name, value in row.items()}
+    # Half characters of others' files and names are escaped: Parquet holds none.
+    return {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
@@ -181,11 +181,6 @@ def read_verdict(path: Path, given: object) -> bool | None:
     raise DataError(f"{path}: says {shortened(repr(given))} where right or wrong should be")
 
 
-def _encodable(value: object) -> object:
-    """A text as Parquet can hold it: half characters of others' files and names are escaped."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-
-
 def is_imported(path: PurePath) -> bool:
     """Whether a place is a file, as `c4 import` writes it, and no folder of runs."""
     return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
@@ -200,17 +195,6 @@ def refuse_imported(path: PurePath) -> None:
         )
 
 
-def read_imported(path: Path) -> pl.DataFrame:
-    """Read what `c4 import` wrote. See `IMPORTED`."""
-    try:
-        frame = pl.read_parquet(path, hive_partitioning=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{path}: this Parquet file cannot be read ({error})") from error
-    if frame.schema != IMPORTED:
-        raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
-    return frame
-
-
 class ImportedLibrary(Library):
     """Imported trajectories, for tables and figures that need to know when answers settle."""
 
@@ -221,7 +205,14 @@ class ImportedLibrary(Library):
     @cached_property
     def settling(self) -> pl.DataFrame:
         """When answers settle. See `SETTLING`."""
-        frame = read_imported(Path(self.root)).select(SETTLING.names())
+        path = Path(self.root)
+        try:
+            frame = pl.read_parquet(path, hive_partitioning=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"{path}: this Parquet file cannot be read ({error})") from error
+        if frame.schema != IMPORTED:
+            raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
+        frame = frame.select(SETTLING.names())
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
 

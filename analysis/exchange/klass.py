@@ -41,17 +41,28 @@ def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:
     number, sample = int(named[1]), int(named[2])
     steps = _load(path)
     try:
-        texts = [_answer_text(step["decoded_text"]) for step in steps]
+        texts = []
+        for step in steps:
+            # What the model wrote: an answer that stands in the question does not count.
+            _, prompted, written = step["decoded_text"].partition(PROMPT_END)
+            texts.append((written if prompted else step["decoded_text"]).replace(TURN_END, ""))
         commit_step = _commit_steps(steps)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: this is not a file of KLASS's steps ({error!r})") from error
     values = [found.value if (found := task.extract(text)) else None for text in texts]
     final = values[-1]
+    if budget is None:  # KLASS keeps it in the name of a folder
+        named_so = filter(None, map(BUDGET.fullmatch, reversed(path.absolute().parts)))
+        budget = next((int(found[1]) for found in named_so), None)
+    if budget is None:
+        raise DataError(
+            f"{path}: no folder above it is called steps_N; say how many steps with --budget N"
+        )
     return {
         "number": number,
         "sample": f" s{sample}" if sample else "",
         "is_final": [value is not None and value == final for value in values],
-        "budget": budget or _budget_in(path),
+        "budget": budget,
         "commit_step": commit_step,
         "answer": final,
     } | _judged(path, number, sample)
@@ -66,12 +77,6 @@ def _load(path: Path) -> list[dict[str, Any]]:
     if not isinstance(steps, list) or not steps:
         raise DataError(f"{path}: this is not a file of KLASS's steps (it holds no list)")
     return steps
-
-
-def _answer_text(text: str) -> str:
-    """What the model wrote: an answer that stands in the question is not one."""
-    _, prompted, written = text.partition(PROMPT_END)
-    return (written if prompted else text).replace(TURN_END, "")
 
 
 def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
@@ -90,16 +95,6 @@ def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
     if len(places) > LONGEST:
         raise ValueError("its committed positions lie too far apart")
     return [commits.get(place, 0) for place in places]
-
-
-def _budget_in(path: Path) -> int:
-    """The steps of a full decode, which KLASS keeps in the name of a folder."""
-    for part in reversed(path.absolute().parts):
-        if found := BUDGET.fullmatch(part):
-            return int(found[1])
-    raise DataError(
-        f"{path}: no folder above it is called steps_N; say how many steps with --budget N"
-    )
 
 
 def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:

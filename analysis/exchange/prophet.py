@@ -14,6 +14,7 @@ import pickletools
 import re
 import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -72,7 +73,8 @@ def read_tensors(path: Path) -> Any:
 
     try:
         require_plain_file(path, MOST_BYTES)
-        asked = _names_in(_checked_pickle(path))
+        operations = pickletools.genops(_checked_pickle(path))  # read, and not run
+        asked = {str(name) for op, name, _ in operations if op.name in ("GLOBAL", "INST")}
         if others := sorted(name for name in asked if not TENSORS.fullmatch(name)):
             shown = shortened(others[0].replace(" ", "."))
             raise DataError(
@@ -123,11 +125,6 @@ def _checked_pickle(path: Path) -> bytes:
         if size > LARGEST_PICKLE or sum(info.file_size for info in members) > MOST_BYTES:
             raise ValueError("its members have too many bytes")
         return archive.read(pickles[0])
-
-
-def _names_in(program: bytes) -> set[str]:
-    """What a pickle asks for by name, found without running it."""
-    return {name for op, name, _ in pickletools.genops(program) if op.name in ("GLOBAL", "INST")}
 
 
 def _read_saved(saved: dict[str, Any]) -> dict[str, Any]:
@@ -185,12 +182,11 @@ def _predictions(history: Any) -> Array:
     """The predictions of all steps. A block has them stacked, or in one tensor for each."""
     steps: list[Array] = []
     size = 0
-    for block in _blocks(history):
-        for tensor in _steps(block):
-            steps.append(_array(tensor, MOST_BYTES))
-            size += max(LEAST_BYTES, steps[-1].nbytes)
-            if size > MOST_BYTES:
-                raise ValueError("more predictions than a decode has")
+    for tensor in _steps(history):
+        steps.append(_array(tensor, MOST_BYTES))
+        size += max(LEAST_BYTES, steps[-1].nbytes)
+        if size > MOST_BYTES:
+            raise ValueError("more predictions than a decode has")
     return np.concatenate(steps)  # (T, prompt + L)
 
 
@@ -202,29 +198,22 @@ def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
     """
     most, length = shape
     commit_step = np.zeros(length, dtype=np.int64)
-    step = 0
-    for block in _blocks(history):
-        for pairs in _steps(block):  # (committed, 2): row of the batch, position
-            step += 1
-            if step > most:
-                raise ValueError("more commits than steps")
-            places = _array(pairs, 16 * length)[:, 1] - start
-            if len(places) and not (places.min() >= 0 and places.max() < length):
-                raise ValueError("a position outside the generated text")
-            commit_step[places] = step
+    for step, pairs in enumerate(_steps(history), 1):  # (committed, 2): row of the batch, position
+        if step > most:
+            raise ValueError("more commits than steps")
+        places = _array(pairs, 16 * length)[:, 1] - start
+        if len(places) and not (places.min() >= 0 and places.max() < length):
+            raise ValueError("a position outside the generated text")
+        commit_step[places] = step
     return commit_step
 
 
-def _blocks(history: Any) -> list[Any]:
-    """The blocks of a decode; an empty tensor could have them without end."""
-    if isinstance(history, list):
-        return history
-    raise ValueError("blocks that are no list")
-
-
-def _steps(block: Any) -> list[Any]:
-    """The tensors of a block: one for each step, or a single one."""
-    return block if isinstance(block, list) else [block]
+def _steps(history: Any) -> Iterator[Any]:
+    """The tensors of all blocks: a block has one for each step, or a single one."""
+    if not isinstance(history, list):  # an empty tensor could have blocks without end
+        raise ValueError("blocks that are no list")
+    for block in history:
+        yield from block if isinstance(block, list) else [block]
 
 
 def _array(tensor: Any, most: int) -> Array:

@@ -45,7 +45,7 @@ class SlurmJob:
         return import_submitit().helpers.DelayedSubmission(self)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SlurmWorker:
     """A job that was given the command again."""
 

@@ -38,6 +38,7 @@ LINES = {
     "pull": ("somebody/letters --out pulled", "somebody/nothing"),
     "tasks": ("", "--nope"),
     "plugins": ("", "--nope"),
+    "plugins check": ("cvee cctc", "nope"),
     "models list": ("", "--nope"),
     "models eval": (f"tiny {SMALL} --out new", "nope"),
 }
@@ -54,7 +55,10 @@ def commands(group=None, prefix="") -> dict:
     found = {}
     for name, command in (group or get_command(app)).commands.items():
         nested = hasattr(command, "commands")
-        found |= commands(command, f"{name} ") if nested else {f"{prefix}{name}": command}
+        if not nested or command.invoke_without_command:
+            found[f"{prefix}{name}"] = command
+        if nested:
+            found |= commands(command, f"{name} ")
     return found
 
 

@@ -21,7 +21,7 @@ from c4.cli.output import SafeConsole, VisibleFormatter, complain, say, say_json
 from c4.cli.tables import new_table
 from c4.cli.verify import differences
 from c4.errors.text import SHAPELESS, visible, visible_json, visible_line
-from c4.record.verify import Check
+from c4.replay.verify import Check
 from tests.commands import c4
 
 ROOT = Path(__file__).parents[2]
@@ -121,8 +121,8 @@ def test_log_messages_are_safe():
 
 PRINTERS = {"echo", "secho", "print", "print_json", "print_exception"}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
-WORKERS = {"tasks/_sandbox_child.py", "models/_template_worker.py"}
-"""Programs of their own, whose output c4 reads."""
+WORKERS = {"tasks/sandbox/child.py", "front/templates/child.py", "record/lm_eval/__main__.py"}
+"""Programs of their own: c4 reads the output of the first two; the last hands over to lm-eval."""
 ROOMS = ("analysis", "decode", "errors", "figures", "gates", "models", "record", "replay", "store")
 
 

@@ -7,12 +7,12 @@ from pathlib import PurePath
 
 import pytest
 
-from benchmarks.s3_server import SECRET
 from c4.cli.app import app
 from c4.cli.options import ANY_PLACE, LOCAL_PLACE
 from c4.store.runs import find_runs, open_run
 from c4.store.storage import file_exists, list_files
 from tests.commands import c4
+from tests.s3_server import SECRET
 
 
 def ok(*args):

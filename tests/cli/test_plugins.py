@@ -14,11 +14,10 @@ import pytest
 
 from c4.cli import complete
 from c4.cli.output import OnceFromOthers
-from c4.cli.progress import _Lines
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
-from c4.tasks.extractors import REGISTRY as EXTRACTOR_NAMES
-from c4.tasks.extractors import find_style
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTOR_NAMES
+from c4.tasks.reading.extractors import find_style
 from tests.commands import c4
 
 GATES = """
@@ -322,14 +321,6 @@ def test_completion_works_in_every_shell_and_loads_no_torch(shell):
     )
     assert "prophet" in done.stdout, done.stderr
     assert done.stderr.strip().endswith("False")
-
-
-def test_a_log_tells_how_long_it_will_take(capsys):
-    lines = _Lines("recording", total=3)
-    lines.began -= 20
-    lines.last -= 20
-    lines("2 s each")
-    assert "recording: 1 of 3, eta 0:00:40 2 s each" in capsys.readouterr().err
 
 
 def test_what_other_libraries_say_is_said_once():

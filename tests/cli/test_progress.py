@@ -47,3 +47,11 @@ def test_nothing_is_said_after_the_end(capsys):
         pass
     time.sleep(0.2)
     assert capsys.readouterr().err == ""
+
+
+def test_a_log_tells_how_long_it_will_take(capsys, monkeypatch):
+    clock = iter([0, 20])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    with progress("recording", total=3) as advance:
+        advance("2 s each")
+    assert "recording: 1 of 3, eta 0:00:40 2 s each" in capsys.readouterr().err

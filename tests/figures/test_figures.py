@@ -31,7 +31,7 @@ from c4.figures import (
     totals_figure,
 )
 from c4.figures.dark import adapt_to_ground
-from c4.figures.gallery import _put_title, save_figure
+from c4.figures.gallery import save_figure
 from c4.figures.phase import CROWDED, NEVER, spread
 from c4.figures.style import draw_apart, read_style, styled, use_style
 from c4.gates.registry import GATES
@@ -128,17 +128,6 @@ def test_trajectories_that_no_gate_stops_do_not_cover_each_other():
         places = marks.get_offsets()
         assert len(np.unique(places, axis=0)) == 5
         assert (places[:, 1] >= places[:, 0]).all()
-
-
-def test_a_title_is_plain_text_of_any_length(tmp_path):
-    totals = method_totals(make_outcomes(["tiny"], ["math"], 2))
-    shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
-    title = r"Costs $5, not $\frac{6}, and 10% of_it " + "for very long " * 12
-    for figure in (frontier_figure(totals, Width.COLUMN), time_share_figure(shares, Width.COLUMN)):
-        _put_title(figure, title)
-        check_figure(figure)
-        written = " ".join(text.get_text() for text in figure.findobj(match=is_text))
-        assert " ".join(written.split()).count(" ".join(title.split())) >= 1
 
 
 def test_the_sweep_of_several_models_is_sound_at_every_width(width):

@@ -247,12 +247,12 @@ def test_a_trajectory_tells_its_course(run):
 
 
 def test_what_models_and_users_wrote_is_escaped(run):
-    from c4._html import facts_table, records_table, text_block
+    from c4._html import facts_table, frame_table, text_block
 
     evil = "<script>alert(1)</script>"
     for page in (
         facts_table(evil, {evil: evil}),
-        records_table([evil], [[evil]]),
+        frame_table(pl.DataFrame({evil: [evil]})),
         text_block(evil, evil),
     ):
         assert "<script>" not in page

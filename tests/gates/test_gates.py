@@ -21,9 +21,9 @@ from c4.gates.sched import Aggregate, Clock, Curve, Region, SchED
 from c4.gates.signals import NONE, Signals, consecutive, stability, stabilization_step
 from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
+from c4.replay.exits import RunSubset
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
-from c4.replay.pools import RunSubset
-from c4.tasks import AnswerReading, Example, Family
+from c4.tasks import TASKS, AnswerReading, Example, Family
 
 VALUES = ["zero", "one", "two"]
 """What the candidates and answers 0, 1 and 2 stand for."""
@@ -237,7 +237,7 @@ def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
 def test_the_exits_of_a_grid_are_those_of_its_settings_one_by_one(name, many):
     grid = small_grid(name)
     alone = [[exit_step(grid.make(setting).fires(s)) for s in many] for setting in grid.settings()]
-    np.testing.assert_array_equal(grid_exits(grid, stack(many).signals), alone)
+    np.testing.assert_array_equal(grid_exits(grid, stack(many)), alone)
 
 
 def small_grid(name):
@@ -307,8 +307,8 @@ def test_a_calibration_counts_every_trajectory_as_it_is_alone(name, many):
 def subset(many):
     """Trajectories of a run whose right answer is always "one"."""
     answers = [SimpleNamespace(trajectory=i, example=Example("", "one")) for i in range(len(many))]
-    facts = {"task": "gsm8k", "method": "baseline", "reading": AnswerReading()}
-    run = SimpleNamespace(**facts, rows=lambda: answers)
+    facts = {"task_name": "gsm8k", "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, task=TASKS["gsm8k"], rows=lambda: answers, cells=tuple)
     return RunSubset(run, stack(many))
 
 

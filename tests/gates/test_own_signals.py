@@ -17,7 +17,7 @@ from c4.gates.run_signals import load_signals
 from c4.gates.signals import read_signals
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
-from c4.replay.decisions import PartExits
+from c4.replay.exits import ask_gates
 from c4.store.runs import open_run
 
 MADE = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
@@ -107,7 +107,7 @@ def test_a_gate_may_name_c4_s_own_signals_too(recorded_run):
     own = own_signals([Both(1.0)])
     assert list(own) == ["warmth"]
     (part,) = load_signals(recorded_run, own=own)
-    assert PartExits({"both": Both(1.0)}, part).all("both").shape == part.trajectory.shape
+    assert ask_gates({"both": Both(1.0)}, part, ())["both"].shape == part.trajectory.shape
 
 
 def named(name):

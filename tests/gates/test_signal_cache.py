@@ -111,7 +111,7 @@ def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkey
     first = stack_signals(list(load_signals(run)))
     with monkeypatch.context() as changed:
         changed.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], **change))
-        other = stack_signals(list(load_signals(run)))
+        other = stack_signals(list(load_signals(run_of(runs, "gsm8k"))))
     assert not equal(other, first)
     if "extract" in change:
         assert all(values == ["x"] for values in other.candidates)
@@ -119,7 +119,6 @@ def test_a_task_that_looks_for_answers_otherwise_gets_other_signals(runs, monkey
 
 
 def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tmp_path):
-    run = run_of(runs, "gsm8k")
     source = "from c4.tasks import Candidate\ndef own(text, choices=()):\n"
     source += "    return Candidate('{}', 0, len(text))\n"
     monkeypatch.syspath_prepend(tmp_path)
@@ -128,7 +127,7 @@ def test_editing_a_task_s_extractor_makes_its_signals_anew(runs, monkeypatch, tm
         (tmp_path / "own_extractor.py").write_text(source.format(value))
         module = importlib.reload(importlib.import_module("own_extractor"))
         monkeypatch.setitem(TASKS, "gsm8k", replace(TASKS["gsm8k"], extract=module.own))
-        signals = stack_signals(list(load_signals(run)))
+        signals = stack_signals(list(load_signals(run_of(runs, "gsm8k"))))
         assert all(values == [value] for values in signals.candidates)
 
 

@@ -1,8 +1,4 @@
-"""Checkpoints with one thing wrong, and what must be said of each.
-
-One definition for two users: `test_malformed.py` holds the messages, and
-`benchmarks/fuzz_checkpoints.py` counts how the command ends.
-"""
+"""Checkpoints with one thing wrong, and what must be said of each."""
 
 import json
 import os
@@ -339,10 +335,10 @@ DAMAGE = {
     "template range": (template("{% for i in range(10**9) %}{% endfor %}"), "OverflowError"),
     "template loop": (
         template("{% set r = range(99999) %}" + "{% for i in r %}" * 3 + "{% endfor %}" * 3),
-        "the chat template does not come to an end",
+        "it takes more than 2 seconds",
     ),
-    "template memory": (template("{{ ('a' * 10**10) | length }}"), "MemoryError"),
-    "template length": (template("{{ 'a' * 10**7 }}"), "it writes 10,000,000 characters"),
+    "template memory": (template("{{ ('a' * 10**10) | length }}"), "1 GB of memory"),
+    "template length": (template("{{ 'a' * 10**7 }}"), "1,000,000 characters"),
     "template escape": (template("{{ ''.__class__.__mro__ }}"), "SecurityError"),
     "template mute": (template("Hello."), "the chat template leaves out the user's message"),
     "template empty": (template(""), "the chat template leaves out the user's message"),

@@ -1,4 +1,4 @@
-"""Weights are read piece by piece into the module that transformers would have made of them."""
+"""Weights are read tensor by tensor into the module that transformers would have made of them."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
 from c4.errors import ModelError
-from c4.models import _build, _waiting, _weights, find_checkpoint
+from c4.models import _build, _progress, find_checkpoint
 from c4.models._architectures import architecture_of
 from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
@@ -57,12 +57,6 @@ def assert_same(model, expected):
     assert model.config.to_dict() == expected.config.to_dict()
 
 
-@pytest.fixture(params=[7, 1000, 2**23])
-def piece(request, monkeypatch):
-    """Bytes in a piece: hardly one number, some that end within a row, and whole tensors."""
-    monkeypatch.setattr(_weights, "PIECE", max(request.param, 8))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("stored", [*DTYPES, torch.float64])
 @pytest.mark.parametrize("name", ["llada-random", "dream-random"])
@@ -76,12 +70,6 @@ def test_a_model_is_what_transformers_would_have_loaded(reference, tmp_path, nam
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_size_of_a_piece_changes_nothing(tmp_path, piece, dtype):
-    folder = save_llada(tmp_path / "model", n_layers=1)
-    assert_same(build(folder, dtype), loaded_whole(folder, dtype))
-
-
 def tied(folder, change=0.0):
     """A checkpoint whose output layer is stored beside the embedding it is tied to."""
     save_llada(folder, weight_tying=True)
@@ -92,13 +80,13 @@ def tied(folder, change=0.0):
     return folder
 
 
-def test_a_tied_output_layer_is_the_embedding(tmp_path, piece):
+def test_a_tied_output_layer_is_the_embedding(tmp_path):
     model = build(tied(tmp_path / "tied"), torch.bfloat16)
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert model.get_input_embeddings().weight.is_contiguous()
 
 
-def test_a_tied_output_layer_that_differs_in_its_last_number_is_refused(tmp_path, piece):
+def test_a_tied_output_layer_that_differs_in_its_last_number_is_refused(tmp_path):
     assert "the weights hold two different ones" in refusal(tied(tmp_path / "tied", change=1.0))
 
 
@@ -120,7 +108,7 @@ def save_bert(folder):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_another_class_is_what_transformers_would_have_loaded(tmp_path, piece, dtype):
+def test_another_class_is_what_transformers_would_have_loaded(tmp_path, dtype):
     folder = save_bert(tmp_path / "bert")
     assert_same(build(folder, dtype), loaded_whole(folder, dtype))
 
@@ -148,8 +136,8 @@ def cut(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (cut, "the file became shorter while it was read"),
-        (lambda path: path.unlink(), "cannot be read (No such file or directory)"),
+        (cut, "damaged safetensors file (Error while deserializing header"),
+        (lambda path: path.unlink(), "damaged safetensors file (No such file or directory"),
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -175,7 +163,7 @@ def test_a_user_who_waits_for_weights_is_told(tmp_path, monkeypatch, caplog):
     folder = save_llada(tmp_path / "model")
     build(folder)
     assert not caplog.text
-    monkeypatch.setattr(_waiting, "PATIENCE", -1.0)
+    monkeypatch.setattr(_progress, "QUIET_SECONDS", -1.0)
     build(folder)
     assert caplog.text.count("loading weights: 0.0 of 0.0 GB") == 1
 
@@ -188,7 +176,6 @@ def unread(monkeypatch):
         raise AssertionError("a tensor was read")
 
     monkeypatch.setattr(_build, "read_tensor", fail)
-    monkeypatch.setattr(_build, "read_pieces", fail)
 
 
 PARAMETERS = 258 * 32 * 2 + 2 * (4 * 32**2 + 3 * 32 * 48 + 2 * 32) + 32
@@ -258,7 +245,7 @@ for dtype in (torch.bfloat16, torch.float32):  # the highest mark never falls: t
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
-def test_no_tensor_is_in_memory_twice(tmp_path):
+def test_at_most_one_tensor_is_in_memory_twice(tmp_path):
     small, large = save_llada(tmp_path / "small"), tmp_path / "large"
     large.mkdir()
     config = LLADA | {"d_model": 1024, "n_layers": 8, "vocab_size": 20_000}
@@ -273,4 +260,4 @@ def test_no_tensor_is_in_memory_twice(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     beyond = [int(line) for line in done.stdout.split()]
     embedding = config["vocab_size"] * config["d_model"] * 2
-    assert max(beyond) < embedding / 2, beyond  # some pieces, and no holes where others were
+    assert max(beyond) < 1.2 * embedding, beyond

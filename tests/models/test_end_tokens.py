@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from c4.errors import ModelError
 from c4.models import find_checkpoint, load_model
 from c4.models._checkpoint import EMBEDDED_FOLDER
-from c4.models._template import ASSISTANTS, USERS, try_template, turn_ends
+from c4.models._template import ASSISTANTS, USERS, render_turns, turn_ends
 
 SPECIAL = [
     *("<|begin|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
@@ -100,13 +100,14 @@ def test_ids_are_the_vocabulary_s_own(template, tokens, ends):
 def test_the_trial_renders_what_transformers_renders(name):
     template, _ = TEMPLATES[name]
     tokenizer = chatty(template)
-    prompt, chat = try_template(template, json.dumps(tokenizer.special_tokens_map))
+    variables = json.dumps(tokenizer.special_tokens_map)
     words = [USERS[0], ASSISTANTS[0], USERS[1], ASSISTANTS[1]]
     roles = ["user", "assistant"] * 2
     messages = [{"role": r, "content": w} for r, w in zip(roles, words, strict=True)]
     render = tokenizer.apply_chat_template
-    assert prompt["text"] == render(messages[:1], add_generation_prompt=True, tokenize=False)
-    assert chat["text"] == render(messages, add_generation_prompt=False, tokenize=False)
+    for count in (1, 4):
+        whole = render(messages[:count], add_generation_prompt=count == 1, tokenize=False)
+        assert render_turns(template, variables, count) == whole
 
 
 def test_a_template_that_takes_one_question_only_says_nothing_of_ends(caplog):

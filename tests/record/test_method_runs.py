@@ -233,9 +233,8 @@ def test_decoding_again_is_done_by_the_method_s_rule(config):
     (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.01"]))
     with start_recording(plan) as recording:
         for row in list(recording):
-            again = recording.decode_again(row, Never())
-            assert again.ids.tolist() == row.final_ids
-            assert again.steps == row.steps < plan.shape.budget
+            assert recording.decode_again(row, Never()).decode == row.decode
+            assert row.steps < plan.shape.budget
 
 
 def test_wino_takes_back_and_says_so(config):

@@ -9,7 +9,7 @@ from c4.cli.app import app
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import Grade, Verdict
-from c4.tasks._sandbox import Outcome, RunEnd
+from c4.tasks.sandbox.run import Outcome, RunEnd
 
 N = 4
 
@@ -134,14 +134,13 @@ def test_calibration_refuses_where_nothing_could_be_graded(folder, machine, tmp_
     assert not (tmp_path / "calibration.json").exists()
 
 
-def test_tables_leave_it_out_count_it_and_say_what_to_type(folder, random_llada, machine, tmp_path):
+def test_tables_leave_it_out_and_count_it(folder, random_llada, machine, tmp_path):
     args = ["run", "--method", "fast-dllm", "--task", "humaneval", "--model", random_llada]
     said = c4(*args, "--n", N, "--out", tmp_path, "--unsafe-code")
     assert "not gradable, because the machine failed" in said
     for table in ("main", "paired"):
         report = c4("report", table, "--runs", tmp_path, "--unsafe-code")
         assert "not gradable" in report
-        assert f"(c4 grade {folder})" in report
     (paired,) = c4_json("report", "paired", "--runs", tmp_path, "--unsafe-code")
     (row,) = (row for row in paired["rows"] if row["method_label"] == "Fast-dLLM")
     assert (row["n"], row["not_gradable"], row["identical"]) == (N - 1, 1, 1.0)

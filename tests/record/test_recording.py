@@ -195,11 +195,11 @@ def test_a_full_disk_says_what_to_do_and_loses_nothing(config, monkeypatch):
     plan = plan_recording(config)
     real, calls = record_module.RunWriter.add, []
 
-    def fill_up(self, finished):
-        calls.append(finished)
+    def fill_up(self, row, cells):
+        calls.append(row)
         if len(calls) > 2:
             raise OSError(28, "No space left on device")
-        real(self, finished)
+        real(self, row, cells)
 
     with monkeypatch.context() as patch:
         patch.setattr(record_module.RunWriter, "add", fill_up)

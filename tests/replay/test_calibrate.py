@@ -12,10 +12,10 @@ from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE, Signals
 from c4.replay.calibration import Requirement, calibrate, pareto_front
 from c4.replay.certificates import Control, certify, trajectories_needed
-from c4.replay.grids import DEFAULT_RANGES, at_exit, grid_exits, make_grid, parse_values
-from c4.replay.pools import RunSubset, choose
+from c4.replay.exits import RunSubset, at_exit
+from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid, parse_values
 from c4.store.manifest import content_checksum
-from c4.tasks import AnswerReading, Example, Family
+from c4.tasks import TASKS, AnswerReading, Example, Family
 from tests.store.made import MANIFEST
 
 
@@ -162,14 +162,14 @@ def population(task, risks, size, rng):
     columns["budget"] += STEPS
     columns["answer"] = answer
     rows = [SimpleNamespace(trajectory=i, example=Example("", "right")) for i in range(size)]
-    facts = {"task": task, "method": "baseline", "reading": AnswerReading()}
-    run = SimpleNamespace(**facts, rows=lambda: rows)
+    facts = {"task_name": task, "method": "baseline", "reading": AnswerReading()}
+    run = SimpleNamespace(**facts, task=TASKS[task], rows=lambda: rows, cells=tuple)
     signals = RunSignals(np.arange(size), Signals(**columns), [["right", "wrong"]] * size)
     return RunSubset(run, signals)
 
 
 def drawn(subset, n, rng):
-    return RunSubset(subset.run, choose(subset.signals, rng.integers(len(subset), size=n)))
+    return RunSubset(subset.run, subset.signals.choose(rng.integers(len(subset), size=n)))
 
 
 @pytest.mark.parametrize("control", Control)
@@ -178,7 +178,7 @@ def test_what_calibration_chooses_is_as_safe_as_it_says(control):
     rng = np.random.default_rng(0)
     everyone = [population(task, risks, 1000, rng) for task, risks in RISKS.items()]
     grid = make_grid("progress", EXITS)
-    lost = [~c.same_at(grid_exits(grid, c.signals.signals)) for c in everyone]
+    lost = [~c.same_at(grid_exits(grid, c.signals)) for c in everyone]
     true_risk = np.mean([loss.mean(axis=1) for loss in lost], axis=0)
     requirement = Requirement(risk=0.05, delta=0.1, control=control)
     assert (true_risk > requirement.risk).tolist() == [True] * 5 + [False, True, True, False]

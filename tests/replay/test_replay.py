@@ -25,8 +25,8 @@ from c4.gates.signals import Signals
 from c4.record.choices import MethodChoice, plan_methods
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
-from c4.replay.choices import GateChoice
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
+from c4.replay.selection import GateChoice
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
@@ -380,7 +380,7 @@ def test_a_frozen_setting_is_shown_apart_on_what_it_was_chosen_on(runs, tmp_path
     table = c4(*args).stdout
     assert re.search(r"cvee \(cvee.json\) +pool +3 ", table)
     assert re.search(r"cvee \(cvee.json\) +held out +3 ", table)
-    assert "pool: the trajectories that the frozen setting was chosen on" in table
+    assert "pool: trajectories used to choose this setting, so optimistic" in table
 
 
 def test_calibration_says_which_examples_stop_being_evaluation(runs, tmp_path, monkeypatch):

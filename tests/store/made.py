@@ -13,7 +13,7 @@ from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.schema import RESOLUTION
-from c4.store.writer import Decode, RunWriter
+from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Shape, Verdict
 
 SHAPE = Shape(length=6, budget=6, block_length=3)
@@ -99,7 +99,7 @@ def make_row(index, shape=SHAPE):
 def make_decode(index, manifest=MANIFEST):
     shape = manifest.shape
     cells = make_cells(index, shape) if manifest.identity["cells"] else None
-    return Decode(make_row(index, shape), cells)
+    return make_row(index, shape), cells
 
 
 def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=False):
@@ -108,7 +108,7 @@ def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=Fal
         writer.start(manifest, "{}", fresh=fresh)
         todo = set(indices) - writer.sealed - writer.pending.keys()
         for index in sorted(todo):
-            writer.add(make_decode(index, manifest))
+            writer.add(*make_decode(index, manifest))
         for part in parts:
             writer.seal(part)
     return todo
@@ -153,5 +153,5 @@ def write_anew(folder, root, numbers=(40, 41, 42), **identity):
         writer.begin(manifest, read_tokenizer(folder, run.manifest))
         for row, (_, cells) in zip(run.rows(), run.cells(), strict=True):
             if row.trajectory in numbers:
-                writer.add(Decode(row, cells), [manifest.made_with])
+                writer.add(row, cells, [manifest.made_with])
     return target

@@ -104,7 +104,7 @@ def test_a_lost_file_of_rows_is_a_problem_and_half_a_seal_is_none(run):
     for index in PARTS[0]:
         with RunWriter(run) as writer:
             writer.go_on(MANIFEST)
-            writer.add(make_decode(index))
+            writer.add(*make_decode(index))
     states = {finding.path: finding.state for finding in check_run(run)}
     assert states[cells.path] is State.LEFTOVER
     assert write(run, parts=PARTS[:1]) == set()

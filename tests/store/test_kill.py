@@ -1,5 +1,7 @@
-"""A writer killed at any instant, with cells and without."""
+"""A writer that is killed, loses power or meets a disk error at any instant."""
 
+import errno
+import os
 import shutil
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ from made import (
     write,
 )
 
+from benchmarks.small_jobs import Events, PowerCut, die, in_a_child
 from c4.errors import RunError
 from c4.store.cells import SIGNALS
 from c4.store.manifest import read_manifest, text_hash, write_manifest, write_tokenizer
@@ -43,24 +46,43 @@ def finished(folder):
     return set(run.indices)
 
 
-@pytest.mark.parametrize(("cells", "every"), [(True, 3), (False, 7)], ids=["cells", "rows alone"])
-def test_killed_at_any_instant_it_resumes_to_the_same_bytes(tmp_path, cells, every):
+def disk_error(_):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+DISTURBANCES = {
+    "killed": lambda root, at: Events(root, die, at),
+    "power cut": PowerCut,
+    "disk error": lambda root, at: Events(root, disk_error, at),
+}
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize(("cells", "every"), [(True, 17), (False, 23)], ids=["cells", "rows alone"])
+def test_disturbed_at_any_instant_it_resumes_to_the_same_bytes(tmp_path, disturbance, cells, every):
     """Every file operation is a place to die; after each, one more session ends as if unharmed.
 
-    `benchmarks/kill_matrix.py` tries all of them; here are some.
+    `benchmarks/kill_matrix.py` and `store_faults.py` try all of them; here are some.
     """
     manifest = make_manifest(cells)
     write(tmp_path / "whole", manifest=manifest)
     expected = snapshot(tmp_path / "whole")
-    survived, event = False, 0
-    while not survived:
+    reached_the_end, event = False, 0
+    while not reached_the_end:
         event += every
-        folder = tmp_path / f"killed-{event}"
-        survived = in_a_child_that_dies_at(event, lambda f=folder: write(f, manifest=manifest))
+        folder = tmp_path / f"disturbed-{event}"
+        events = DISTURBANCES[disturbance](folder, event)
+
+        def work(report, folder=folder, events=events):
+            events.install()
+            write(folder, manifest=manifest)
+            report(1)
+
+        reached_the_end = in_a_child(work).reported == {1}
         safe = finished(folder)
         made = write(folder, manifest=manifest)
-        assert made == set(range(5)) - safe, f"killed at event {event}"
-        assert snapshot(folder) == expected, f"killed at event {event}"
+        assert made == set(range(5)) - safe, f"disturbed at event {event}"
+        assert snapshot(folder) == expected, f"disturbed at event {event}"
     assert event > 20
 
 

@@ -9,9 +9,7 @@ from c4.errors import ConfigError
 from c4.store.labels import (
     Change,
     Label,
-    conditions,
     frozen_label,
-    is_baseline,
     is_plain,
     label_under,
     method_name,
@@ -19,6 +17,7 @@ from c4.store.labels import (
     reading_changes,
     split_labels,
 )
+from c4.store.manifest import conditions, is_baseline
 from c4.tasks import AnswerReading, Ending, ReadingStyle
 
 CHANGED_H = Change(None, "H", "1")

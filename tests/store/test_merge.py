@@ -21,7 +21,7 @@ from c4.errors import RunError
 from c4.store.check import State, check_run
 from c4.store.merge import plan_merge
 from c4.store.runs import open_run
-from c4.store.writer import Decode, RunWriter
+from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Ending, Grade, ReadingStyle, Verdict
 
 PLAIN = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
@@ -37,14 +37,14 @@ def write_decodes(folder, decodes, parts=(), manifest=MANIFEST):
     with RunWriter(folder) as writer:
         writer.start(manifest, "{}")
         for decode in decodes:
-            writer.add(decode)
+            writer.add(*decode)
         for part in parts:
             writer.seal(part)
     return folder
 
 
 def decode(index, cells=True, **changes):
-    return Decode(replace(make_row(index), **changes), make_cells(index) if cells else None)
+    return replace(make_row(index), **changes), make_cells(index) if cells else None
 
 
 def grade(folder, number, verdict, reading=None):

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import obstore
 import pytest
 
-from benchmarks.s3_server import SECRET, free_port
 from c4.errors import ConfigError, RunError
 from c4.store.check import State, check_run
 from c4.store.claims import WORK_FOLDERS, WORKERS, mark_dead
@@ -34,6 +33,7 @@ from c4.store.storage import (
     size_of,
     sizes_in,
 )
+from tests.s3_server import SECRET, free_port
 from tests.store.made import PARTS, snapshot, write
 
 

@@ -31,7 +31,7 @@ from c4.store.rows import Row
 from c4.store.runs import find_recordings, find_runs, open_run
 from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
-from c4.store.writer import Decode, RunWriter, plan_parts
+from c4.store.writer import RunWriter, plan_parts
 from c4.tasks import Grade, Shape, Verdict
 
 
@@ -188,8 +188,8 @@ def test_any_flipped_byte_is_noticed(whole):
 def test_an_ungraded_copy_gives_way_to_the_graded_one(tmp_path):
     with RunWriter(tmp_path) as writer:
         writer.start(MANIFEST, "{}")
-        writer.add(Decode(replace(make_row(0), answer=None, verdict=None), make_cells(0)))
-        writer.replace(Decode(make_row(0), make_cells(0)))
+        writer.add(replace(make_row(0), answer=None, verdict=None), make_cells(0))
+        writer.replace(make_row(0), make_cells(0))
         assert len(list_parts(tmp_path / "pending")) == 1
     assert_same(open_run(tmp_path), 0)
 
@@ -405,7 +405,7 @@ def test_a_part_that_names_no_run_is_refused(whole):
     part = list_parts(whole / "rows")[0]
     table = part.load().file.read()
     part.path.unlink()
-    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, {b"c4.run": b""})
+    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, {b"c4.run": b""}).path
     with pytest.raises(RunError, match=rf"{path.name}: belongs to another run \(it names none"):
         list(open_run(whole).rows())
 
@@ -415,7 +415,7 @@ def test_rows_with_other_columns_are_refused_in_words(whole):
     table = part.load().file.read().drop_columns(["tests"])
     part.path.unlink()
     cells = {b"c4.cells": list_parts(whole / "cells")[0].path.name.encode()}
-    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, cells)
+    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, cells).path
     with pytest.raises(RunError, match=rf"{path.name}: .*not the columns .*missing: tests"):
         list(open_run(whole).rows())
 
@@ -445,7 +445,7 @@ def test_a_run_says_what_it_is(whole, tmp_path):
     with RunWriter(tmp_path / "ungraded") as writer:
         writer.start(make_manifest(cells=False, method="c4", label="c4,H=2"), "{}")
         row = replace(make_row(0), answer=None, verdict=None, style=None, ending=None, grader=None)
-        writer.add(Decode(row, None))
+        writer.add(row, None)
     assert repr(open_run(tmp_path / "ungraded")) == "<Run m gsm8k c4,H=2, n=1>"
 
 

@@ -19,7 +19,7 @@ from c4.store.check import State, check_run
 from c4.store.parts import ROW_KEY, list_parts, write_part
 from c4.store.runs import open_run
 from c4.store.schema import GRADES
-from c4.store.writer import Decode, RunWriter
+from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
 
@@ -344,7 +344,7 @@ def test_cells_of_another_decode_of_the_run_are_noticed(run, tmp_path):
     with RunWriter(other) as writer:
         writer.start(MANIFEST, "{}")
         for i in range(3):
-            writer.add(Decode(make_row(i), make_cells(i + 50)))
+            writer.add(make_row(i), make_cells(i + 50))
         writer.seal(PARTS[0])
     own, foreign = (list_parts(folder / "cells")[0].path for folder in (run, other))
     own.unlink()
@@ -416,7 +416,7 @@ def test_rules_of_their_own_may_spend_more_steps_than_the_budget(tmp_path):
     manifest = make_manifest(cells=False, method="wino", rule={"name": "wino"})
     with RunWriter(tmp_path) as writer:
         writer.start(manifest, "{}")
-        writer.add(Decode(replace(make_row(0), steps=9, block_steps=[5, 4]), None))
+        writer.add(replace(make_row(0), steps=9, block_steps=[5, 4]), None)
     assert [row.steps for row in open_run(tmp_path).rows()] == [9]
 
 

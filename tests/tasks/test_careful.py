@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from c4.errors import ConfigError
 from c4.tasks import TASKS, AnswerReading, Example, Grader, ReadingStyle, grade, read_under
-from c4.tasks import _math_verify as math_verify_module
-from c4.tasks._careful_latex import last_box, normal_answer
-from c4.tasks._careful_letters import stated_letter
-from c4.tasks._careful_numbers import last_written_number, written_number
-from c4.tasks._careful_programs import written_function, written_program
-from c4.tasks._extract import first_letter
-from c4.tasks._sandbox import Isolation, isolation
 from c4.tasks.grading import check_can_grade
 from c4.tasks.problems import problem
+from c4.tasks.reading.formula import last_box, normal_answer
+from c4.tasks.reading.letter import stated_letter
+from c4.tasks.reading.number import last_written_number, written_number
+from c4.tasks.reading.plain import first_letter
+from c4.tasks.reading.program import written_function, written_program
+from c4.tasks.sandbox import math_verify as math_verify_module
+from c4.tasks.sandbox.run import Isolation, isolation
 
 CITIES = ("Paris", "London", "Rome", "Berlin")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c4.tasks import TASKS
-from c4.tasks._extract import (
+from c4.tasks.reading.plain import (
     first_function,
     first_letter,
     last_boxed,

@@ -1,6 +1,6 @@
 import pytest
 
-from c4.tasks._plain_programs import program_in
+from c4.tasks.reading.plain import program_in
 
 CODE = "import math\n\ndef f(x):\n    return math.sqrt(x)"
 HELPERS = "def g(x):\n    return x\n\ndef f(x):\n    return g(x)"

@@ -1,10 +1,12 @@
 """Hostile programs neither pass nor get out, leave nothing behind, and cannot blame the machine."""
 
+import ctypes
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hostile import (
@@ -21,13 +23,12 @@ from hostile import (
     survivors,
 )
 
-from c4.tasks._sandbox import Isolation, isolation
+from c4.tasks.sandbox.run import Isolation, isolation
 
 isolated = pytest.mark.skipif(
     isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
 )
-FAST = [hostile for hostile in HOSTILE if not hostile.slow]
-AT_ONCE = 4
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def label(hostile):
@@ -35,52 +36,59 @@ def label(hostile):
 
 
 def of_control(control):
-    return [hostile for hostile in FAST if hostile.control is control]
+    return [hostile for hostile in HOSTILE if hostile.control is control and not hostile.slow]
 
 
 @pytest.fixture(scope="module")
-def outcomes():
-    """How every program ended, what was reached outside, and who still lives."""
+def world():
+    """Something to reach outside; whoever leaves the sandbox becomes a child of this process."""
+    prctl = ctypes.CDLL(None).prctl
     with pytest.MonkeyPatch.context() as patch, outside_world() as world:
         patch.setenv("C4_TEST_SECRET", "secret")
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            ends = list(pool.map(run_hostile, [h.in_world(world.values) for h in FAST]))
-        found = dict(zip(map(label, FAST), ends, strict=True))
-        yield found | {"reached": world.touched(), "alive": survivors(os.getpid())}
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        yield world
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def living():
+    """Children of this process, and whatever the sandbox has left."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for path in tasks for pid in path.read_text().split()} | {
+        *survivors(os.getpid())
+    }
 
 
 def test_there_are_enough_of_them_and_none_twice():
     names = [label(hostile) for hostile in HOSTILE]
     assert len(names) == len(set(names)) >= 120
-    assert {hostile.kind for hostile in FAST} == set(Kind)
+    assert {hostile.kind for hostile in HOSTILE if not hostile.slow} == set(Kind)
 
 
 @isolated
-@pytest.mark.parametrize("hostile", FAST, ids=label)
-def test_a_hostile_program_ends_as_it_should(hostile, outcomes):
-    outcome = outcomes[label(hostile)]
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(hostile, id=label(hostile), marks=[pytest.mark.slow] if hostile.slow else [])
+        for hostile in HOSTILE
+    ],
+)
+def test_a_hostile_program_ends_as_it_should_and_reaches_nothing(hostile, world):
+    before = living()
+    outcome = run_hostile(hostile.in_world(world.values))
     assert outcome.verdict in hostile.ends, outcome.detail
     assert outcome.detail.isprintable()
-
-
-@isolated
-def test_nothing_outside_was_reached_and_nobody_is_left(outcomes):
-    assert outcomes["reached"] == []
-    assert outcomes["alive"] == []
-
-
-@isolated
-def test_every_attempt_to_get_out_was_made_to_its_end(outcomes):
-    """Else it may have failed for a reason of its own, such as a mistake in it."""
-    attempts = [h for h in FAST if h.kind is Kind.ESCAPE and h.name != "kills its group"]
-    assert {outcomes[label(hostile)].detail for hostile in attempts} == {"AssertionError:"}
+    if hostile.kind is Kind.ESCAPE and hostile.name != "kills its group":
+        # Made to its end: else it may have failed for a reason of its own, such as a mistake in it.
+        assert outcome.detail == "AssertionError:"
+    assert world.touched() == []
+    assert living() <= before
 
 
 @isolated
 def test_honest_programs_pass_the_tests_that_hostile_ones_are_given():
-    tried = {(h.preamble, h.tests, h.reference): h for h in FAST}.values()
+    tried = {(h.preamble, h.tests, h.reference): h for h in HOSTILE}.values()
     honest = [replace(hostile, program=hostile.reference) for hostile in tried]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(run_hostile, honest))
     failed = [(label(h), e) for h, e in zip(honest, ends, strict=True) if e.verdict != "passed"]
     assert failed == []
@@ -88,7 +96,7 @@ def test_honest_programs_pass_the_tests_that_hostile_ones_are_given():
 
 def test_a_grader_with_one_process_would_be_fooled():
     tried = of_control(Control.ONE_PROCESS)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(2) as pool:
         fooled = list(pool.map(passes_in_one_process, tried))
     assert [label(h) for h, passed in zip(tried, fooled, strict=True) if not passed] == []
 

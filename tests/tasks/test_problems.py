@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from c4.tasks import TASKS, Family, grade, load_samples
-from c4.tasks._sandbox import Isolation, isolation
 from c4.tasks.problems import EVALUATION, held_out, problem
+from c4.tasks.sandbox.run import Isolation, isolation
 
 SOME = 200
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from c4.tasks import TASKS, Family, grade, load_samples
-from c4.tasks._sandbox import Isolation, isolation
+from c4.tasks.sandbox.run import Isolation, isolation
 
 SCALAR = [name for name, task in TASKS.items() if task.family is not Family.CODE]
 CODE = [name for name, task in TASKS.items() if task.family is Family.CODE]

@@ -21,9 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c4.errors import ConfigError, SandboxError
-from c4.tasks import _sandbox
-from c4.tasks._processes import Standing, look_at
-from c4.tasks._sandbox import (
+from c4.tasks.sandbox import run as sandbox_run
+from c4.tasks.sandbox.child import pack, unpack
+from c4.tasks.sandbox.processes import Standing, look_at
+from c4.tasks.sandbox.run import (
     BEGUN,
     Isolation,
     Limits,
@@ -34,11 +35,10 @@ from c4.tasks._sandbox import (
     judge_timeout,
     run_program,
 )
-from c4.tasks._sandbox_child import pack, unpack
 
 isolated = pytest.mark.skipif(
     isolation() is Isolation.NONE,
-    reason=f"programs cannot be isolated here: {_sandbox._what_is_missing()}",
+    reason=f"programs cannot be isolated here: {sandbox_run._what_is_missing()}",
 )
 
 
@@ -52,7 +52,7 @@ def run(program: str, tests: str = TESTS, limits: Limits = LIMITS, **options: An
 
 @pytest.fixture
 def no_isolation(monkeypatch):
-    monkeypatch.setattr(_sandbox, "_what_is_missing", lambda: "unshare: Operation not permitted")
+    monkeypatch.setattr(sandbox_run, "_what_is_missing", lambda: "unshare: Operation not permitted")
 
 
 # -- Honest programs -------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_a_program_has_no_more_processes_than_its_limit():
 @isolated
 def test_a_killed_caller_takes_the_sandbox_with_it():
     code = (
-        "from c4.tasks._sandbox import Limits, run_program\n"
+        "from c4.tasks.sandbox.run import Limits, run_program\n"
         "program = 'import time; time.sleep(60)'\n"
         "run_program('', program, '', limits=Limits(wall_seconds=60))\n"
     )
@@ -335,7 +335,7 @@ def test_a_sandbox_that_cannot_be_made_any_more_is_a_failure_of_the_machine(
     isolation()
     child = tmp_path / "child.py"
     child.write_text("import json, sys\n" + script.format("json.loads(sys.argv[1])['report']"))
-    monkeypatch.setattr(_sandbox, "_CHILD", child)
+    monkeypatch.setattr(sandbox_run, "_CHILD", child)
     assert run_program("", HONEST, TESTS).verdict is RunEnd.MACHINE
 
 
@@ -397,14 +397,14 @@ def test_the_kernel_tells_who_runs_and_who_is_stopped():
 
 def test_a_machine_too_busy_for_the_trial_is_asked_again(monkeypatch):
     answers = [Outcome(RunEnd.MACHINE, "fork: no memory"), Outcome(RunEnd.PASSED)]
-    monkeypatch.setattr(_sandbox, "_run", lambda job: answers.pop(0))
-    _sandbox._what_is_missing.cache_clear()
+    monkeypatch.setattr(sandbox_run, "_run", lambda job: answers.pop(0))
+    sandbox_run._what_is_missing.cache_clear()
     try:
         with pytest.raises(SandboxError, match=r"trial program \(fork: no memory\).*try again"):
             isolation()
         assert isolation() is Isolation.NAMESPACES
     finally:
-        _sandbox._what_is_missing.cache_clear()
+        sandbox_run._what_is_missing.cache_clear()
 
 
 # -- Without isolation -----------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_without_isolation_code_is_refused(no_isolation):
 
 def test_another_system_has_no_isolation(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert _sandbox._what_is_missing.__wrapped__() == "no namespaces on darwin"
+    assert sandbox_run._what_is_missing.__wrapped__() == "no namespaces on darwin"
 
 
 @pytest.mark.parametrize(

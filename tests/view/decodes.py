@@ -1,6 +1,6 @@
 """Decodes that were written by hand: three families, texts that settle, and any words one likes."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 from conftest import byte_tokenizer
@@ -10,8 +10,9 @@ from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
 from c4.store.manifest import Manifest, run_folder, text_hash
 from c4.store.rows import Row
+from c4.store.runs import Trajectory
 from c4.store.schema import RESOLUTION
-from c4.store.writer import Decode, RunWriter
+from c4.store.writer import RunWriter
 from c4.tasks import TASKS, AnswerReading, Ending, Example, Shape, Verdict, grade
 from c4.tasks.vocabulary import Vocabulary
 
@@ -99,7 +100,7 @@ def make_decode(task, t, tokenizer, identity, prompt=None, text=None, shape=None
     said = vocabulary.text(final, Ending.CUT)
     example = Example(prompt or f"problem {t}", TARGETS[task].format(t=t), "", "", ())
     given = None if task == "humaneval" else grade(TASKS[task], example, said)
-    return Decode(
+    return Trajectory(
         Row(
             trajectory=t,
             source_row=t,
@@ -146,6 +147,6 @@ def write_run(root, task, numbers, *, model="made", words=(), label="baseline", 
         writer.start(manifest, tokenizer.to_str(), fresh=False)
         for t in numbers:
             made = make_decode(task, t, tokenizer, identity, **changes)
-            writer.add(made if cells else replace(made, cells=None))
+            writer.add(made.row, made.cells if cells else None)
         writer.seal(range(min(numbers), max(numbers) + 1))
     return folder

@@ -1,11 +1,15 @@
 """c4 and the harness grade alike, in every style in which the harness's tasks are written."""
 
 import pytest
-from lm_eval import evaluate
+from lm_eval import evaluate, simple_evaluate
 from lm_eval.api.model import LM
+from lm_eval.tasks import TaskManager
 
+from c4.lm_eval import C4LM
 from c4.lm_eval._filters import cut_at, stops_of
 from c4.lm_eval._tasks import find_harness_task
+from c4.store.runs import find_runs, open_run
+from tests.commands import c4
 from tests.record.lm_eval.task_styles import STYLES, save_styles
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries warn of much
@@ -107,3 +111,28 @@ def test_gates_watch_what_the_filter_returns(name, tasks, judged):
             else:
                 assert found.value == sample["filtered_resps"][0]
                 assert name == "regex_fallback" or seen[found.start : found.end].strip()
+
+
+SHAPE = {"gen_length": 32, "steps": 16, "block_length": 16}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["baseline", "cvee"])
+def test_decodes_inside_the_harness_and_by_command_are_the_same(method, files, tasks, tmp_path):
+    model = C4LM(model="tiny", method=method, **SHAPE)
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in SHAPE.items()]
+    for name, path in files.items():
+        out = tmp_path / name
+        done = c4("run", "--task", f"lm-eval:{path}", "--method", method, "--out", out, *words)
+        assert done.exit_code == 0, done.output
+        (folder,) = find_runs(out)
+        rows = {row.source_row: row for row in open_run(folder).rows()}
+        manager = TaskManager(include_defaults=False)
+        asked = {"tasks": [str(path)], "task_manager": manager, "bootstrap_iters": 0}
+        (samples,) = simple_evaluate(model=model, log_samples=True, **asked)["samples"].values()
+        for sample in first_filter(samples):
+            row = rows[sample["doc_id"]]
+            value = sample.get(tasks[name].metric, sample[sample["metrics"][0]])
+            assert row.prompt == sample["arguments"][0][0], name
+            assert row.text.startswith(sample["resps"][0][0]), name
+            assert row.correct == (float(value) == 1), name

@@ -2,8 +2,6 @@
 
 Every kind has its module. `Control` says how it is shown that an attempt is sound: that it would
 have worked on a grader, or without a wall, that does less.
-
-Used by test_hostile.py, and by benchmarks/hostile_programs.py, which also runs the slow ones.
 """
 
 from hostile._blames import BLAMES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from string import Template
 
-from c4.tasks._sandbox import RunEnd
+from c4.tasks.sandbox.run import RunEnd
 
 TESTS = "assert double(2) == 4\nassert double(21) == 42\n"
 HONEST = "def double(n):\n    return 2 * n\n"

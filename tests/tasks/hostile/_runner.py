@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from c4.tasks import _sandbox
-from c4.tasks._sandbox import Limits, Outcome, RunEnd, run_program
+from c4.tasks.sandbox import run as sandbox_run
+from c4.tasks.sandbox.run import Limits, Outcome, RunEnd, run_program
 from hostile._program import Hostile
 
 LIMITS = Limits(
@@ -43,7 +43,7 @@ def run_hostile(hostile: Hostile, limits: Limits = LIMITS) -> Outcome:
 
 def passes_without_wall(hostile: Hostile) -> bool:
     """Whether the program passes where nothing is isolated; only for what does no harm."""
-    with patch.object(_sandbox, "_what_is_missing", lambda: "asked to do without"):
+    with patch.object(sandbox_run, "_what_is_missing", lambda: "asked to do without"):
         outcome = run_program("", hostile.program, hostile.tests, unsafe=True)
     return outcome.verdict is RunEnd.PASSED
 
@@ -51,12 +51,12 @@ def passes_without_wall(hostile: Hostile) -> bool:
 def blames_without_filter(hostile: Hostile) -> bool:
     """Whether the program passes for a failure of the machine where its own filter is missing."""
     filtering = "refuse_calls(only_the_machine(os.getpid()))"
-    source = _sandbox._CHILD.read_text(encoding="utf-8")
+    source = sandbox_run._CHILD.read_text(encoding="utf-8")
     assert filtering in source
     with tempfile.TemporaryDirectory() as folder:
-        child = Path(folder, _sandbox._CHILD.name)
+        child = Path(folder, sandbox_run._CHILD.name)
         child.write_text(source.replace(filtering, "pass"), encoding="utf-8")
-        with patch.object(_sandbox, "_CHILD", child):
+        with patch.object(sandbox_run, "_CHILD", child):
             outcome = run_program("", hostile.program, hostile.tests, limits=LIMITS)
     return outcome.verdict is RunEnd.MACHINE
 
@@ -68,7 +68,7 @@ def survivors(parent: int) -> list[int]:
         with suppress(OSError):
             line = (folder / "cmdline").read_bytes()
             child = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent
-            marked = b"_sandbox_child.py" in line
+            marked = b"sandbox/child.py" in line
             if marked and (child or f'"parent": {parent}'.encode() in line):
                 found.append(int(folder.name))
     return found

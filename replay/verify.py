@@ -3,23 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from c4.decode.loop import Decoded
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.gates.gate import Gate
 from c4.gates.live import LiveGate
-from c4.gates.own_signals import own_signals
-from c4.gates.run_signals import RunSignals, load_signals
+from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE
 from c4.gates.steps import ExitGate
-from c4.replay.decisions import PartExits
+from c4.replay.exits import exits
 from c4.replay.grader import ReplayGrader
 from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
 
-Live = Callable[[Row, ExitGate], Decoded]
-"""Decodes a recorded trajectory's prompt again, under a gate."""
+Live = Callable[[Row, ExitGate], Row]
+"""Decodes a recorded trajectory's prompt again, under a gate; see `Recording.decode_again`."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +45,16 @@ def verify(
     """Compare exit step, every token after the fill and the grade, for each gate."""
     reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
     grader = ReplayGrader(run, unsafe_code)
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, signals in zip(run.parts, read, strict=True):
-        exits = PartExits(gates, signals)
+    for part, _, stops in exits(run, gates):
         for i, recorded in enumerate(run.read(part)):
             filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
             for name, gate in gates.items():
                 row = recorded.row
                 decoded = live(row, LiveGate(gate, run.shape, reader, row.example.choices))
-                steps = exits.at(name, i, recorded.cells) or row.steps
+                steps = int(stops[name][i]) or row.steps
                 replayed = filled[steps - 1].tolist()
-                same = decoded.ids.tolist() == replayed
-                grades = [grader.grade(row, ids) for ids in (replayed, decoded.ids.tolist())]
+                same = decoded.final_ids == replayed
+                grades = [grader.grade(row, ids) for ids in (replayed, decoded.final_ids)]
                 gradable = all(grade.correct is not None for grade in grades)
                 equal = grades[0] == grades[1] if gradable else None
                 yield Check(row.trajectory, name, steps, decoded.steps, same, equal)
@@ -117,15 +113,13 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> lis
 
 def _outcomes(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """How every trajectory ends under every gate and without one."""
-    read = load_signals(run, own=own_signals(gates.values()))
-    for part, signals in zip(run.parts, read, strict=True):
-        exits = PartExits(gates, signals)
+    for part, signals, stops in exits(run, gates):
         for i, recorded in enumerate(run.read(part)):
             row, cells = recorded.row, recorded.cells
             filled = filled_predictions(cells.token, cells.masked)
             yield (row.trajectory, FULL), _outcome(signals, i, filled, row.steps)
             for gate in gates:
-                steps = exits.at(gate, i, cells) or row.steps
+                steps = int(stops[gate][i]) or row.steps
                 yield (row.trajectory, gate), _outcome(signals, i, filled, steps)
 
 

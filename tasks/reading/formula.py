@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from c4.tasks._careful_numbers import last_written_number, written_number
-from c4.tasks._extract import braced_fractions, closing_braces, normal_latex
+from c4.tasks.reading.number import last_written_number, written_number
+from c4.tasks.reading.plain import braced_fractions, closing_braces, normal_latex
 from c4.tasks.task import Candidate
 
 LONGEST = 600

@@ -1,24 +1,17 @@
 """What the methods' own programs did, against what c4 does: passes, tokens and commit steps.
 
-    python benchmarks/bench_authors.py [--data tests/data/authors] [--every 1]
-
 Each line of the data is one decode by a program that a method's authors published, on the weights
-of the embedded model or, in dream.jsonl, on a random Dream checkpoint. Prints how many lines c4
-reproduces, and ends with exit code 1 if any line differs. Gates read with `ending=skip` and the
-plain reading, as the authors' programs do.
+of the embedded model or, in dream.jsonl, on a random Dream checkpoint. Gates read with
+`ending=skip` and the plain reading, as the authors' programs do.
 
 LLaDA's program and its descendants rank by a float32 softmax and break its ties as `torch.topk`
 happens to. c4 does not imitate that. A line that differs is decoded once more with such ties, and
 counts as explained by them if it then agrees.
 """
 
-import argparse
 import json
 import lzma
-import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,9 +39,8 @@ from c4.store.arrays import BoolArray, IntArray
 from c4.tasks import TASKS, AnswerReading, Ending, ReadingStyle, Shape
 from c4.tasks.vocabulary import Vocabulary
 
-TESTS = Path(__file__).parents[1] / "tests"
-AUTHORS = TESTS / "data" / "authors"
-DREAM = TESTS / "data" / "checkpoints" / "dream-random"
+DATA = Path(__file__).parents[1] / "data"
+DREAM = DATA / "checkpoints" / "dream-random"
 READING = AnswerReading(ReadingStyle.PLAIN, Ending.SKIP)
 TIED = tuple(name for name, method in METHODS.items() if method.rule == "schedule")
 """Methods whose programs rank by a float32 softmax."""
@@ -56,27 +48,13 @@ TIED = tuple(name for name, method in METHODS.items() if method.rule == "schedul
 Line = Mapping[str, Any]
 
 
-@dataclass
-class Tally:
-    """How many lines of one kind agree."""
-
-    lines: int = 0
-    exact: int = 0
-    """Lines that agree in passes, tokens and, where they are given, commit steps."""
-    ties: int = 0
-    """Lines that agree only with ties broken as in the authors' program."""
-    differ: int = 0
-    """Lines that do not agree at all."""
-
-    def add(self, line: Line) -> None:
-        """Decode a line, and once more with the authors' ties if it differs."""
-        self.lines += 1
-        if agrees(line, reproduce(line)):
-            self.exact += 1
-        elif line["method"] in TIED and agrees(line, reproduce(line, ties=True)):
-            self.ties += 1
-        else:
-            self.differ += 1
+def fate(line: Line) -> str:
+    """Whether c4 decodes a line alike: "exact", with the authors' "ties" alone, or "differs"."""
+    if agrees(line, reproduce(line)):
+        return "exact"
+    if line["method"] in TIED and agrees(line, reproduce(line, ties=True)):
+        return "ties"
+    return "differs"
 
 
 def agrees(line: Line, decoded: Decoded) -> bool:
@@ -98,12 +76,10 @@ def full_block_passes(line: Line, decoded: Decoded) -> int:
     return int((decoded.block_steps == 1).sum())
 
 
-def read_lines(folder: Path) -> Iterator[Line]:
+def read_lines() -> Iterator[Line]:
     """The lines of all data files, in order."""
-    for path in sorted(folder.glob("*.jsonl*")):
-        data = path.read_bytes()
-        text = lzma.decompress(data) if path.suffix == ".xz" else data
-        yield from map(json.loads, text.splitlines())
+    for path in sorted((DATA / "authors").glob("*.jsonl.xz")):
+        yield from map(json.loads, lzma.decompress(path.read_bytes()).splitlines())
 
 
 @cache
@@ -166,45 +142,3 @@ def reproduce(line: Line, *, ties: bool = False) -> Decoded:
         gate=method.new_gate(task, vocabulary, shape, ()),
         forward=method.forward,
     )
-
-
-def compare(lines: Iterator[Line]) -> dict[tuple[str, ...], Tally]:
-    """Tallies by method, settings, model or task, and block length."""
-    tallies: dict[tuple[str, ...], Tally] = defaultdict(Tally)
-    for line in lines:
-        settings = ", ".join(f"{name}={value}" for name, value in line["settings"].items())
-        key = (line["method"], settings, line.get("task", "dream-random"), str(line["block"]))
-        tallies[key].add(line)
-    return dict(tallies)
-
-
-def render(tallies: Mapping[tuple[str, ...], Tally]) -> str:
-    """A Markdown table."""
-    rows = [
-        "| method | settings | prompts of | B | lines | agree | agree with their ties | differ |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
-    ]
-    for key, tally in tallies.items():
-        counts = (tally.lines, tally.exact, tally.ties, tally.differ)
-        rows.append(f"| {' | '.join((*key, *map(str, counts)))} |")
-    return "\n".join(rows)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=AUTHORS)
-    parser.add_argument("--every", type=int, default=1, help="only every n-th line")
-    given = parser.parse_args()
-    lines = (line for i, line in enumerate(read_lines(given.data)) if i % given.every == 0)
-    tallies = compare(lines)
-    print(render(tallies))
-    lines, exact, ties, differ = (
-        sum(getattr(tally, name) for tally in tallies.values())
-        for name in ("lines", "exact", "ties", "differ")
-    )
-    print(f"\n{lines} lines: {exact} agree, {ties} more with their ties, {differ} differ")
-    sys.exit(bool(differ))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,13 +4,27 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from c4.errors import unknown_name
-from c4.tasks._careful_latex import last_box, normal_answer
-from c4.tasks._careful_letters import stated_letter
-from c4.tasks._careful_numbers import last_written_number, written_number
-from c4.tasks._careful_programs import written_function
-from c4.tasks._extract import first_function, first_letter, last_boxed, last_number, normal_latex
-from c4.tasks._shapes import CODE_SHAPE, LETTERS_SHAPE, LONG_REASONING_SHAPE
-from c4.tasks.task import Extractor, Family, Normal, SearchMode, Shape
+from c4.tasks.reading.formula import last_box, normal_answer
+from c4.tasks.reading.letter import stated_letter
+from c4.tasks.reading.number import last_written_number, written_number
+from c4.tasks.reading.plain import (
+    first_function,
+    first_letter,
+    last_boxed,
+    last_number,
+    normal_latex,
+)
+from c4.tasks.reading.program import written_function
+from c4.tasks.task import (
+    CODE_SHAPE,
+    LETTERS_SHAPE,
+    LONG_REASONING_SHAPE,
+    Extractor,
+    Family,
+    Normal,
+    SearchMode,
+    Shape,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,48 +1,33 @@
-"""Hostile command lines: does c4 end each of them in words, in time, and with a code it promises?
-
-    python benchmarks/fuzz_commands.py                       # 5,000, and 300 in their own processes
-    python benchmarks/fuzz_commands.py --seed 7 --n 20000
-    python benchmarks/fuzz_commands.py --seed 7 --only 1234  # one of them, with all it prints
+"""Hostile command lines, and what is wrong with how c4 ends them.
 
 Command lines are made from the commands' own options, so an option that is added tomorrow is tried
-tomorrow. They run over good and damaged runs in a temporary folder. A finding is a traceback, more
-than 20 seconds of computing, memory that runs out, an exit code other than 0 or 2, a control
-character in the output, an error number of the system, or JSON that no machine can read. With
-findings the exit code is 1, and each is printed with the command line that shows it.
+tomorrow. They run over good and damaged runs. A finding is an exit code other than 0 or 2, a
+traceback, memory that runs out, a control character in the output, an error number of the system,
+an error without a word, or JSON that no machine can read.
 """
 
-import argparse
+import contextlib
 import json
-import multiprocessing
-import os
 import random
-import resource
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import time
-import traceback
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, get_args
 
-SECONDS = 20
-"""Of computing that a command line may take."""
-MEMORY = 16 * 2**30
-"""Bytes of address space that a worker may have: an absurd allocation fails at once."""
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typer.main import get_command
+
+from c4.cli.app import app
+from tests.commands import c4
+
 EXIT_CODES = {0, 2}
 """Nobody interrupts these commands or goes away from their output, so 1 and 130 are wrong."""
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 EVIL = "e\x1b[2Jv\u202ei\x9bl\x07\x7f\u200b"
 SHELL = ["", " ", "-", "--", "---", ".", "..", "~", "~nobody-here", "%s", "{}", "{0.__class__}"]
@@ -122,22 +107,6 @@ LONG = {"demo": {"out": "rows.jsonl"}}
 """Commands that take long even so, and the value that they get to end early."""
 
 
-Line = tuple[int, list[str]]
-"""A command line and its number."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one command line."""
-
-    number: int
-    words: list[str]
-    code: int | None
-    seconds: float
-    findings: list[str]
-    output: str
-
-
 def make_words(number: int, seed: int) -> list[str]:
     """The command line of a number: the same one for the same seed."""
     chance = random.Random(f"{seed} {number}")
@@ -157,9 +126,6 @@ def make_words(number: int, seed: int) -> list[str]:
 @cache
 def all_commands() -> list[tuple[str, Any]]:
     """Every command with its full name."""
-    from typer.main import get_command
-
-    from c4.cli.app import app
 
     def walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         for name, command in sorted(group.commands.items()):
@@ -239,7 +205,7 @@ def spoil(chance: random.Random, words: list[str]) -> list[str]:
 def make_world(folder: Path) -> Path:
     """A folder with everything that command lines speak of, made by c4 itself."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _inside(folder):
+    with contextlib.chdir(folder):
         for line in (
             "record --task mmlu --n 3",
             "record --task mmlu --n 2 --skip 0",
@@ -247,7 +213,7 @@ def make_world(folder: Path) -> Path:
             "bench --task mmlu --method baseline --method c4 --n 1 --passes 1",
             "calibrate --pool 2",
         ):
-            result = invoke(line.split())
+            result = c4(*line.split())
             assert result.exit_code == 0, result.output
     _write_files(folder)
     shutil.copytree(folder / "runs", folder / f"runs {EVIL}")
@@ -257,9 +223,6 @@ def make_world(folder: Path) -> Path:
 
 def _write_files(folder: Path) -> None:
     """Sources, calibrations, gates and places, some of them bad."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     row = {"question": f"How many {EVIL}?", "choices": ["1", "2", "3", "4"], "answer": 2}
     row |= {"problem": "1+1", "solution": r"\boxed{2}", "level": "1", "type": "a"}
     (folder / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 3)
@@ -296,75 +259,6 @@ def damage(runs: Path) -> None:
         path.write_bytes(b"PAR1" + path.read_bytes()[4:-4] + b"none")
 
 
-class _inside:  # noqa: N801 - a context, used like a function
-    """Work in a folder for a while."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.before = folder, Path.cwd()
-
-    def __enter__(self) -> None:
-        os.chdir(self.folder)
-
-    def __exit__(self, *_: object) -> None:
-        os.chdir(self.before)
-
-
-def invoke(words: Sequence[str]) -> Any:
-    from typer.testing import CliRunner
-
-    from c4.cli.app import app
-
-    return CliRunner().invoke(app, list(words))
-
-
-class OutOfTimeError(BaseException):
-    """Raised by the alarm; nothing catches it on its way."""
-
-
-def try_here(number: int, words: list[str]) -> Outcome:
-    """Run a command line in this process, with an alarm."""
-
-    def ring(*_: object) -> None:
-        raise OutOfTimeError
-
-    signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    start = time.monotonic()
-    try:
-        result = invoke(words)
-    except OutOfTimeError:
-        return Outcome(number, words, None, SECONDS, [f"over {SECONDS} s"], traceback.format_exc())
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    findings = judge(words, result.exit_code, result.stdout, result.stderr)
-    output = result.stdout + result.stderr
-    if result.exc_info and not isinstance(result.exception, SystemExit | None):
-        findings.insert(0, f"traceback: {type(result.exception).__name__}")
-        output += "".join(traceback.format_exception(*result.exc_info))
-    return Outcome(number, words, result.exit_code, time.monotonic() - start, findings, output)
-
-
-def try_apart(number: int, words: list[str], world: Path) -> Outcome | None:
-    """Run a command line in a process of its own; None where a shell could not even write it."""
-    try:
-        command = [os.fsencode(word) for word in (sys.executable, "-m", "c4.cli", *words)]
-    except UnicodeEncodeError:
-        return None
-    if any(b"\0" in word or len(word) > 100_000 for word in command):
-        return None
-    start = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, cwd=world, capture_output=True, timeout=clock_seconds(), check=False
-        )
-    except subprocess.TimeoutExpired:
-        seconds = time.monotonic() - start
-        return Outcome(number, words, None, seconds, ["waits without end"], "")
-    out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
-    findings = judge(words, done.returncode, out, err)
-    return Outcome(number, words, done.returncode, time.monotonic() - start, findings, out + err)
-
-
 def judge(words: Sequence[str], code: int, out: str, err: str) -> list[str]:
     """What is wrong with the end of a command."""
     findings = []
@@ -393,131 +287,6 @@ def options_of(words: Sequence[str]) -> Sequence[str]:
     return words[: words.index("--")] if "--" in words else words
 
 
-def work(pipe: Connection, world: Path) -> None:
-    """What a worker does: try command lines until there are no more."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    make_world(world)
-    os.chdir(world)
-    pipe.send(None)
-    while (task := pipe.recv()) is not None:
-        pipe.send(try_here(*task))
-
-
-def prepare(home: Path) -> None:
-    """Keep the network and the user's own files out of it."""
-    os.environ |= OFFLINE | {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
-
-
-def clock_seconds() -> float:
-    """Seconds by the clock after which a command is taken to wait without end.
-
-    A machine that has more to do than cores gives everybody less of its time.
-    """
-    return 3 * SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
-class Worker:
-    """A process that tries command lines; a new one takes its place if it has to be ended."""
-
-    def __init__(self, scratch: Path) -> None:
-        self.scratch = scratch
-        self.started = 0
-        self._start()
-
-    def _start(self) -> None:
-        self.started += 1
-        context = multiprocessing.get_context("spawn")
-        self.pipe, other = context.Pipe()
-        world = self.scratch / f"world-{id(self)}-{self.started}"
-        self.process = context.Process(target=work, args=(other, world))
-        self.process.start()
-        other.close()
-        self.task: tuple[int, list[str]] | None = None
-        self.since = time.monotonic()
-        self.ready = False
-
-    def give(self, number: int, words: list[str]) -> None:
-        self.task, self.since = (number, words), time.monotonic()
-        self.pipe.send(self.task)
-
-    def take(self) -> Outcome | None:
-        """The outcome of what it was given; None when it says that it is ready."""
-        try:
-            outcome = self.pipe.recv()
-        except EOFError:
-            return self.replace("the process died")
-        self.ready, self.task = True, None
-        return outcome
-
-    @property
-    def is_late(self) -> bool:
-        return self.task is not None and time.monotonic() - self.since > clock_seconds()
-
-    def replace(self, why: str) -> Outcome | None:
-        """End it, and say so of what it was trying."""
-        self.process.kill()
-        self.process.join()
-        code, task = self.process.exitcode, self.task
-        self._start()
-        if task is None:
-            raise SystemExit(f"a worker could not make its folder (exit code {code})")
-        return Outcome(*task, code, time.monotonic() - self.since, [f"{why} ({code})"], "")
-
-
-def try_many(
-    lines: Iterator[tuple[int, list[str]]], workers: int, scratch: Path
-) -> Iterator[Outcome]:
-    """Try command lines in several processes at once."""
-    crew = [Worker(scratch) for _ in range(workers)]
-    rest = iter(lines)
-    resting: set[int] = set()
-    while len(resting) < len(crew):
-        ready = wait([worker.pipe for worker in crew], timeout=1)
-        for i, worker in enumerate(crew):
-            outcome = None
-            if worker.pipe in ready:
-                outcome = worker.take()
-            elif worker.is_late:
-                outcome = worker.replace("waits without end")
-            if outcome is not None:
-                yield outcome
-            if worker.ready and worker.task is None and i not in resting:
-                line = next(rest, None)
-                resting |= {i} if line is None else set()
-                if line is not None:
-                    worker.give(*line)
-    for worker in crew:
-        worker.pipe.send(None)
-        worker.process.join()
-
-
-def report(outcomes: Iterator[Outcome], total: int) -> list[Outcome]:
-    """Print findings as they come and counts at the end; returns the findings."""
-    counts: dict[str, Counter[str]] = {}
-    found, slowest, done = [], 0.0, 0
-    for outcome in outcomes:
-        name = command_of(outcome.words)
-        count = counts.setdefault(name, Counter())
-        count.update(["lines", f"exit {outcome.code}", *(["findings"] if outcome.findings else [])])
-        slowest, done = max(slowest, outcome.seconds), done + 1
-        if outcome.findings:
-            found.append(outcome)
-            print(
-                f"{', '.join(outcome.findings)}\n  --only {outcome.number}: {spell(outcome.words)}"
-            )
-            print("".join(f"    {line}\n" for line in outcome.output.splitlines()[-4:]), flush=True)
-        if done % 500 == 0:
-            print(f"{done} of {total}, {len(found)} findings", flush=True)
-    print(f"{'command':<14}{'lines':>7}{'exit 0':>8}{'exit 2':>8}{'other':>7}{'findings':>10}")
-    whole = sum(counts.values(), Counter())
-    for name, count in [*sorted(counts.items()), ("all", whole)]:
-        other = count["lines"] - count["exit 0"] - count["exit 2"]
-        numbers = (count["exit 0"], count["exit 2"], other, count["findings"])
-        print(f"{name:<14}{count['lines']:>7}" + "{:>8}{:>8}{:>7}{:>10}".format(*numbers))
-    print(f"slowest: {slowest:.1f} s")
-    return found
-
-
 def command_of(words: Sequence[str]) -> str:
     names = {name for name, _ in all_commands()}
     plain = [word for word in words if word != "-v"]
@@ -532,42 +301,3 @@ def spell(words: Sequence[str]) -> str:
     line = "c4 " + " ".join(shlex.quote(word) for word in words)
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
     return shown if len(shown) < 400 else f"{shown[:400]}… ({len(shown)} letters)"
-
-
-def apart(lines: Iterator[Line], world: Path) -> Iterator[Outcome]:
-    """Try command lines in processes of their own."""
-    tried = (try_apart(number, words, world) for number, words in lines)
-    return (outcome for outcome in tried if outcome is not None)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=5000, help="Command lines in shared processes.")
-    parser.add_argument("--apart", type=int, default=300, help="In processes of their own.")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--only", type=int, help="Try one alone, and print what it prints.")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="c4-fuzz-") as name:
-        scratch = Path(name)
-        prepare(scratch)
-        if given.only is not None:
-            make_world(scratch / "world")
-            os.chdir(scratch / "world")
-            outcome = try_here(given.only, make_words(given.only, given.seed))
-            print(spell(outcome.words), outcome.output, outcome.findings, sep="\n")
-            sys.exit(bool(outcome.findings))
-        print(f"seed {given.seed}: {given.n} command lines in {given.workers} processes")
-        lines = ((i, make_words(i, given.seed)) for i in range(given.n))
-        found = report(try_many(lines, given.workers, scratch), given.n)
-        if given.apart:
-            print(f"\n{given.apart} of them in processes of their own")
-            make_world(scratch / "world")
-            some = ((i, make_words(i, given.seed)) for i in range(given.apart))
-            found += report(apart(some, scratch / "world"), given.apart)
-    print(f"{len(found)} findings")
-    sys.exit(bool(found))
-
-
-if __name__ == "__main__":
-    main()

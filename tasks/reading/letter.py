@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 
-from c4.tasks._letters import LETTERS
-from c4.tasks.task import Candidate
+from c4.tasks.task import LETTERS, Candidate
 
 WINDOW = 100
 """Characters before and behind a letter that can say what it is."""

@@ -3,7 +3,7 @@
 Four processes, so that a pass cannot be forged and a failure of the machine is not taken for one of
 the program:
 
-- *this one* starts a fresh interpreter (`_sandbox_child.py`), watches clock and output, and judges;
+- *this one* starts a fresh interpreter (`child.py`), watches clock and output, and judges;
 - *the supervisor*, that interpreter, makes the sandbox and sees how the examiner ends;
 - *the examiner*, pid 1 inside, runs the tests and alone can write the verdict;
 - *the candidate*, its child, runs the program and answers calls.
@@ -27,10 +27,10 @@ from functools import cache
 from pathlib import Path
 
 from c4.errors import ConfigError, SandboxError
-from c4.tasks._processes import Standing, look_at
-from c4.tasks._test_names import names_of_tests
+from c4.tasks.sandbox.names import names_of_tests
+from c4.tasks.sandbox.processes import Standing, look_at
 
-_CHILD = Path(__file__).with_name("_sandbox_child.py")
+_CHILD = Path(__file__).with_name("child.py")
 
 
 class RunEnd(StrEnum):

@@ -1,4 +1,4 @@
-"""The inside of the sandbox: a script that `_sandbox` starts, never imported by the package.
+"""The inside of the sandbox: a script that `run` starts, never imported by the package.
 
 It enters the namespaces, forks the examiner (pid 1 there), which forks the candidate.
 """

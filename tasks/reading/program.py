@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from c4.tasks._extract import BROKEN, TOP_LEVEL, normal_code, signature_end
+from c4.tasks.reading.plain import BROKEN, TOP_LEVEL, normal_code, signature_end
 from c4.tasks.task import Candidate, Example
 
 MOST_PARSES = 14

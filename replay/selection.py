@@ -50,6 +50,16 @@ class GateChoice:
         return chosen
 
 
+def require_gate(name: str, task: str = "TASK") -> None:
+    """Refuse a sampler, which cannot be replayed, with what to type instead."""
+    if name not in GATES:
+        from c4.record.methods import (
+            refuse_sampler,  # knows the rules, which c4's gates do not need
+        )
+
+        refuse_sampler(name, task)
+
+
 def changed_label(name: str, changes: dict[str, str]) -> Label:
     """What a gate goes by whose parameters a user has changed: `cvee,tau=0.8`."""
     return Label(name, tuple(Change(None, key, value) for key, value in changes.items()))

@@ -11,7 +11,7 @@ from typing import Any
 
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.plugins import Registry, plain_label
-from c4.tasks.answers import EXTRACTORS
+from c4.tasks.reading.answers import EXTRACTORS
 from c4.tasks.task import (
     Candidate,
     Extractor,

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from c4.errors import ConfigError
-from c4.tasks._sandbox import Limits, Outcome, run_program
+from c4.tasks.sandbox.run import Limits, Outcome, run_program
 
 PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4")
 NEEDS_ITS_VERSION = "antlr4-python3-runtime"

@@ -11,42 +11,32 @@ import yaml
 
 from c4.errors import ConfigError, did_you_mean, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
-from c4.tasks._extract import last_boxed, last_number
-from c4.tasks._letters import LETTERS
-from c4.tasks._template import Template
-from c4.tasks.answers import EXTRACTORS, answers
-from c4.tasks.task import Example, Family, HubSplit, Row, SearchMode, Shape, Task
+from c4.tasks.prompts import Template
+from c4.tasks.reading.answers import EXTRACTORS, answers
+from c4.tasks.reading.plain import last_boxed, last_number
+from c4.tasks.task import LETTERS, Example, Family, HubSplit, Row, Shape, Task
 
 LARGEST_FILE = 2**20
-"""Bytes that such a file may have."""
+"""Maximum size of a YAML file, in bytes."""
 TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_tests", "doc_to_preamble")
-OF_THE_ROWS = ("dataset_path", "dataset_name", "dataset_kwargs", "data_files", "split")
-FORMATS = (".jsonl", ".parquet")
-"""How the names of files end that can hold rows."""
-READERS = ("json", "parquet", "csv", "text")
-"""What a `dataset_path` may be beside files: the name of a format, which the file's name tells."""
-KWARGS = ("data_files", "revision")
-"""What `dataset_kwargs` may say."""
-PLAIN_SPLIT = re.compile(r"\w[\w.-]*")
 SPLITS = ("split", "test_split", "validation_split")
+FIELDS = (
+    *("task", "dataset_path", "dataset_name", "dataset_kwargs", "data_files", *SPLITS),
+    *(*TEMPLATES, "description", "extractor", "search", "family", "shape", "n", "skip"),
+    *("output_type", "num_fewshot"),
+)
 IGNORED = (
     *("metadata", "tag", "task_alias", "training_split", "fewshot_split", "should_decontaminate"),
     "doc_to_decontamination_query",
 )
 """Fields of the harness that say nothing about how an example is asked or graded."""
-FIELDS = (
-    *(
-        "task",
-        *OF_THE_ROWS,
-        *SPLITS[1:],
-        *TEMPLATES,
-        "description",
-        "extractor",
-        "search",
-        "family",
-    ),
-    *("shape", "n", "skip", "output_type", "num_fewshot"),
-)
+FORMATS = (".jsonl", ".parquet")
+"""Suffixes of files that hold rows."""
+READERS = ("json", "parquet", "csv", "text")
+"""Formats that the harness names in `dataset_path`; here the file's suffix tells the format."""
+KWARGS = ("data_files", "revision")
+"""Keys that `dataset_kwargs` may have."""
+PLAIN_SPLIT = re.compile(r"\w[\w.-]*")
 REFUSED = {
     "filter_list": "name one of c4's extractors in its place, as in `extractor: number`",
     "metric_list": "answers are graded by exact match of their normal forms; leave it out",
@@ -60,16 +50,10 @@ REFUSED = {
     "repeats": "an example is decoded once; leave it out",
 }
 """Fields of the harness that c4 has something else for, and what."""
-SHAPE_KEYS = {
-    "length": "length",
-    "steps": "budget",
-    "budget": "budget",
-    "block_length": "block_length",
-}
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
-    """Reads plain data, leaves texts as they are written, and says why something is refused.
+    """Reads plain data, keeps texts as they are written, and explains what it refuses.
 
     An unquoted `yes`, `1:30`, `010` or `1.10` is a text here, as a choice of a question should be.
     """
@@ -125,26 +109,32 @@ def load_yaml_task(file: str) -> Task:
 def task_from_fields(
     fields: Mapping[str, Any], where: str, folder: Path, rows: str | None = None
 ) -> Task:
-    """A task by its fields.
+    """The task that the fields of a YAML file describe.
 
     Args:
-        where: what errors call the file.
-        folder: where its data stands.
-        rows: where its data stood when it was recorded, which comes first if it still does.
+        where: name of the file in error messages.
+        folder: the file's folder, where its rows are looked up first.
+        rows: where the rows were when the task was recorded; used if they are still there.
     """
     try:
         _check_fields(fields)
         kept = kept_fields(fields)
+        file = _data_file(fields)
         if rows is not None and exists(user_path(rows)):
-            fields = {**fields, **_moved(fields, rows)}
-        shared = answers(str(fields.get("extractor")))
-        shared |= _overrides(fields)
-        reader = _YamlRows(fields, where, shared["family"])
+            folder = Path()
+            if file is None:
+                fields = {**fields, "dataset_path": rows}
+            else:
+                file = rows
+        shared = answers(str(fields["extractor"]))
+        shared |= {name: fields[name] for name in ("family", "search") if name in fields}
+        if "shape" in fields:
+            shared["shape"] = _shape(fields["shape"])
         return Task(
             name=str(fields["task"]),
-            hub=None if _is_local(fields) else _hub(fields),
-            rows=_local_file(fields, folder),
-            read=reader.read,
+            hub=_hub(fields) if file is None else None,
+            rows=None if file is None else _beside(folder, file),
+            read=_YamlRows(fields, where, shared["family"]).read,
             fixed_shape="shape" in fields,
             n=_count(fields, "n", 1),
             skip=_count(fields, "skip", 0) or 0,
@@ -156,40 +146,34 @@ def task_from_fields(
         raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
 
 
+def _beside(folder: Path, name: str) -> Path:
+    beside = folder / user_path(name)
+    return beside if exists(beside) else user_path(name)
+
+
 def kept_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a manifest keeps of a task's fields: all but those without effect, and folders."""
+    """The fields as a manifest keeps them: without ignored ones, and without folders of files."""
     kept = {name: value for name, value in fields.items() if name not in IGNORED}
     if isinstance(path := kept.get("dataset_path"), str):
-        kept["dataset_path"] = _public_name(path)
+        is_file = path.endswith(FORMATS)
+        kept["dataset_path"] = (
+            Path(path).name if is_file else HubSplit(dataset=path, split="").public_name
+        )
     if kept.get("data_files") is not None:
-        kept["data_files"] = _public_names(kept["data_files"])
+        kept["data_files"] = _without_folders(kept["data_files"])
     kwargs = kept.get("dataset_kwargs")
     if isinstance(kwargs, dict) and kwargs.get("data_files") is not None:
-        kept["dataset_kwargs"] = {**kwargs, "data_files": _public_names(kwargs["data_files"])}
-    read_back: dict[str, Any] = json.loads(json.dumps(kept))  # a manifest has no numbers as keys
-    return read_back
+        kept["dataset_kwargs"] = {**kwargs, "data_files": _without_folders(kwargs["data_files"])}
+    as_json: dict[str, Any] = json.loads(json.dumps(kept))  # a manifest has no numbers as keys
+    return as_json
 
 
-def _public_names(files: Any) -> Any:
-    """Names of files without their folders."""
+def _without_folders(files: Any) -> Any:
     if isinstance(files, dict):
-        return {split: _public_names(file) for split, file in files.items()}
+        return {split: _without_folders(file) for split, file in files.items()}
     if isinstance(files, list):
-        return [_public_names(file) for file in files]
+        return [_without_folders(file) for file in files]
     return Path(files).name if isinstance(files, str) else files
-
-
-def _public_name(dataset: str) -> str:
-    if dataset.endswith(FORMATS):
-        return Path(dataset).name
-    return HubSplit(dataset=dataset, split="").public_name
-
-
-def _moved(fields: Mapping[str, Any], rows: str) -> dict[str, Any]:
-    """The fields that say where the rows are, for rows that are in another place."""
-    if not _is_local(fields):
-        return {"dataset_path": rows}
-    return {"dataset_path": None, "dataset_kwargs": None, "data_files": rows}
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -219,30 +203,12 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         raise ConfigError("num_fewshot: write the examples into doc_to_text, or use lm-eval:NAME")
 
 
-def _overrides(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says otherwise than its extractor's kind."""
-    found: dict[str, Any] = {}
-    if "family" in fields:
-        found["family"] = _member(Family, "family", fields["family"])
-    if "search" in fields:
-        found["search"] = _member(SearchMode, "search", fields["search"])
-    if "shape" in fields:
-        found["shape"] = _shape(fields["shape"])
-    return found
-
-
-def _member(kind: Any, name: str, value: Any) -> Any:
-    if value not in list(kind):
-        raise ConfigError(f"{name} is one of {', '.join(kind)}, not {value!r}")
-    return kind(value)
-
-
 def _shape(given: Any) -> Shape:
-    if not isinstance(given, dict) or not set(given) <= set(SHAPE_KEYS):
+    if not isinstance(given, dict):
         raise ConfigError("shape has the keys length, steps and block_length")
-    sizes = {SHAPE_KEYS[key]: value for key, value in given.items()}
+    sizes = {"budget" if key == "steps" else key: value for key, value in given.items()}
     sizes.setdefault("budget", sizes.get("length"))
-    if set(sizes) != {"length", "budget", "block_length"} or not all(
+    if sizes.keys() != {"length", "budget", "block_length"} or not all(
         type(size) is int for size in sizes.values()
     ):
         raise ConfigError("shape needs whole numbers for length, steps and block_length")
@@ -256,9 +222,9 @@ def _count(fields: Mapping[str, Any], name: str, least: int) -> int | None:
     return value
 
 
-def _data_files(fields: Mapping[str, Any]) -> str | None:
-    """The local file that holds the rows, as it is written; None where they are on the hub."""
-    kwargs, path = _kwargs(fields), fields.get("dataset_path")
+def _data_file(fields: Mapping[str, Any]) -> str | None:
+    """The local file with the rows, as the task names it; None where they are on the hub."""
+    kwargs, path, split = _kwargs(fields), fields.get("dataset_path"), _split(fields)
     given = [f for f in (fields.get("data_files"), kwargs.get("data_files")) if f is not None]
     if isinstance(path, str) and path.endswith(FORMATS):
         given.append(path)
@@ -266,36 +232,20 @@ def _data_files(fields: Mapping[str, Any]) -> str | None:
         return None
     if len(given) > 1:
         raise ConfigError("data_files and dataset_path name several files; leave all but one out")
-    (files,) = given
+    files = given[0]
     if path not in (None, *READERS) and path != files:
         raise ConfigError(
-            f"dataset_path {path} would be ignored, because data_files names a file of this "
-            "machine; leave one of them out"
+            f"dataset_path {path} would be ignored, because data_files names a local file; "
+            "leave one of them out"
         )
     if "revision" in kwargs:
         raise ConfigError("dataset_kwargs: a revision is of a data set on the hub, not of a file")
-    files = _of_split(files, _split(fields))
+    files = _of_split(files, split)
     if isinstance(files, list) and len(files) == 1:
         files = files[0]
     if not isinstance(files, str):
         raise ConfigError(f"data_files names one file, not {files!r}")
     return files
-
-
-def _kwargs(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What `dataset_kwargs` says, of which nothing is ignored."""
-    given = fields.get("dataset_kwargs") or {}
-    if not isinstance(given, dict):
-        raise ConfigError(f"dataset_kwargs has names with values, and is no {given!r}")
-    kwargs = {name: value for name, value in given.items() if value is not None}
-    if kwargs.pop("trust_remote_code", False):
-        raise ConfigError("dataset_kwargs: trust_remote_code: code of a data set is never run")
-    for name in kwargs:
-        if name not in KWARGS:
-            raise ConfigError(
-                f"dataset_kwargs: {name} would be ignored; there are {' and '.join(KWARGS)}"
-            )
-    return kwargs
 
 
 def _of_split(files: Any, split: str | None) -> Any:
@@ -312,17 +262,20 @@ def _of_split(files: Any, split: str | None) -> Any:
     return next(iter(files.values()), None) if split is None else files[split]
 
 
-def _is_local(fields: Mapping[str, Any]) -> bool:
-    return _data_files(fields) is not None
-
-
-def _local_file(fields: Mapping[str, Any], folder: Path) -> Path | None:
-    """The file with the rows, beside the task's own file or where the command is called."""
-    name = _data_files(fields)
-    if name is None:
-        return None
-    beside = folder / user_path(name)
-    return beside if exists(beside) else user_path(name)
+def _kwargs(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of `dataset_kwargs`; unknown keys are errors."""
+    given = fields.get("dataset_kwargs") or {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"dataset_kwargs has names with values, and is no {given!r}")
+    kwargs = {name: value for name, value in given.items() if value is not None}
+    if kwargs.pop("trust_remote_code", False):
+        raise ConfigError("dataset_kwargs: trust_remote_code: code of a data set is never run")
+    for name in kwargs:
+        if name not in KWARGS:
+            raise ConfigError(
+                f"dataset_kwargs: {name} would be ignored; there are {' and '.join(KWARGS)}"
+            )
+    return kwargs
 
 
 def _split(fields: Mapping[str, Any]) -> str | None:
@@ -392,10 +345,16 @@ class _YamlRows:
 
     def _choices(self, row: Row) -> tuple[str, ...]:
         found = self._value("doc_to_choice", row)
-        if isinstance(found, str):
-            found = _written_list(found)
         if found is None:
             return ()
+        if isinstance(found, str):  # a template writes a list as Python does
+            try:
+                found = ast.literal_eval(found.strip())
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+                raise ValueError(
+                    f"doc_to_choice gives {shortened(found)!r}, which cannot be read as a list; "
+                    "write ['one', 'two'] with quotes, or name a field that holds a list"
+                ) from error
         if not isinstance(found, list | tuple) or not 0 < len(found) <= len(LETTERS):
             raise ValueError(f"doc_to_choice gives {found!r}, not a list of at most {len(LETTERS)}")
         return tuple(str(choice).strip() for choice in found)
@@ -405,8 +364,13 @@ class _YamlRows:
         target = self._value("doc_to_target", row, (*choices, *letters))
         text = str(target).strip()
         if choices and self._is_number(target, text, row):
-            index = _choice_number(text, len(choices))
-            text = LETTERS[index] if self.extractor == "letter" else choices[index]
+            if not text.isdecimal() or int(text) >= len(choices):
+                raise ValueError(
+                    f"doc_to_target gives {text}, and choices are numbered from 0 to "
+                    f"{len(choices) - 1}; a choice whose text is a number is given by a field that "
+                    "holds the text"
+                )
+            text = LETTERS[int(text)] if self.extractor == "letter" else choices[int(text)]
         elif self.extractor == "letter":
             return _letter(text, choices)
         if self.extractor == "number" and (number := last_number(text)):
@@ -418,43 +382,19 @@ class _YamlRows:
     def _is_number(self, target: Any, text: str, row: Row) -> bool:
         """Whether the target is the number of a choice, by the harness's rule.
 
-        A whole number is one, and so are the digits that a template writes. Digits that are the
-        text of a field may also be the text of a choice.
+        An integer is one, and so are the digits that a template writes. Digits in a field of the
+        row may also be the text of a choice.
         """
         if isinstance(target, int):
             return not isinstance(target, bool)
         return text.isdecimal() and self.templates["doc_to_target"] not in row
 
 
-def _written_list(text: str) -> Any:
-    """The list that a template has written, as Python writes lists."""
-    try:
-        return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(
-            f"doc_to_choice gives {shortened(text)!r}, which cannot be read as a list; write "
-            "['one', 'two'] with quotes, or name a field that holds a list"
-        ) from error
-
-
-def _choice_number(digits: str, choices: int) -> int:
-    if not digits.isdecimal() or int(digits) >= choices:
-        raise ValueError(
-            f"doc_to_target gives {digits}, and choices are numbered from 0 to {choices - 1}; a "
-            "choice whose text is a number is given by a field that holds the text"
-        )
-    return int(digits)
-
-
 def _letter(target: str, choices: tuple[str, ...]) -> str:
     """The letter of the right choice, which a row may give by its letter, number or text."""
     if target in choices and not (len(target) == 1 and target in LETTERS):
         return LETTERS[choices.index(target)]
-    if (
-        target.isdecimal()
-        and (not choices or int(target) < len(choices))
-        and int(target) < len(LETTERS)
-    ):
+    if target.isdecimal() and int(target) < min(len(choices) or len(LETTERS), len(LETTERS)):
         return LETTERS[int(target)]
     if len(target) == 1 and target.upper() in LETTERS[: len(choices) or None]:
         return target.upper()

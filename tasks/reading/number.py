@@ -7,7 +7,7 @@ one number each, and digits that belong to a word or to a unit (`cm^2`) are pass
 import re
 from collections.abc import Sequence
 
-from c4.tasks._extract import DIGITS, THOUSANDS, normal_number
+from c4.tasks.reading.plain import DIGITS, THOUSANDS, normal_number
 from c4.tasks.task import Candidate
 
 MINUS = "-−–"

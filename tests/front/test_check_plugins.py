@@ -15,9 +15,9 @@ from c4.gates import GATES
 from c4.gates.signals import SIGNAL_NAMES
 from c4.record.methods import RULES
 from c4.tasks import TASKS, Candidate, Example, SearchMode, Task, answers
-from c4.tasks.extractors import REGISTRY as EXTRACTORS
-from c4.tasks.extractors import Finder
 from c4.tasks.graders import REGISTRY as GRADERS
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
+from c4.tasks.reading.extractors import Finder
 
 OWN = {
     **{"gate": GATES, "rule": RULES, "task": TASKS, "signal": SIGNAL_NAMES},

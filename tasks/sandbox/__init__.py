@@ -1,0 +1,8 @@
+"""How a program that a model wrote is run: isolated, with limits, and judged by its tests.
+
+docs/sandbox.md says what this promises, and what not.
+"""
+
+from c4.tasks.sandbox.run import Isolation, Limits, Outcome, RunEnd, isolation, run_program
+
+__all__ = ["Isolation", "Limits", "Outcome", "RunEnd", "isolation", "run_program"]
