@@ -37,18 +37,19 @@ types: $(VENV)/.tools $(VENV)/.installed
 	cd $(VENV) && MYPYPATH=.. bin/mypy --config-file ../pyproject.toml -p c4 -p training
 
 # A process for every core and one more, because some tests wait; one thread each.
-unit: PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
+	--no-loadscope-reorder
 unit: $(VENV)/.tools $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
-		--no-loadscope-reorder
+	$(PYTEST)
 
 # The long forms of property, fuzz, kill and sandbox tests, which CI leaves out.
 slow: $(VENV)/.tools $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(TESTS)
+	$(PYTEST) -m slow $(TESTS)
 
 # Lines and branches that the tests reach. Not part of `make test`, because it slows the tests down.
 coverage: $(VENV)/.tools $(VENV)/.installed
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(PYTEST) --cov --cov-report=term
 
 # The oldest versions that pyproject.toml allows, torch excepted. TESTS chooses some of the tests.
 # Old libraries call deprecated functions of newer ones, so those warnings are not errors here.

@@ -1,4 +1,4 @@
-"""Frames for figures, made from decisions where those were given: a notebook's way to draw."""
+"""Turn a notebook's decisions into the frames that figures draw."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ DECIDED = (
 
 
 def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
-    """Phases as they are, or those of decisions, which `replay` gives. See `PHASES`.
+    """Return phases unchanged; turn decisions from `replay` into phases. See `PHASES`.
 
     Decisions do not say which examples a task sets aside, so only those count as pool that their
     own `split` names.
@@ -50,7 +50,7 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
-    """Settling times as they are, or those of decisions or phases. See `SETTLING`.
+    """Return settling times unchanged; make them from decisions or phases. See `SETTLING`.
 
     Neither of these says when an answer first appeared. A task counts as pool where all its rows
     are.
@@ -72,7 +72,7 @@ def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
-    """Refuse a frame that cannot be drawn, and name the columns that it lacks."""
+    """Raise unless the frame has these columns and at least one row; name what it lacks."""
     _require_frame(frame)
     missing = sorted(set(names) - set(frame.columns))
     if missing:
@@ -85,7 +85,7 @@ def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
 
 
 def require_one_trajectory(frame: pl.DataFrame) -> None:
-    """Refuse a frame of several decodes where one is drawn."""
+    """Raise if a frame holds more than one decode."""
     decodes = frame.select("model", "task", "trajectory").unique(maintain_order=True).rows()
     if len(decodes) > 1:
         first, second = (f"{number} of {task} on {model}" for model, task, number in decodes[:2])

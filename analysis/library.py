@@ -109,13 +109,13 @@ class Library:
         return [run for run in runs if run.folder not in outdated]
 
     def is_current(self, identity: Mapping[str, Any]) -> bool:
-        """Whether results are of their gate as it is now, as far as gates were named."""
+        """Whether a result was made by the present code of its gate, if that gate was named."""
         gate = identity["gate"] or {"name": None}
         return self._gate_hashes.get(gate["name"]) in (None, gate.get("source_sha256"))
 
     @cached_property
     def _gate_hashes(self) -> dict[str, str | None]:
-        """Hashes of the gates that were named, by what their results go by; c4's own have none."""
+        """Source hashes of the gates that were named, by canonical name; c4's own have none."""
         names = self.choice.names
         return {GATE_NAMES.canonical(name): find_gate(name).source_sha256 for name in names}
 
@@ -137,16 +137,14 @@ class Library:
         """
         frame = pl.DataFrame(read_timings(self.root))
         identities = [json.loads(identity) for identity in frame["identity"]]
-        current = [self.is_current(identity) for identity in identities]
-        frame = frame.filter(pl.Series(current, dtype=pl.Boolean()))
-        identities = [one for one in identities if self.is_current(one)]
         methods = [label_under(identity, self.reading) for identity in identities]
+        current = [self.is_current(identity) for identity in identities]
         frame = frame.with_columns(
             cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
             method=pl.Series(methods, dtype=pl.String()),
             timed=pl.format("{}×{}", "n", "passes"),
             cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
-        )
+        ).filter(pl.Series(current, dtype=pl.Boolean()))
         worth = [pl.col("speedup").is_not_null(), pl.col("n") * pl.col("passes")]
         frame = frame.sort(worth, maintain_order=True)
         return frame.unique(("cohort", "method"), keep="last", maintain_order=True)
@@ -324,7 +322,7 @@ class Library:
         return next(run for run in self.recordings(cohort) if index in run.indices), index
 
     def _asked(self, index: int) -> tuple[Run, int] | None:
-        """The one run that has the trajectory that was asked for; several are an error."""
+        """The run that holds the trajectory asked for; an error if several runs could be meant."""
         kinds = sorted({(run.model, run.task_name) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
@@ -333,7 +331,7 @@ class Library:
         return (have[0], index) if have else None
 
     def _chosen(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """The methods that are asked for, and their variants; the baseline stays."""
+        """Rows of the methods asked for and of their variants; the baseline stays."""
         if self.methods is None:
             return outcomes
         asked = {method_typed(name): name for name in self.methods}
@@ -360,7 +358,7 @@ class Library:
     def _per_run(
         self, doing: str, runs: Sequence[Run], read: Callable[[Run], pl.DataFrame]
     ) -> Iterator[pl.DataFrame]:
-        """One frame after the other, each announced."""
+        """One frame per run, with a progress message before each."""
         for run in runs:
             self.note(f"{doing} {run.model} {run.task_name}")
             yield read(run)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from c4.plugins import canonical_name
-from c4.store.labels import BASELINE, Change, Label
+from c4.store.labels import BASELINE, Label
 from c4.tasks import TASKS
 
 TASK_LABELS = {
@@ -74,25 +74,24 @@ def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
 def method_label(method: str) -> str:
     """A method's name with any changed settings after it: `c4,H=2` is `C4, H=2`."""
     label = Label.parse(method)
-    words = [METHOD_LABELS.get(label.kind, label.kind), label.method.removeprefix(label.kind)]
-    words += [CACHE_LABELS[str(c.value)] for c in label.changes if _is_cache(c)]
-    words += [f", {change}" for change in label.changes if not _is_cache(change)]
-    return "".join(words)
+    name = METHOD_LABELS.get(label.kind, label.kind) + label.method.removeprefix(label.kind)
+    settings = ""
+    for change in label.changes:
+        if change.part is None and change.name == "cache" and change.value in CACHE_LABELS:
+            name += CACHE_LABELS[str(change.value)]
+        else:
+            settings += f", {change}"
+    return name + settings
 
 
 def method_kind(label: str) -> str:
-    """The method or gate that a label names, without what was changed or where that stands."""
+    """Method or gate that a label names, without changed settings or folders."""
     return Label.parse(label).kind
 
 
 def method_typed(name: str) -> str:
-    """What the results of a method go by that a user names; folders of files are left out."""
+    """Label of a method's results, from what the user typed; folders of files are left out."""
     return "+".join(canonical_name(piece) for piece in name.split("+"))
-
-
-def _is_cache(change: Change) -> bool:
-    """Whether a change is a cache that has a name of its own."""
-    return change.part is None and change.name == "cache" and change.value in CACHE_LABELS
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:
@@ -135,7 +134,7 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
 def _places(
     frame: pl.DataFrame, column: str, name: Callable[[str], str], order: list[str]
 ) -> list[pl.Expr]:
-    """The place of each value in its list; values that are not listed come last, by name."""
+    """Sort keys by place in a list; values that are not listed come last, by name."""
     if column not in frame.columns:
         return []
     names = {value: name(value) for value in frame[column].drop_nulls().unique()}

@@ -1,4 +1,4 @@
-"""The paper's numbers, to be shown beside a user's where both measure the same thing."""
+"""The paper's numbers, shown beside a user's where both measure the same thing."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,7 +21,7 @@ MODELS = {
 
 
 def published(table: str) -> pl.DataFrame:
-    """One of the tables in `published/`."""
+    """A table from `published/`."""
     text = files("c4.analysis").joinpath("published", f"{table}.csv").read_bytes()
     frame = pl.read_csv(text)
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]

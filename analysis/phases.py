@@ -144,10 +144,10 @@ def _region_means(run: Run) -> Iterator[pl.DataFrame]:
 def _moments(run: Run, gates: Mapping[str, Gate]) -> Iterator[pl.DataFrame]:
     """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
     for _, found, stops in exits(run, gates):
-        steps = {("settled", None): settled_step(found.signals).fill_null(0)}
-        for gate, stopped in stops.items():
-            steps["trigger", gate] = pl.Series(stopped)
-        for (kind, gate), column in steps.items():
+        steps: list[tuple[str, str | None, pl.Series]]
+        steps = [("trigger", gate, pl.Series(stopped)) for gate, stopped in stops.items()]
+        steps.append(("settled", None, settled_step(found.signals).fill_null(0)))
+        for kind, gate, column in steps:
             frame = pl.DataFrame({"trajectory": found.trajectory, "step": column.cast(pl.Int32)})
             yield frame.with_columns(kind=pl.lit(kind), gate=pl.lit(gate, dtype=pl.String))
 

@@ -62,7 +62,7 @@ class ReportTable:
         return column.key == self.marked and bool(row["past"])
 
     def is_text(self, column: Column) -> bool:
-        """Whether a column holds words, which stand to the left."""
+        """Whether a column holds text, which is aligned to the left."""
         return self.rows.schema[column.key] == pl.String()
 
     @property
@@ -125,7 +125,7 @@ def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
 
 
 def _as_facts(table: ReportTable, row: dict[str, Any]) -> dict[str, Any]:
-    """A row for machines: shares instead of percent, points named so, settings as objects."""
+    """A row for JSON: shares instead of percent, points named so, settings as objects."""
     percent = {column.key for column in table.columns if column.heading.endswith("%")}
     points = {"drop", *(column.key for column in table.columns if column.points)}
     facts = {}
@@ -198,7 +198,7 @@ def _latex(table: ReportTable) -> str:
 
 
 def show_cell(row: dict[str, Any], column: Column) -> str:
-    """One value as its column shows it."""
+    """A value formatted as its column says."""
     value = row[column.key]
     if value is None or value != value:  # nobody knows a NaN either
         return DASH

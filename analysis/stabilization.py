@@ -49,7 +49,7 @@ def settled_step(s: Signals) -> pl.Series:
 
 
 def first_appearance_step(s: Signals) -> IntArray:
-    """The first step whose candidate is the last one; often reported as stabilization.
+    """The first step at which the last candidate is read; often reported as stabilization.
 
     One more than the trajectory's steps where the last of them has no candidate. (…, T) -> (…)
     """

@@ -10,7 +10,7 @@ from c4.analysis.names import in_order
 from c4.analysis.paired import MOST_LOST
 from c4.gates.gate import Gate
 from c4.gates.registry import make_gate
-from c4.record.choices import MethodChoice, resolve_methods
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.replay.grids import Grid
 from c4.store.labels import Label, method_name
 from c4.tasks import Task
@@ -29,6 +29,21 @@ H_SWEEP = pl.Schema(
 )
 WINO_GRID = Grid("cvee", {"tau": [0.7, 0.8, 0.9], "p_min": [3, 5, 8, 12, 16], "gamma": [2, 4, 8]})
 """The paper's settings of CVEE on WINO."""
+WINO = pl.Schema(
+    {
+        "model": pl.String(),
+        "task": pl.String(),
+        "cohort": pl.String(),
+        "pool": pl.Boolean(),
+        "settings": pl.Int64(),  # of CVEE, that were tried
+        "wino_accuracy": pl.Float64(),
+        "wino_steps": pl.Float64(),
+        "deployed_accuracy": pl.Float64(),
+        "deployed_steps": pl.Float64(),
+        "best_accuracy": pl.Float64(),  # null where the deployed setting holds, or nothing does
+        "best_steps": pl.Float64(),
+    }
+)
 
 SHOWN_IN = {"c4": "c4 figures h-sweep", "wino+cvee": "c4 report scaling"}
 """The methods that are swept, and where the points of each sweep are shown."""
@@ -99,9 +114,7 @@ def wino_gates(task: Task) -> dict[str, Gate]:
 def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
     """WINO, CVEE on it as deployed, and the fewest steps that stay within tolerance of WINO.
 
-    Takes one cohort of each model and task. Columns: model, task, cohort, pool, settings (of CVEE
-    that were tried), and accuracy and steps of wino_, deployed_ and best_. Best is null where the
-    deployed setting holds, nothing does, or nothing is graded.
+    Takes one cohort of each model and task. See `WINO`.
     """
     rows = []
     keys = ["model", "task", "cohort", "pool"]
@@ -115,17 +128,13 @@ def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
         best = min(holding, key=lambda r: r["steps"], default=None)
         if deployed["accuracy"] is None or _holds(deployed, wino):
             best = None
-        rows.append(
-            dict(zip(keys, key, strict=True))
-            | {"settings": len(variants)}
-            | {f"wino_{k}": wino[k] for k in ("accuracy", "steps")}
-            | {f"deployed_{k}": deployed[k] for k in ("accuracy", "steps")}
-            | {f"best_{k}": best[k] if best else None for k in ("accuracy", "steps")}
-        )
-    numbers = [f"{k}_{m}" for k in ("wino", "deployed", "best") for m in ("accuracy", "steps")]
-    schema: dict[str, pl.DataType] = dict.fromkeys(keys, pl.String())
-    schema |= {"pool": pl.Boolean(), "settings": pl.Int64()} | dict.fromkeys(numbers, pl.Float64())
-    return in_order(pl.DataFrame(rows, schema=schema))
+        numbers = {
+            f"{name}_{number}": row and row[number]
+            for name, row in (("wino", wino), ("deployed", deployed), ("best", best))
+            for number in ("accuracy", "steps")
+        }
+        rows.append({**dict(zip(keys, key, strict=True)), "settings": len(variants), **numbers})
+    return in_order(pl.DataFrame(rows, schema=WINO))
 
 
 def _holds(variant: Mapping[str, Any], wino: Mapping[str, Any]) -> bool:

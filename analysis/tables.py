@@ -347,7 +347,7 @@ def _with_speed(rows: pl.DataFrame, library: Library) -> pl.DataFrame:
 
 
 def _chosen_reading(reading: AnswerReading) -> dict[str, str]:
-    """What differs from the default reading, by the option that says so."""
+    """What differs from the default reading, by option."""
     chosen = {c.name: str(c.value) for c in reading_changes(reading, AnswerReading())}
     usual = reading.grader == AnswerReading().grader
     return chosen | ({} if usual else {"grader": reading.grader_name})
@@ -360,7 +360,7 @@ def reading_options(reading: AnswerReading) -> str:
 
 
 def _command(name: str, task: str, labels: Sequence[str]) -> str:
-    """The command that runs or times methods on a task, to be given the options of the recording.
+    """Command that runs or times methods on a task, without the recording's own options.
 
     What a label of a user's own stands for is the user's to say.
     """
@@ -377,10 +377,17 @@ def _missing_recordings(library: Library) -> list[str]:
 
 
 def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
-    """What is shown as a dash, and the commands that would fill it in."""
+    """What is shown as a dash, and the commands that fill it in."""
     if rows.is_empty():
         return [f"everything: nothing is recorded below {library.root} ({RECORD})"]
-    notes = [*cohort_notes(library.cohorts), *_sweep_notes(library), *_uneven(rows)]
+    notes = [*cohort_notes(library.cohorts), *_sweep_notes(library)]
+    full = rows.filter(method="baseline").select("model", "task", full="n")
+    uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
+    notes += [
+        f"{row['task']} on {row['model']}: {row['method']} has {row['n']} examples, the baseline "
+        f"{row['full']}; `c4 report paired` compares them example by example"
+        for row in uneven.iter_rows(named=True)
+    ]
     notes += _failed_grades(library)
     keys = ["model", "task", "cohort"]
     for (model, task, cohort), group in rows.group_by(keys, maintain_order=True):
@@ -405,7 +412,7 @@ def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
 
 
 def _sweep_notes(library: Library) -> list[str]:
-    """The points of sweeps, which another figure or table shows."""
+    """Notes on the points of sweeps, which are shown elsewhere."""
     notes = []
     for (model, task), rows in library.swept.group_by("model", "task", maintain_order=True):
         for name, command in SHOWN_IN.items():
@@ -420,22 +427,11 @@ def _sweep_notes(library: Library) -> list[str]:
 
 
 def _failed_grades(library: Library) -> list[str]:
-    """Runs with answers that the machine failed to grade, and the commands that try them again."""
+    """Runs with answers that the machine failed to grade, and the commands that retry."""
     counts = [(run, sum(row.not_gradable for row in run.rows())) for run in library.runs]
     return [
         f"grades of {count} answers that the machine failed to grade; they count neither as right "
         f"nor as wrong (run: {shlex.join(['c4', 'grade', str(run.folder)])})"
         for run, count in counts
         if count
-    ]
-
-
-def _uneven(rows: pl.DataFrame) -> list[str]:
-    """Methods whose accuracy is computed over other examples than the baseline's."""
-    full = rows.filter(method="baseline").select("model", "task", full="n")
-    uneven = rows.join(full, on=["model", "task"]).filter(pl.col("n") != pl.col("full"))
-    return [
-        f"{row['task']} on {row['model']}: {row['method']} has {row['n']} examples, the baseline "
-        f"{row['full']}; `c4 report paired` compares them example by example"
-        for row in uneven.iter_rows(named=True)
     ]

@@ -166,7 +166,7 @@ def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
 
 
 def _first_of(kind: type, gates: Mapping[str, Gate], usual: tuple[str, Gate]) -> tuple[str, Any]:
-    """The first gate of a kind and its name, or the usual one."""
+    """The first gate of a kind and its name, or the given default."""
     return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 

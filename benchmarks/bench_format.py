@@ -23,9 +23,9 @@ from c4.models import LoadedModel, Reading, load_model
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.recorder import start_recording
 from c4.store.cells import SIGNALS, Cells, cells_to_table
+from c4.store.columns import RESOLUTION
 from c4.store.parts import WRITE_OPTIONS
 from c4.store.runs import open_run
-from c4.store.schema import RESOLUTION
 
 TASKS = ("mmlu", "math", "humaneval")
 BYTES_LIMIT = 5.0

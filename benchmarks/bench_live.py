@@ -20,10 +20,10 @@ import torch
 from c4.decode.loop import decode
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record.bench import Bench, TimingProtocol
-from c4.record.choices import MethodChoice, choose_methods, plan_methods
 from c4.record.methods import METHODS, ResolvedMethod
-from c4.record.plan import Plan, RunConfig, load_planned
+from c4.record.plan import Plan, RunConfig, choose_methods, load_planned, plan_methods
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.calibration import TOLERANCE
 from c4.store.arrays import IntArray
 from c4.store.summary import RunSummary, summarise

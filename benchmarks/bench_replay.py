@@ -36,7 +36,7 @@ from c4.gates.candidates import (
 from c4.gates.cvee import CVEE
 from c4.gates.live import LiveSignals
 from c4.gates.run_signals import RunSignals, load_signals, stack_signals
-from c4.gates.signals import NONE, SignalReading, Signals, read_signals
+from c4.gates.signals import NONE, Signals, read_signals
 from c4.gates.steps import StepView
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record.plan import RunConfig, load_planned, plan_recording
@@ -216,10 +216,10 @@ def bench_pass(run: Run) -> None:
     choices = {row.trajectory: row.example.choices for row in run.rows()}
     views = views_of(run)
 
-    def ours() -> list[SignalReading]:
+    def ours() -> list[Signals]:
         reader = CandidateReader(task, run.vocabulary, run.shape.length, run.reading)
         return [
-            read_signals(cells, run.shape, reader, [choices[i] for i in numbers])
+            read_signals(cells, run.shape, reader, [choices[i] for i in numbers])[0]
             for numbers, cells in batches
         ]
 
@@ -254,13 +254,9 @@ def bench_pass(run: Run) -> None:
     )
 
 
-def check_equal(ours: list[SignalReading], stepwise: list[Signals]) -> None:
+def check_equal(ours: list[Signals], stepwise: list[Signals]) -> None:
     """The same signals at every step, to the last bit."""
-    made = (
-        Signals(*(getattr(reading.signals, f.name)[i] for f in fields(Signals)))
-        for reading in ours
-        for i in range(len(reading.candidates))
-    )
+    made = (signals.one(i) for signals in ours for i in range(len(signals.step)))
     for one, other in zip(made, stepwise, strict=True):
         for field in fields(Signals):
             np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))

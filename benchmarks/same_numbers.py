@@ -144,12 +144,14 @@ def left(folder: Path) -> Iterator[tuple[str, Any]]:
         run = manifest.parent
         name = str(run.relative_to(folder))
         yield f"{name} manifest", json.loads(manifest.read_text(encoding="utf-8"))
-        for part in sorted(run.rglob("*.parquet")):
+        parts: dict[str, list[Any]] = {}
+        for part in run.rglob("*.parquet"):
+            is_cells = part.parent.name == "cells"  # a part's name holds a checksum of its bytes
+            digest = [part.name, hashlib.sha256(part.read_bytes()).hexdigest()]
             numbers = f"{name} {part.parent.name} {part.name.split('.')[0]}"
-            if part.parent.name == "cells":  # its name holds a checksum of its bytes
-                yield numbers, [part.name, hashlib.sha256(part.read_bytes()).hexdigest()]
-            else:
-                yield numbers, rows_of(part)
+            parts.setdefault(numbers, []).append(digest if is_cells else rows_of(part))
+        # Signals under several readings cover the same numbers; their digests may have changed.
+        yield from ((numbers, sorted(parts[numbers], key=json.dumps)) for numbers in sorted(parts))
 
 
 def store(path: Path) -> None:
@@ -171,8 +173,8 @@ Names = dict[str, str]
 
 def is_number(name: str) -> bool:
     """Whether a value of this name should be the same in every run."""
-    words = {word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())}
-    return not words & (CLOCK | WORDING)
+    words = re.findall("[a-z]+", name.lower())
+    return not {*words, *(word.removesuffix("s") for word in words)} & (CLOCK | WORDING)
 
 
 def flatten(value: Any, renamed: Names, name: str = "") -> Iterator[tuple[str, Any]]:

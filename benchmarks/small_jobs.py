@@ -27,9 +27,17 @@ from c4.gates.calibrations import load_calibration
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import recorder, regrade
 from c4.record.bench import Bench, TimingProtocol
-from c4.record.choices import MethodChoice, choose_methods, plan_methods
-from c4.record.plan import Plan, RunConfig, load_planned, plan_decode, plan_recording
+from c4.record.plan import (
+    Plan,
+    RunConfig,
+    choose_methods,
+    load_planned,
+    plan_decode,
+    plan_methods,
+    plan_recording,
+)
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.calibration import Requirement, calibrate, save_calibration
 from c4.replay.grids import make_grid
 from c4.replay.pools import split_runs

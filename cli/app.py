@@ -31,13 +31,7 @@ from c4.cli import (
     view,
 )
 from c4.cli.engines import WORDS
-from c4.cli.output import (
-    close_streams,
-    complain,
-    log_handler,
-    open_streams,
-    say,
-)
+from c4.cli.output import close_streams, complain, log_handler, open_streams, say
 from c4.errors import C4Error
 from c4.errors.system import explain
 
@@ -77,8 +71,11 @@ class C4Group(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # as in `c4 runs | head -1`
             raise typer.Exit(NOBODY_READS) from None
-        except (C4Error, OSError, MemoryError) as error:
-            complain(message_of(error))
+        except (C4Error, OSError) as error:
+            complain(explain(error) if isinstance(error, OSError) else str(error))
+            raise typer.Exit(BAD_INPUT) from error
+        except MemoryError as error:
+            complain("memory ran out; close some programs, or ask for less")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
             advice = (
@@ -88,15 +85,6 @@ class C4Group(TyperGroup):
             )
             say(f"interrupted{advice}", err=True)
             raise typer.Exit(INTERRUPTED) from None
-
-
-def message_of(error: Exception) -> str:
-    """What a user is told of an error."""
-    if isinstance(error, OSError):
-        return explain(error)
-    if isinstance(error, MemoryError):
-        return "memory ran out; close some programs, or ask for less"
-    return str(error)
 
 
 def show_usage_error(error: Any) -> None:

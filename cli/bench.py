@@ -66,8 +66,8 @@ def bench_command(
     decode: DecodeOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import MethodChoice, choose_methods
-    from c4.record.plan import timing_config
+    from c4.record.plan import choose_methods, timing_config
+    from c4.record.settings import MethodChoice
     from c4.store.storage import require_writable
     from c4.store.timings import timings_folder
 
@@ -81,7 +81,7 @@ def bench_command(
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
-        say_json([as_facts(row) for row in rows])
+        say_json([facts(row) for row in rows])
     else:
         show(render(rows))
     if all(row["speedup"] is None for row in rows):
@@ -113,11 +113,12 @@ def time_methods(
     return rows
 
 
-def as_facts(row: dict[str, Any]) -> dict[str, Any]:
+def facts(row: dict[str, Any]) -> dict[str, Any]:
     """A timing as --json prints it: objects instead of their JSON, and no percent."""
     objects = {name: json.loads(row[name]) for name in JSON_COLUMNS}
-    facts = row | objects | {"steps": row["mean_steps"], "cv": row["cv"] / 100}
-    return {name: value for name, value in facts.items() if name != "mean_steps"}
+    shown = row | objects | {"steps": row["mean_steps"], "cv": row["cv"] / 100}
+    del shown["mean_steps"]
+    return shown
 
 
 def render(rows: list[dict[str, Any]]) -> Table:

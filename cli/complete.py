@@ -74,9 +74,10 @@ def registered(module: str) -> Callable[[], list[str]]:
 
 def method_names() -> list[str]:
     """Methods, and the beginning of a pair for every rule."""
-    from c4.record.methods import METHODS, RULE_NAMES
+    from c4.decode.rules import REGISTRY
+    from c4.record.methods import METHODS
 
-    return [*METHODS, *(f"{rule}+" for rule in RULE_NAMES.names)]
+    return [*METHODS, *(f"{rule}+" for rule in REGISTRY.names)]
 
 
 def model_names() -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +38,8 @@ SWEPT = "gsm8k"
 """The task on which C4 is also run with other values of H."""
 TIMED = ("baseline", "prophet", "sched", "cvee", "c4")
 """The methods that are timed."""
+FORMATS = ("pdf", "png")
+"""The formats of the figures; the page shows PNG."""
 SHOWN = 5
 """Numbers of examples that the viewer's page holds, besides the one that is told."""
 TITLE = "c4: when may a diffusion language model stop?"
@@ -78,20 +80,24 @@ def demo_command(
 def show_everything(out: Path, n: int, pool: int) -> Path:
     """Record, replay, calibrate, run, time and draw; returns the page that shows it all."""
     from c4.replay.pools import POOL_TASKS
+    from c4.store.timings import read_timings
 
     tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
     page = out / "index.html"
     count = 6 * n + len(POOL_TASKS) * pool + 2 * n
     say(PLAN.format(count=count, page=page), err=True)
     first, *others = demo_commands(out, tasks, n, pool)
-    _run(first)
-    _draw_first(out, page)
+    run_command(first)
+    if not page.exists():  # an earlier call has had more to show
+        draw_first(out, page)
     say(f"\nthe first figures: open {page}", err=True)
     for arguments in others:
-        _run(arguments)
-    if not _is_timed(out, tasks):
-        _run(bench_command(out, tasks, n))
-    _draw_everything(out, page)
+        run_command(arguments)
+    timings = read_timings(out / "runs").to_pylist()
+    if not {json.loads(row["identity"])["task"] for row in timings} >= set(tasks):
+        few = ["--n", str(min(n, 3)), "--warmups", "1", "--passes", "2", "--out", f"{out}/runs"]
+        run_command(["bench", *repeated("--method", TIMED), *repeated("--task", tasks), *few])
+    draw_everything(out, page)
     return page
 
 
@@ -100,48 +106,31 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
     from c4.gates.registry import GATES
     from c4.replay.pools import POOL_TASKS
 
-    runs = ["--runs", str(out / "runs")]
-    chosen = [word for task in tasks for word in ("--task", task)]
+    into, below = ["--out", f"{out}/runs"], ["--runs", f"{out}/runs"]
+    examples, first = ["--n", str(n), *into], ["--n", str(min(n, FIRST)), *into]
+    pooled = ["--skip", "0", "--n", str(pool), *into]
     gates = [name for name in GATES if name != "progress"]  # it has no setting of the paper's
-    calibration = str(out / "runs" / "calibration.json")
-    examples = ["--n", str(n), "--out", str(out / "runs")]
-    first = ["--n", str(min(n, FIRST)), "--out", str(out / "runs")]
-    record = [["record", "--task", tasks[0], *first]]
-    record += [["record", "--task", task, *examples] for task in tasks]
-    record += [
-        ["record", "--task", task, "--skip", "0", "--n", str(pool), "--out", str(out / "runs")]
-        for task in POOL_TASKS
-    ]
-    methods = ["--method", "baseline", "--method", "c4", "--cells"]
-    sweep = [
-        ["run", "--method", "c4", "--set", f"H={hole}", "--task", SWEPT, *examples]
-        for hole in ("0", "inf")
-    ]
+    chosen = repeated("--task", tasks)
+    frozen = ["--pool", str(pool), "--out", f"{out}/runs/calibration.json"]
+    methods = repeated("--method", ("baseline", "c4"))
     return [
-        *record,
-        ["replay", *runs, *chosen, *(word for gate in gates for word in ("--gate", gate))],
-        ["calibrate", *runs, "--gamma", "2", "--pool", str(pool), "--out", calibration],
-        ["run", *methods, *chosen, *examples],
-        *sweep,
-        ["report", *runs, "main", "paired", "stabilization"],
+        ["record", "--task", tasks[0], *first],
+        *(["record", "--task", task, *examples] for task in tasks),
+        *(["record", "--task", task, *pooled] for task in POOL_TASKS),
+        ["replay", *below, *chosen, *repeated("--gate", gates)],
+        ["calibrate", *below, "--gamma", "2", *frozen],
+        ["run", *methods, "--cells", *chosen, *examples],
+        *(
+            ["run", "--method", "c4", "--set", f"H={hole}", "--task", SWEPT, *examples]
+            for hole in ("0", "inf")
+        ),
+        ["report", *below, "main", "paired", "stabilization"],
     ]
 
 
-def bench_command(out: Path, tasks: Sequence[str], n: int) -> list[str]:
-    """The command that fills the columns of speed; it times some of the examples, or all n."""
-    chosen = [word for task in tasks for word in ("--task", task)]
-    methods = [word for name in TIMED for word in ("--method", name)]
-    few = ["--n", str(min(n, 3)), "--warmups", "1", "--passes", "2"]
-    return ["bench", *methods, *chosen, *few, "--out", str(out / "runs")]
-
-
-def _is_timed(out: Path, tasks: Sequence[str]) -> bool:
-    """Whether an earlier call has timed every task: a clock's answer is never the same twice."""
-    from c4.store.timings import read_timings
-
-    timings = read_timings(out / "runs").to_pylist()
-    timed = {json.loads(row["identity"])["task"] for row in timings}
-    return timed >= set(tasks)
+def repeated(option: str, values: Iterable[str]) -> list[str]:
+    """An option given once for each value."""
+    return [word for value in values for word in (option, value)]
 
 
 def _code_task() -> str | None:
@@ -158,61 +147,54 @@ def _code_task() -> str | None:
     return "humaneval"
 
 
-def _run(arguments: list[str]) -> None:
+def run_command(arguments: list[str]) -> None:
     """Print a command, and run it inside this process, so that torch is loaded only once."""
     from typer.main import get_command
 
     from c4.cli.app import app
 
     say(f"\n$ c4 {shlex.join(arguments)}", err=True)
-    code = get_command(app).main(arguments, prog_name="c4", standalone_mode=False)
-    if code:
+    if code := get_command(app).main(arguments, prog_name="c4", standalone_mode=False):
         raise typer.Exit(code)
 
 
-def _draw_first(out: Path, page: Path) -> None:
+def draw_first(out: Path, page: Path) -> None:
     """Draw what one recording can tell, and a page that says that more is to come."""
     from c4.analysis import Library
     from c4.figures import draw_figures
-    from c4.figures.gallery import Format, choose_figures
-    from c4.figures.page import Page, write_page
+    from c4.figures.gallery import choose_figures, choose_formats
+    from c4.figures.page import write_page
 
-    if page.exists():  # of an earlier call, which had more to show
-        return
     with status("drawing the first figures") as note:
-        library = Library(out / "runs", note=note)
-        kinds = choose_figures(FIRST_FIGURES)
-        drawings = draw_figures(kinds, library, out / "figures", [Format.PNG], note)
+        library, kinds = Library(out / "runs", note=note), choose_figures(FIRST_FIGURES)
+        formats = choose_formats(["png"])
+        drawings = draw_figures(kinds, library, out / "figures", formats, note)
     unfinished = "The demo is still running. Reload this page to see more."
-    write_page(page, Page(title=TITLE, intro=INTRO, drawings=drawings, unfinished=unfinished))
+    write_page(page, TITLE, INTRO, drawings=drawings, unfinished=unfinished)
 
 
-def _draw_everything(out: Path, page: Path) -> None:
+def draw_everything(out: Path, page: Path) -> None:
     """Draw every figure there is data for, and the pages that show them."""
     from c4.analysis import Library, make_report
     from c4.analysis.tables import REPORT_GATES
     from c4.figures import Width, draw_figures
-    from c4.figures.gallery import Format, choose_figures
-    from c4.figures.page import Page, write_page
+    from c4.figures.gallery import choose_figures, choose_formats
+    from c4.figures.page import write_page
 
-    kinds = choose_figures(["all"])
+    kinds, png = choose_figures(["all"]), choose_formats(["png"])
     with status("drawing") as note:
         calibrations = [out / "runs" / "calibration.json"]
         library = Library(out / "runs", calibrations=calibrations, note=note)
-        formats = [Format.PDF, Format.PNG]
-        drawings = draw_figures(kinds, library, out / "figures", formats, note)
+        drawings = draw_figures(kinds, library, out / "figures", choose_formats(FORMATS), note)
         phone = out / "figures" / "phone"
-        narrow = draw_figures(kinds, library, phone, [Format.PNG], note, Width.COLUMN)
+        narrow = draw_figures(kinds, library, phone, png, note, Width.COLUMN)
         every_gate = Library(out / "runs", gates=REPORT_GATES, calibrations=calibrations, note=note)
         tables = make_report(["all"], every_gate, paper=False)
-    looks = _write_looks(out, library)
-    shown = Page(
-        title=TITLE, intro=INTRO, drawings=drawings, tables=tables, narrow=narrow, looks=looks
-    )
-    write_page(page, shown)
+    looks = write_looks(out, library)
+    write_page(page, TITLE, INTRO, drawings=drawings, tables=tables, narrow=narrow, looks=looks)
 
 
-def _write_looks(out: Path, library: "Library") -> "list[Look]":
+def write_looks(out: Path, library: "Library") -> "list[Look]":
     """Write the viewer's page, and say what to look at in it."""
     from c4.figures.page import Look, tell_example
 
@@ -220,12 +202,12 @@ def _write_looks(out: Path, library: "Library") -> "list[Look]":
         return []
     run, index = library.telling
     later = [number for number in run.indices if number > index]
-    chosen = [word for t in [index, *later[:SHOWN]] for word in ("--trajectory", str(t))]
+    chosen = repeated("--trajectory", map(str, [index, *later[:SHOWN]]))
     view = out / "view.html"
-    _run(["view", str(out / "runs"), "--html", str(view), *chosen])
-    key = "/".join(run.folder.parts[len(out.parts) + 1 :])
+    run_command(["view", f"{out}/runs", "--html", str(view), *chosen])
     says = tell_example(library.texts) or "One decode, step by step."
     exits = library.texts.filter(method="cvee")["step"].to_list()
+    key = "/".join(run.folder.parts[len(out.parts) + 1 :])
     step = exits[0] if exits else 1
     link = f"{view.name}#{urlencode({'run': key, 't': index, 'step': step})}"
     return [Look("One decode, step by step", says, link)]

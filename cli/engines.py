@@ -131,10 +131,10 @@ def _start_workers(
     from c4.record.engines import open_engine, supervise
     from c4.record.engines.worker import Command
 
-    command = Command(ctx.find_root().meta[WORDS], give_again, since)
+    command = Command(ctx.find_root().meta[WORDS], give_again)
     engine = open_engine(choice, command, on_gpu=on_gpu)
     with RunsShown(as_json=as_json) as shown:
-        supervise(engine, [watch.folder for watch in watches], lambda: shown.count(watches))
+        supervise(engine, [w.folder for w in watches], lambda: shown.count(watches), since)
 
 
 def give_again(words: Sequence[str]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""`c4 import`, `export`, `push` and `pull`: what comes from elsewhere, and what goes there."""
+"""`c4 import`, `export`, `push` and `pull`: exchange with other programs and the hub."""
 
 import io
 from dataclasses import asdict
@@ -52,7 +52,9 @@ STDOUT = Path("-")
 
 
 def import_command(
-    source: Annotated[Literal["prophet", "klass"], typer.Argument(help="Whose files these are.")],
+    source: Annotated[
+        Literal["prophet", "klass"], typer.Argument(help="Project that published the files.")
+    ],
     folder: Annotated[
         Path, typer.Argument(**LOCAL_PLACE, help="Folder with the files, at any depth.")
     ],
@@ -60,13 +62,15 @@ def import_command(
         str | None,
         typer.Option(
             autocompletion=complete_task,
-            help="Whose answers these are, also one of your own. [default: as a folder is called, "
-            "or gsm8k]",
+            help="Task of the answers, which may be your own. [default: as a folder is called, or "
+            "gsm8k]",
         ),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=1, help="Steps of the full decode. [default: as file or folder say]"),
+        typer.Option(
+            min=1, help="Steps of the full decode. [default: from the names of files or folders]"
+        ),
     ] = None,
     out: Annotated[
         PurePath,

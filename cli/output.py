@@ -5,11 +5,12 @@ answer, what files hold. None of it may steer a terminal, so everything goes out
 nothing goes out that is not `visible`. Results go to stdout, all else to stderr.
 """
 
+import io
 import logging
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, redirect_stdout
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -110,24 +111,17 @@ class VisibleFormatter(logging.Formatter):
 
 def open_streams() -> None:
     """Let stdout and stderr spell out what their encoding does not have, instead of failing."""
-    for stream in _streams():
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a shell can close them
+        if isinstance(stream, io.TextIOWrapper):  # and not what a test put there
+            stream.reconfigure(errors="backslashreplace")
 
 
 def close_streams() -> OSError | None:
     """Hand over what is still held back. Returns what went wrong with it."""
     trouble = None
-    for stream in _streams():
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except OSError as error:
             trouble = trouble or error
     return trouble
-
-
-def _streams() -> list[TextIO]:
-    """Both streams, as far as they are there: a shell can close them."""
-    streams: list[TextIO | None] = [sys.stdout, sys.stderr]
-    return [stream for stream in streams if stream is not None]

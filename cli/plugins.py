@@ -1,8 +1,7 @@
 """`c4 plugins`."""
 
-from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,33 +9,17 @@ from c4.cli.options import JsonOption
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table
 
-if TYPE_CHECKING:
-    from c4.plugins import Registry
-
 REGISTRIES = {
     "c4.tasks.registry": "REGISTRY",
     "c4.gates.registry": "REGISTRY",
     "c4.gates.own_signals": "REGISTRY",
-    "c4.record.methods": "RULE_NAMES",
+    "c4.decode.rules": "REGISTRY",
     "c4.tasks.reading.extractors": "REGISTRY",
     "c4.tasks.graders": "REGISTRY",
 }
 """The registries, by the modules that hold them."""
 OWN = "c4"
 """The package that is shown for c4's own names."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A name that an option takes."""
-
-    kind: str
-    name: str
-    option: str
-    package: str
-    """The installed package that offers it, or `c4`."""
-    object: str | None
-    """What the package offers under the name; None for c4's own."""
 
 
 app = typer.Typer(invoke_without_command=True)
@@ -54,16 +37,23 @@ def plugins_command(
     """
     if context.invoked_subcommand is not None:
         return
-    registries = [getattr(import_module(module), name) for module, name in REGISTRIES.items()]
-    found = [listed for registry in registries for listed in list_names(registry)]
+    found = []
+    for module, name in REGISTRIES.items():
+        registry = getattr(import_module(module), name)
+        kind = {"kind": registry.noun, "option": registry.option}
+        found += [kind | {"name": own, "package": OWN, "object": None} for own in registry.own]
+        for own, point in sorted(registry.offered().items()):
+            package = point.dist.name if point.dist else "–"
+            found.append(kind | {"name": own, "package": package, "object": point.value})
     if as_json:
-        say_json([asdict(one) for one in found])
+        say_json(found)
         return
-    table = new_table("kind", "name", "option", "package", "object")
+    columns = ("kind", "name", "option", "package", "object")
+    table = new_table(*columns)
     for one in found:
-        table.add_row(one.kind, one.name, one.option, one.package, one.object or "–")
+        table.add_row(*(one[column] or "–" for column in columns))
     show(table)
-    others = sorted({one.package for one in found} - {OWN})
+    others = sorted({one["package"] for one in found} - {OWN})
     say(f"from installed packages: {', '.join(others) or 'none'}")
 
 
@@ -96,14 +86,3 @@ def check_command(
             say(f"{name} passes the check of a {passed[-1]['kind']}")
     if as_json:
         say_json(passed)
-
-
-def list_names(registry: "Registry") -> list[Listed]:
-    """What a registry knows by name, without loading any of it."""
-    kind, option = registry.noun, registry.option
-    own = [Listed(kind, name, option, OWN, None) for name in registry.own]
-    offered = [
-        Listed(kind, name, option, point.dist.name if point.dist else "–", point.value)
-        for name, point in sorted(registry.offered().items())
-    ]
-    return own + offered

@@ -77,9 +77,10 @@ def replay_command(
 
     if out is not None:
         require_writable_file(out)
+    configs = [] if config is None else [config]
     frozen = None if config is None else load_calibration(config)
     names = gate or ([] if config else ["cvee", "prophet", "sched"])
-    reading = answers.choose(*filter(None, [config]))
+    reading = answers.choose(*configs)
     chosen = recordings.open(reading)
     gates = [choose_gates(names, settings, run.task, frozen) for run in chosen]
     frames = []
@@ -97,39 +98,31 @@ def replay_command(
         say_json([row | facts for row in summary.to_dicts()])
         return
     show(render(summary))
-    if failed := not_gradable_note(_not_gradable(summary)):
-        say(failed)
-    if unsettled := never_settle_note(summary):
-        say(unsettled)
-    if has_splits(summary):
-        say(SPLIT_NOTE)
-    if note := reading_note(reading):
+    notes = [not_gradable_note(_not_gradable(summary)), never_settle_note(summary)]
+    notes += [SPLIT_NOTE if summary["split"].is_not_null().any() else "", reading_note(reading)]
+    for note in filter(None, notes):
         say(note)
 
 
 def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:
     """Examples on which gate or full decode could not be graded, by recording and gate."""
-    counts = {}
-    for row in summary.iter_rows(named=True):
-        names = (row[name] for name in ("model", "task", "method", "gate", "split"))
-        counts[" ".join(filter(None, names))] = row["not_gradable"]
-    return counts
+    names = ("model", "task", "method", "gate", "split")
+    return {
+        " ".join(row[name] for name in names if row[name]): row["not_gradable"]
+        for row in summary.iter_rows(named=True)
+    }
 
 
 def never_settle_note(summary: "pl.DataFrame") -> str:
-    """A sentence on the answers that never settle, of which no exit is premature; "" without."""
+    """A note on the answers that never settle, whose exits are never premature; "" if none."""
     told = []
     for row in summary.unique(["model", "task", "method"], maintain_order=True).to_dicts():
-        count = "no answer settles" if row["never_settle"] == row["n"] else None
-        count = count or f"{row['never_settle']} of {row['n']} never settle"
+        count = f"{row['never_settle']} of {row['n']} never settle"
+        if row["never_settle"] == row["n"]:
+            count = "no answer settles"
         if row["never_settle"]:
             told.append(f"{count} ({row['task']} on {row['model']})")
     return f"premature: a share of the answers that settle; {', '.join(told)}" if told else ""
-
-
-def has_splits(summary: "pl.DataFrame") -> bool:
-    """Whether some gate's setting was chosen on a part of these trajectories."""
-    return summary["split"].is_not_null().any()
 
 
 def render(summary: "pl.DataFrame") -> Table:
@@ -142,11 +135,11 @@ def render(summary: "pl.DataFrame") -> Table:
     if (summary["full_steps"] != summary["budget"]).any():
         shares = {"saving": "saving of budget", "saving_recorded": "of recorded"}
     shares |= {name: name for name in ("fired", "premature", "identical")}
-    names = ["model", "task", "method", "gate"]
+    names = ["model", "task", "method", "gate", "split"]
     if (summary["method"] == "baseline").all():
         names.remove("method")
-    if has_splits(summary):
-        names.append("split")
+    if summary["split"].is_null().all():
+        names.remove("split")
     table = new_table(*names, "n", "accuracy (full)", "steps (full)", *shares.values())
     for row in summary.iter_rows(named=True):
         table.add_row(

@@ -59,7 +59,8 @@ def run_command(
     engines: EngineOptions,
     as_json: JsonOption = False,
 ) -> None:
-    from c4.record.choices import MethodChoice, plan_methods
+    from c4.record.plan import plan_methods
+    from c4.record.settings import MethodChoice
     from c4.store.summary import summarise
 
     methods = MethodChoice(method, settings or (), config, label)

@@ -31,8 +31,8 @@ damaged, missing or of another run, and lists what killed processes left and wha
 --repair rebuilds a missing or damaged manifest from a run's parts and touches nothing else.
 --merge brings the trajectories and grades of the runs below another folder into --runs. Both must
 be halves of the same run, the source stays as it is, and a killed merge can be repeated.
---watch waits for somebody to record below a folder, on whatever machine, and shows how far the runs
-are until nobody does any more.
+--watch waits until a worker records below the folder, on any machine, and shows the progress of the
+runs until no worker is left.
 
 Examples:
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from c4.decode.commits import (
     Block,
     Choice,
-    MemorylessRule,
     Predictor,
     Rule,
     RuleState,
@@ -28,7 +27,6 @@ __all__ = [
     "Choice",
     "Decoded",
     "Forward",
-    "MemorylessRule",
     "Predictor",
     "Rule",
     "RuleState",

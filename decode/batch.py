@@ -10,30 +10,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from c4.decode.commits import Predictor
 from c4.models import Reading
-from c4.models.batch import Request
+from c4.models.batch import BatchDenoiser, Request
 from c4.store.arrays import BoolArray, IntArray
 
 T = TypeVar("T")
 Job = Callable[[Predictor], T]
 """A decode, or whatever else asks a model for predictions."""
-
-
-class BatchPredictor(Protocol):
-    """Predicts for several sequences at a time; see `BatchDenoiser`."""
-
-    size: int
-
-    @property
-    def denoiser(self) -> Predictor: ...
-
-    def logits(self, requests: list[Request | None]) -> list[Tensor | None]: ...
 
 
 class Abandoned(BaseException):
@@ -118,7 +107,7 @@ class Batch(Generic[T]):
     under way are finished and their results given, and then the error is raised.
     """
 
-    def __init__(self, model: BatchPredictor, jobs: Iterator[Job[T]]) -> None:
+    def __init__(self, model: BatchDenoiser, jobs: Iterator[Job[T]]) -> None:
         self.model = model
         self.jobs = jobs
         self._seats: list[Seat[T] | None] = [None] * model.size
@@ -151,15 +140,11 @@ class Batch(Generic[T]):
             while (seat := self._seats[place]) is None or seat.finished:
                 if seat is not None and seat.finished:
                     self._seats[place] = None
-                    yield from self._result(seat.finished)
+                    if seat.finished.error is None:
+                        yield seat.finished.result  # type: ignore[misc]  # T may be None itself
+                    self._error = self._error or seat.finished.error
                 if not self._begin_next(place):
                     break
-
-    def _result(self, finished: Finished[T]) -> Iterator[T]:
-        if finished.error is None:
-            yield finished.result  # type: ignore[misc]  # T may be None itself
-        elif self._error is None:
-            self._error = finished.error
 
     def _begin_next(self, place: int) -> bool:
         """Give a place to the next job, if there is one to be begun."""

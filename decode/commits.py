@@ -101,19 +101,25 @@ class RuleState(ABC):
         """
 
 
-class CommitRule(Protocol):
-    """Decides which positions a step commits, and nothing else."""
-
-    def start(self) -> RuleState:
-        """Go to work on one decode."""
-
-
 class Rule(Checked):
-    """A commit rule with parameters, as methods have one."""
+    """A commit rule: parameters, and what it does with them.
 
-    @abstractmethod
+    A rule that remembers nothing between steps defines `choose`. Any other defines `start`, which
+    returns a state of its own.
+    """
+
     def start(self) -> RuleState:
         """Go to work on one decode."""
+        return Memoryless(self)
+
+    def choose(self, places: IntArray, reading: Reading) -> Choice:
+        """Choose what to commit at a step.
+
+        Args:
+            places: the block's masked positions, in order; at least one.
+            reading: unrounded, at every position of the generation.
+        """
+        raise NotImplementedError("a rule defines choose(places, reading), or start()")
 
     def check(self, shape: Shape, *, shift: bool) -> None:
         """Refuse what the rule cannot decode, before a model is loaded. Most rules refuse nothing.
@@ -123,25 +129,11 @@ class Rule(Checked):
         """
 
 
-class MemorylessRule(Rule):
-    """A rule that remembers nothing between steps: parameters and one function."""
-
-    def start(self) -> RuleState:
-        return _NoMemory(self)
-
-    @abstractmethod
-    def choose(self, places: IntArray, reading: Reading) -> Choice:
-        """Choose what to commit at a step.
-
-        Args:
-            places: the block's masked positions, in order; at least one.
-            reading: unrounded, at every position of the generation.
-        """
-
-
 @dataclass
-class _NoMemory(RuleState):
-    rule: MemorylessRule
+class Memoryless(RuleState):
+    """The state of a rule that keeps none."""
+
+    rule: Rule
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:  # noqa: ARG002
         return self.rule.choose(self.block.open_positions(masked), reading)

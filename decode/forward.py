@@ -7,7 +7,7 @@ and take everything else as the first pass left it: an approximation, exact in a
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from c4.store.arrays import BoolArray, IntArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from c4.models import KeyValues
+    from c4.models import Denoiser, KeyValues
 
 
 class Cache(StrEnum):
@@ -36,78 +36,19 @@ class Forward(Checked):
 
     cache: Cache = Cache.OFF
 
-
-class CachingPredictor(Predictor, Protocol):
-    """A predictor that can keep keys and values; see `Denoiser`."""
-
-    def remember(
-        self,
-        ids: IntArray,
-        start: int,
-        rows: IntArray,
-        *,
-        positions: IntArray | None = None,
-        attention: BoolArray | None = None,
-    ) -> "tuple[Tensor, KeyValues]": ...
-
-    def recall(
-        self,
-        ids: IntArray,
-        memory: "KeyValues",
-        *,
-        positions: IntArray | None = None,
-        attention: BoolArray | None = None,
-    ) -> "Tensor": ...
-
-
-class ForwardPasses(Protocol):
-    """The passes of one decode, in order."""
-
-    def enter(self, block: Block) -> Predictor:
-        """The predictor that a rule uses while it decodes a block."""
-
-    @property
-    def fills_first(self) -> bool:
-        """Whether the last pass may commit only the block's first position."""
-
-
-@dataclass(frozen=True)
-class WholePasses:
-    """Passes that recompute everything."""
-
-    predictor: Predictor
-    fills_first: bool = False
-
-    def enter(self, block: Block) -> Predictor:  # noqa: ARG002 - all are alike
-        return self.predictor
-
-
-class CachedPasses:
-    """Passes with a cache that each block refills.
-
-    A shifted model predicts a window's first position outside the window. Fast-dLLM's program for
-    Dream therefore commits that position, and no other, from the full pass; so does this.
-    """
-
-    def __init__(self, predictor: CachingPredictor, cache: Cache, length: int) -> None:
-        self.predictor = predictor
-        self.cache, self.length = cache, length
-        self._pass: CachedPass | None = None
-
-    def enter(self, block: Block) -> Predictor:
-        stop = block.stop if self.cache is Cache.DUAL else self.length
-        self._pass = CachedPass(self.predictor, slice(block.start, stop), self.length)
-        return self._pass
-
-    @property
-    def fills_first(self) -> bool:
-        return self.predictor.shift and self._pass is not None and self._pass.passes == 1
+    def enter(self, predictor: Predictor, block: Block, length: int) -> Predictor:
+        """The predictor that a rule uses while it decodes a block of `length` positions in all."""
+        if self.cache is Cache.OFF:
+            return predictor
+        stop = block.stop if self.cache is Cache.DUAL else length
+        denoiser: Denoiser = predictor  # type: ignore[assignment]  # the one that can do this
+        return CachedPass(denoiser, slice(block.start, stop), length)
 
 
 class CachedPass:
     """A predictor whose passes, except for the first, recompute only a window."""
 
-    def __init__(self, predictor: CachingPredictor, window: slice, length: int) -> None:
+    def __init__(self, predictor: "Denoiser", window: slice, length: int) -> None:
         self.predictor = predictor
         self.mask_id, self.shift = predictor.mask_id, predictor.shift
         self.window, self.length = window, length
@@ -115,6 +56,15 @@ class CachedPass:
         self._memory: KeyValues
         self._reading: Reading
         self._logits: Tensor
+
+    @property
+    def fills_first(self) -> bool:
+        """Whether the last pass may commit only the block's first position.
+
+        A shifted model predicts a window's first position outside the window. Fast-dLLM's program
+        for Dream therefore commits that position, and no other, from the full pass; so does this.
+        """
+        return self.shift and self.passes == 1
 
     def interpret(self, logits: "Tensor") -> Reading:
         return self.predictor.interpret(logits)
@@ -153,27 +103,16 @@ class CachedPass:
     ) -> "tuple[Tensor, slice]":
         """The logits of a pass, and the generated positions that they predict first of all."""
         self.passes += 1
+        stop = min(self.window.stop, len(ids) - start)
         if self.passes == 1:
-            everything = np.arange(len(ids))
-            inside = (everything >= start + self.window.start) & (
-                everything < start + self.window.stop
-            )
-            behind = everything >= start + self.length  # a rule's own, not the generation's
-            rows = everything[inside | behind]
+            window = np.arange(start + self.window.start, start + stop)
+            behind = np.arange(start + self.length, len(ids))  # a rule's own, not the generation's
+            rows = np.concatenate([window, behind])
             logits, self._memory = self.predictor.remember(
                 ids, start, rows, positions=positions, attention=attention
             )
             return logits, slice(0, self.length)
         output = self.predictor.recall(ids, self._memory, positions=positions, attention=attention)
-        stop = min(self.window.stop, len(ids) - start)
         if self.shift:  # the last output predicts what lies behind the window
             return output[:-1], slice(self.window.start + 1, stop)
         return output, slice(self.window.start, stop)
-
-
-def make_passes(forward: Forward, predictor: Predictor, length: int) -> ForwardPasses:
-    """The passes of one decode of `length` positions."""
-    if forward.cache is Cache.OFF:
-        return WholePasses(predictor)
-    caching: CachingPredictor = predictor  # type: ignore[assignment]  # a Denoiser can
-    return CachedPasses(caching, forward.cache, length)

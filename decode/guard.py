@@ -1,4 +1,4 @@
-"""A commit rule of a user's own, whose mistakes become errors in words instead of wrong decodes."""
+"""Checks on a user's own commit rule: a mistake raises an error instead of decoding wrongly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -20,7 +20,7 @@ PASSES_PER_POSITION = 20
 
 
 @dataclass(frozen=True)
-class GuardedRule:
+class GuardedRule(Rule):
     """A user's rule, watched while it works."""
 
     rule: Rule
@@ -65,7 +65,13 @@ class GuardedState(RuleState):
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
         choice = asked(self.name, self.state.choose, step, sealed(reading), masked.copy())
-        wrong = mistake(choice, self.block, masked) or endless(step, self.block)
+        most = PASSES_PER_POSITION * (self.block.stop - self.block.start)
+        wrong = mistake(choice, self.block, masked)
+        if not wrong and step > most:
+            wrong = (
+                f"it spends {most} passes and is not done: what it takes back, it must at some "
+                "time leave committed"
+            )
         if wrong:
             raise ConfigError(f"the rule {self.name} fails at step {step} of a block: {wrong}")
         return choice
@@ -80,24 +86,13 @@ def sealed(reading: Reading) -> Reading:
 
 
 def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """What a user's function returns; what it raises names the rule."""
+    """The result of a user's function; an error in it becomes one that names the rule."""
     try:
         return function(*arguments)
     except (C4Error, MemoryError):
         raise
     except RAISED as error:
         raise ConfigError(f"the rule {name} fails: {failure(error)}") from error
-
-
-def endless(step: int, block: Block) -> str:
-    """What is wrong with a block that takes so many steps; empty if nothing is."""
-    most = PASSES_PER_POSITION * (block.stop - block.start)
-    if step <= most:
-        return ""
-    return (
-        f"it spends {most} passes and is not done: what it takes back, it must at some time leave "
-        "committed"
-    )
 
 
 def mistake(choice: Any, block: Block, masked: BoolArray) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from c4.decode.commits import Block, Choice, CommitRule, Predictor
-from c4.decode.forward import Forward, make_passes
+from c4.decode.commits import Block, Choice, Predictor, Rule
+from c4.decode.forward import CachedPass, Forward
 from c4.decode.rules.schedule import Schedule
 from c4.errors import ConfigError
 from c4.gates.steps import ExitGate, Observer, StepView, fixed_point
@@ -77,7 +77,7 @@ def decode(
     prompt: IntArray,
     shape: Shape,
     *,
-    rule: CommitRule | None = None,
+    rule: Rule | None = None,
     gate: ExitGate | None = None,
     observer: Observer | None = None,
     forward: Forward | None = None,
@@ -91,12 +91,12 @@ def decode(
     passes = np.zeros(shape.blocks, dtype=np.int32)
     seconds = np.zeros(shape.blocks)
     commits = (rule or Schedule()).start()
-    forward_passes = make_passes(forward or Forward(), predictor, shape.length)
+    forward = forward or Forward()
     step, exited = 0, False
     for block in blocks_of(shape):
         began = time.perf_counter()
         commits.enter(block)
-        model = forward_passes.enter(block)
+        model = forward.enter(predictor, block, shape.length)
         while not exited and buffer.masked[block.start : block.stop].any():
             step += 1
             passes[block.index] += 1
@@ -108,7 +108,7 @@ def decode(
                 exited = gate is not None and gate.fires(view)
             if exited:
                 choice = Choice(np.flatnonzero(buffer.masked), Origin.FILL)
-            elif forward_passes.fills_first:
+            elif isinstance(model, CachedPass) and model.fills_first:
                 choice = Choice(np.array([block.start]), Origin.SCHEDULE)
             else:
                 choice = commits.choose(int(passes[block.index]), reading, buffer.masked)

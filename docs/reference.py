@@ -33,7 +33,6 @@ ROOMS = (
     "replay",
     "analysis",
     "figures",
-    "analysis.exchange",
     "view",
 )
 FRONT = "front"

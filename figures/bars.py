@@ -70,7 +70,7 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
         quiet_grid(ax, "y")
     figure.supxlabel("block", fontsize=7.5)
     figure.supylabel("steps used (% of budget)", fontsize=7.5)
-    method_legend(figure, drawn, [method_label(m) for m in methods])
+    method_legend(figure, drawn)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures on a dark ground: what is dark by itself becomes lighter, and light areas darker."""
+"""Adapt figures to a dark background: dark colours become lighter, light areas darker."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ Colours = npt.NDArray[np.float64]
 
 
 def adapt_to_ground(figure: Figure) -> None:
-    """Exchange the colours that a dark ground would swallow; a light ground needs nothing."""
+    """Replace colours that a dark background would hide; a light one needs nothing."""
     (ground,) = to_rgba_array(figure.get_facecolor())
     if ground[:3].mean() >= 0.5:
         return
@@ -52,7 +52,7 @@ def _colours(artist: Artist, part: str) -> Colours:
 
 
 def _on(colour: Colours, ground: Colours, *, sinks: bool) -> Colours:
-    """A colour as it is seen on a dark ground, into which a light one may sink. (4,) -> (4,)"""
+    """A colour as drawn on a dark background, into which a light one may sink. (4,) -> (4,)"""
     bright = colour[:3].mean()
     if sinks and bright > LIGHT:
         share, other = 0.8, ground[:3]

@@ -1,4 +1,4 @@
-"""Words of a figure that fit where they stand: names of users' own may be of any length."""
+"""Fit text into the space it has: names that users choose may be of any length."""
 
 from functools import cache
 from math import ceil
@@ -32,7 +32,7 @@ def _letters(font: str) -> frozenset[int]:
 
 
 def text_width(line: str, size: float, weight: str = "normal") -> float:
-    """Inches that a line takes in the font of figures."""
+    """Width of a line in inches, in the font of figures."""
     return _width(drawable(line, PROPORTIONAL), size, weight, tuple(mpl.rcParams["font.family"]))
 
 
@@ -44,12 +44,12 @@ def _width(line: str, size: float, weight: str, family: tuple[str, ...]) -> floa
 
 
 def points(setting: Literal["axes.titlesize", "legend.fontsize"]) -> float:
-    """The size of letters that a setting says, which a user's style may change."""
+    """Font size of a setting, in points; a user's style may change it."""
     return float(FontProperties(size=mpl.rcParams[setting]).get_size_in_points())
 
 
 def fitted(text: str, inches: float, size: float, weight: str = "normal") -> str:
-    """A text on one line; where there is no room for it, its middle is left out.
+    """A text on one line; its middle is left out if there is no room.
 
     Names that differ do so at either end: in the file and the class, or in a setting.
     """

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from c4.analysis import TOLERANCE
 from c4.analysis.colours import FAMILY_COLOURS, Mark
 from c4.analysis.decided import require_columns
-from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.analysis.names import in_order, model_label, task_label
 from c4.figures.style import (
     COLUMN,
     FAINT,
@@ -65,7 +65,7 @@ def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
         title_panel(ax, key, totals, beside="\n".join(notes))
     figure.supxlabel("steps (% of the budget)", fontsize=7.5)
     figure.supylabel("accuracy (%)", fontsize=7.5)
-    method_legend(figure, drawn, [method_label(m) for m in methods], *EXPLAINED)
+    method_legend(figure, drawn, *EXPLAINED)
     return figure
 
 
@@ -163,7 +163,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
 
 
 def _relative(rows: pl.DataFrame, column: str) -> list[float | None]:
-    """A column in the order of H, compared with its value at H = 1."""
+    """A column in the order of H, relative to its value at H = 1."""
     values = rows.sort("place")[column]
     at_one = rows.filter(pl.col("H") == 1)[column]
     if column == "confirmed":

@@ -147,7 +147,7 @@ def choose_formats(names: Sequence[str]) -> list[Format]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that has been drawn and written."""
+    """A figure that has been drawn, and its files."""
 
     figure_kind: FigureKind
     frame: pl.DataFrame
@@ -156,7 +156,7 @@ class Drawing:
 
 
 def figure_files(figure_kind: FigureKind, folder: Path, formats: list[Format]) -> list[Path]:
-    """Where a figure goes, in every format; its data come last."""
+    """Paths of a figure in every format; its data come last."""
     return [folder / f"{figure_kind.name}.{kind}" for kind in (*formats, "csv")]
 
 
@@ -189,7 +189,7 @@ def draw_figures(
     note: Callable[[str], None] = lambda text: None,
     width: Width | None = None,
 ) -> list[Drawing]:
-    """Draw and write the figures for which there is data.
+    """Draw and write the figures that there is data for.
 
     Args:
         note: progress callback.

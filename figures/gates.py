@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from c4.analysis.colours import Mark
 from c4.analysis.decided import require_columns
-from c4.analysis.names import in_order, method_label
+from c4.analysis.names import in_order
 from c4.figures.style import (
     INK,
     PANEL,
@@ -66,8 +66,7 @@ def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
         if not spare.has_data():
             spare.remove()
     figure.supxlabel("progress of the decode", fontsize=7.5)
-    labels = [f"{method_label(gate)} stops" for gate in gates]
-    method_legend(figure, drawn, labels, *EXPLAINED)
+    method_legend(figure, drawn, *EXPLAINED, suffix=" stops")
     return figure
 
 

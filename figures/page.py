@@ -1,4 +1,4 @@
-"""One page that shows figures and tables. Built as a tree, so that no text can become markup."""
+"""One page of figures and tables, built as a tree so that no text can become markup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ DASHES = (
 
 @dataclass(frozen=True)
 class Look:
-    """Something to look at in the viewer: a sentence, and where to go."""
+    """A link into the viewer, and a sentence on what to see there."""
 
     title: str
     says: str
@@ -62,59 +62,58 @@ class Look:
     link_text: str = "Open it in the viewer"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """What a page shows, from top to bottom."""
-
-    title: str
-    intro: str
-    drawings: Sequence[Drawing] = ()
-    tables: Sequence[ReportTable] = ()
-    narrow: Sequence[Drawing] = ()
-    """The same figures, drawn for a phone."""
-    looks: Sequence[Look] = ()
-    unfinished: str | None = None
-    """What is still to come; None if nothing is."""
-
-
-def write_page(path: Path, page: Page) -> None:
+def write_page(
+    path: Path,
+    title: str,
+    intro: str,
+    *,
+    drawings: Sequence[Drawing] = (),
+    tables: Sequence[ReportTable] = (),
+    narrow: Sequence[Drawing] = (),
+    looks: Sequence[Look] = (),
+    unfinished: str | None = None,
+) -> None:
     """Write an HTML page beside its figures; links are relative, and nothing is loaded or run.
 
     Figures that could not be drawn are listed with the commands that produce their data.
+
+    Args:
+        narrow: the same figures, drawn for a phone.
+        unfinished: what is still to come; None if nothing is.
     """
     html = Element("html", lang="en")
     head = SubElement(html, "head")
     SubElement(head, "meta", charset="utf-8")
     SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
-    SubElement(head, "title").text = page.title
+    SubElement(head, "title").text = title
     SubElement(head, "style").text = CSS
     main = SubElement(SubElement(html, "body"), "main")
-    SubElement(main, "h1").text = page.title
-    SubElement(main, "p").text = page.intro
-    if page.unfinished:
-        SubElement(main, "p", {"class": "past"}).text = page.unfinished
+    SubElement(main, "h1").text = title
+    SubElement(main, "p").text = intro
+    if unfinished:
+        SubElement(main, "p", {"class": "past"}).text = unfinished
     nav = SubElement(main, "nav", {"aria-label": "Contents"})
     SubElement(nav, "h2").text = "Contents"
     items = SubElement(nav, "ul")
-    drawn = {one.figure_kind.name: title_of(one.figure_kind.name) for one in page.drawings}
-    tables = {f"table-{table.name}": f"Table: {title_of(table.name)}" for table in page.tables}
-    for target, words in (drawn | tables).items():
+    drawn = {one.figure_kind.name: title_of(one.figure_kind.name) for one in drawings}
+    listed = {f"table-{table.name}": f"Table: {title_of(table.name)}" for table in tables}
+    for target, words in (drawn | listed).items():
         SubElement(SubElement(items, "li"), "a", href=f"#{target}").text = words
-    for look in page.looks:
+    for look in looks:
         section = SubElement(main, "section", {"class": "look"})
         SubElement(section, "h2").text = look.title
         SubElement(section, "p").text = look.says
         SubElement(section, "a", {"href": look.link, "class": "go"}).text = look.link_text
-    narrow = {one.figure_kind.name: one for one in page.narrow}
-    for one in page.drawings:
-        _add_figure(main, one, narrow.get(one.figure_kind.name), path.parent)
+    small = {one.figure_kind.name: one for one in narrow}
+    for one in drawings:
+        _add_figure(main, one, small.get(one.figure_kind.name), path.parent)
     for name, kind in FIGURES.items():
-        if name not in drawn and not page.unfinished:
+        if name not in drawn and not unfinished:
             line = SubElement(main, "p", {"class": "note"})
             line.text = f"No {name}: there is no data for it; make it with: {kind.needs}"
-    if page.tables:
+    if tables:
         SubElement(main, "p", {"class": "note", "id": "tables"}).text = DASHES
-    for table in page.tables:
+    for table in tables:
         _add_table(main, table)
     text = tostring(html, encoding="unicode", method="html")
     path.write_text(f"<!doctype html>\n{text}\n", encoding="utf-8")
@@ -146,7 +145,7 @@ def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder:
 
 
 def _picture_of(drawing: Drawing) -> Path | None:
-    """The file of a figure that a browser shows."""
+    """The file of a figure that a browser can show."""
     return next((file for file in drawing.files if file.suffix != f".{Format.PDF}"), None)
 
 
@@ -181,7 +180,7 @@ def _add_grid(section: Element, table: ReportTable) -> None:
 
 
 def measured_rows(table: ReportTable) -> pl.DataFrame:
-    """The rows with a number in them; the others are among what is missing."""
+    """Rows with at least one number; the others are listed as missing."""
     numbers = [column.key for column in table.columns if not table.is_text(column)]
     if not numbers:
         return table.rows
@@ -189,7 +188,7 @@ def measured_rows(table: ReportTable) -> pl.DataFrame:
 
 
 def _look_of(table: ReportTable, column: Column) -> dict[str, str]:
-    """Words stand to the left, numbers to the right."""
+    """CSS class of a column: text to the left, numbers to the right."""
     return {"class": "word"} if table.is_text(column) else {}
 
 
@@ -216,6 +215,6 @@ def tell_example(texts: pl.DataFrame) -> str | None:
 
 
 def _quote(answer: str | None) -> str:
-    """An answer on one line, cut where it is a whole program."""
+    """An answer on one line, shortened if it is a whole program."""
     line = " ".join((answer or "nothing").split())
     return line if len(line) <= 40 else f"{line[:39]}…"

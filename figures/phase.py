@@ -20,7 +20,7 @@ from matplotlib.offsetbox import (
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, mark_of
 from c4.analysis.decided import as_phases
-from c4.analysis.names import FAMILY_LABELS, in_order, method_label
+from c4.analysis.names import FAMILY_LABELS, in_order
 from c4.figures.fit import text_width
 from c4.figures.style import (
     ALARM,
@@ -94,7 +94,7 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     figure.supxlabel("answer settles for good (progress)", fontsize=7.5)
     figure.supylabel("gate stops the decode (progress)", fontsize=7.5)
     hollow = sample(color=QUIET, marker="o", linestyle="", fillstyle="none", label="never stops")
-    method_legend(figure, drawn, [method_label(gate) for gate in drawn], hollow)
+    method_legend(figure, drawn, hollow)
     return figure
 
 
@@ -140,7 +140,7 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right:
 def _emptiest(
     places: list[tuple[float, float]], reach: float, points: pl.DataFrame
 ) -> tuple[float, float]:
-    """The place that has the fewest marks where a word would stand."""
+    """The place for a word that covers the fewest marks."""
     x, y = points["x"].to_numpy(), points["exit"].to_numpy()
     covering = [((abs(x - a) < reach) & (abs(y - b - 0.03) < 0.07)).sum() for a, b in places]
     return places[int(np.argmin(covering))]
@@ -231,7 +231,7 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Mark], per_
 
 
 def _headline(panel: pl.DataFrame) -> str:
-    """What the shares above a panel are, and of how many trajectories."""
+    """Heading of the shares above a panel, with the number of trajectories."""
     trajectories = panel.unique("trajectory")
     never = trajectories["premature"].null_count()
     total = f"{'pool ' if panel['pool'].all() else ''}n={trajectories.height}"

@@ -31,7 +31,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, is_variant, mark_of, shade_of
-from c4.analysis.names import model_label, task_label
+from c4.analysis.names import method_label, model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
 from c4.figures.fit import PROPORTIONAL, drawable, fitted, points, text_width
@@ -155,7 +155,7 @@ MORE_MARKERS = "DsPXhd^v<>*p8oH"
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows although it was made without pyplot."""
+    """A figure that notebooks display although it is made without pyplot."""
 
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
@@ -166,7 +166,7 @@ class ShownFigure(Figure):
 
 
 def spell_drawable(figure: Figure) -> None:
-    """Replace the letters of a figure's texts that its font lacks by an empty box."""
+    """Replace characters that the font lacks by an empty box."""
     for text in figure.findobj(Text):
         text.set_text(drawable(text.get_text(), PROPORTIONAL))
 
@@ -274,7 +274,7 @@ def title_panel(
 
 
 def sample(**properties: Any) -> Line2D:
-    """A line for a legend; it is not drawn in a panel."""
+    """A legend handle; nothing is drawn in a panel."""
     return Line2D([], [], solid_capstyle="butt", **properties)
 
 
@@ -298,19 +298,19 @@ def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Mar
 
 
 def method_legend(
-    figure: Figure, drawn: Mapping[str, Mark], labels: Sequence[str], *more: Line2D
+    figure: Figure, drawn: Mapping[str, Mark], *more: Line2D, suffix: str = ""
 ) -> None:
     """A legend of the methods, and of further lines, above the panels."""
     handles = [
         sample(
             color=one.colour,
             marker=one.marker,
-            label=label,
+            label=method_label(method) + suffix,
             linestyle="",
             markersize=5,
             fillstyle=one.fill,
         )
-        for one, label in zip(drawn.values(), labels, strict=True)
+        for method, one in drawn.items()
     ]
     put_legend(figure, [*handles, *more])
 
@@ -350,7 +350,7 @@ def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def share_axis(ax: Axes, axis: Literal["x", "y"]) -> None:
-    """Ticks of an axis that runs from 0 to 1."""
+    """Set the ticks of an axis that runs from 0 to 1."""
     setter = ax.set_xticks if axis == "x" else ax.set_yticks
     setter([0, 0.25, 0.5, 0.75, 1.0], labels=["0", "", ".5", "", "1"])
 

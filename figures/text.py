@@ -42,25 +42,6 @@ ANSWER_STYLES = {True: "bold white on blue", False: "bold white on red", None: "
 
 
 @dataclass(frozen=True)
-class _Sheet:
-    """What a figure has room for."""
-
-    inches: float
-    letters: int
-    """Characters of a buffer per line."""
-    heading: float
-    """Inches of the heading per line."""
-    heading_at: float
-    """Line on which the heading starts; the key is on line 0.9, beside or above it."""
-
-
-SHEETS = {
-    Width.COLUMN: _Sheet(COLUMN, letters=52, heading=3.2, heading_at=2.1),
-    Width.PAGE: _Sheet(PAGE, letters=112, heading=5.0, heading_at=0.9),
-}
-
-
-@dataclass(frozen=True)
 class _Piece:
     """The characters of one token on one line."""
 
@@ -82,24 +63,25 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     require_one_trajectory(texts)
     texts = in_order(texts, "position")
     buffers = {m: rows for (m,), rows in texts.group_by("method", maintain_order=True)}
-    sheet = SHEETS[Width(width or Width.PAGE)]
-    laid = {method: _lay_out(rows, sheet.letters) for method, rows in buffers.items()}
-    heading = wrapped(_heading(texts.row(0, named=True)), sheet.heading, WORDS)
-    room = sheet.inches - 0.35
+    inches, letters, most = (COLUMN, 52, 3.2) if width == Width.COLUMN else (PAGE, 112, 5.0)
+    laid = {method: _lay_out(rows, letters) for method, rows in buffers.items()}
+    heading = wrapped(_heading(texts.row(0, named=True)), most, WORDS)
+    heading_at = 2.1 if width == Width.COLUMN else 0.9  # the key is above it or beside it
+    room = inches - 0.35
     verdicts = {m: wrapped(_verdict(rows), room, WORDS, "bold") for m, rows in buffers.items()}
     heights = {
         method: len(verdicts[method]) + 2.4 + max((piece.line for piece in pieces), default=0)
         for method, pieces in laid.items()
     }
-    top = sheet.heading_at + len(heading) + 0.9
+    top = heading_at + len(heading) + 0.9
     lines = top - 0.3 + sum(heights.values())
-    figure = new_figure(sheet.inches, lines * LEADING / 72)
+    figure = new_figure(inches, lines * LEADING / 72)
     figure.set_layout_engine("none")  # letters stand on a grid of their own
     ax = figure.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, sheet.inches * 72), ylim=(lines * LEADING, 0))
+    ax.set(xlim=(0, inches * 72), ylim=(lines * LEADING, 0))
     ax.axis("off")
-    _write(ax, sheet.heading_at, heading, INK)
-    _write_key(ax, 0.9, sheet.inches * 72 - 8)
+    _write(ax, heading_at, heading, INK)
+    _write_key(ax, 0.9, inches * 72 - 8)
     drawn = draw_apart(list(buffers), shaded=True)
     for method, pieces in laid.items():
         right = buffers[method]["correct"][0]
@@ -122,7 +104,7 @@ def _heading(row: dict[str, object]) -> str:
 
 
 def _verdict(rows: pl.DataFrame) -> str:
-    """One line that says what the method did."""
+    """One line on what the method did."""
     row = rows.row(0, named=True)
     answer = "no answer" if row["answer"] is None else f"answer {shorten(row['answer'], 36)}"
     verdict = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
@@ -138,7 +120,7 @@ def _verdict(rows: pl.DataFrame) -> str:
 
 
 def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
-    """The tokens broken into lines of limited length; a sign marks text that was cut."""
+    """Tokens broken into lines of limited length; a note marks text that was cut."""
     pieces = list(_wrap(rows, letters))
     kept = [piece for piece in pieces if piece.line < MOST_LINES]
     if len(kept) < len(pieces):
@@ -212,7 +194,7 @@ def _write(
 
 
 def _write_key(ax: Axes, line: float, right: float) -> None:
-    """Write what grey and boxes mean, up to the right edge."""
+    """Explain grey and boxes, aligned to the right edge."""
     y = line * LEADING
     ax.add_patch(Rectangle((right - 128, y - 7), 10, 9, color=FILLED, linewidth=0))
     ax.text(right - 115, y, "filled by force", color=QUIET, fontsize=6.8)

@@ -73,8 +73,7 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
         f"{first['trajectory']}; the full decode's answer is {right}"
     )
     answers.set_title("\n".join(wrapped(title, room, points("axes.titlesize"))), pad=8)
-    shown = {gate: drawn[gate] for gate in stopping}
-    method_legend(figure, shown, [f"{method_label(gate)} stops" for gate in shown])
+    method_legend(figure, {gate: drawn[gate] for gate in stopping}, suffix=" stops")
     return figure
 
 

@@ -14,6 +14,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from c4.decode.commits import Rule
 from c4.decode.guard import GuardedRule
+from c4.decode.rules import REGISTRY as RULE_NAMES
+from c4.decode.rules import is_rule, make_rule
 from c4.errors import RAISED, C4Error, ConfigError, failure
 from c4.gates.candidates import CandidateReader
 from c4.gates.gate import ask, exit_step, is_gate, needs_future, wants_cells
@@ -26,7 +28,6 @@ from c4.gates.signals import Signals, read_signals
 from c4.gates.steps import StepView, stack_views
 from c4.plugins import Registry
 from c4.plugins.parameters import plain_settings
-from c4.record.methods import RULE_NAMES, is_rule, make_rule
 from c4.store.arrays import BoolArray, IntArray
 from c4.store.cells import Cells
 from c4.tasks import TASKS, AnswerReading, Candidate, Example, Family, Shape, Task, find_task, grade
@@ -253,7 +254,11 @@ def _check_extractor(name: str, thing: Any) -> None:
         return
     found: Any = thing if style is None else EXTRACTOR_NAMES.behind(style)
     is_own = style in EXTRACTOR_NAMES.own
-    finder = Finder(find=found.extract, normal=found.normal) if is_own else as_finder(name, found)
+    finder = (
+        Finder(find=found["extract"], normal=found.get("normal", str))
+        if is_own
+        else as_finder(name, found)
+    )
     _read_twice(guard_extractor(name, finder.find), ODD_TEXTS, CHOICES)
     for example, _ in GRADED if finder.normal else ():
         try:
@@ -320,7 +325,7 @@ def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals
     names = vars(decodes[0].cells)
     cells = Cells(**{name: np.stack([getattr(d.cells, name) for d in decodes]) for name in names})
     choices = [CHOICES for _ in decodes]
-    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates)).signals
+    return read_signals(cells, SHAPE, decodes[0].reader, choices, own_signals(gates))[0]
 
 
 def _read_only(columns: Any) -> Any:

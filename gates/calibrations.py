@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,25 +42,25 @@ class PoolShare:
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenSetting:
-    """What a calibration file keeps: the setting that was chosen, what on, and from how many."""
+    """The content of a calibration file: the chosen setting, its pool, and the size of its grid."""
 
     path: Location
     gate: str
     gate_sha256: str | None
-    """A hash of the source of a gate of a user's own; None for one of c4's own."""
+    """Hash of the source of a user's own gate; None for one of c4's."""
     parameters: Mapping[str, Value] | None
-    """None where no setting kept the requirement; see `chosen`."""
+    """None where no setting met the requirement; see `chosen`."""
     reading: AnswerReading
-    """How answers were read when it was chosen; it says nothing about another reading."""
+    """How answers were read when it was chosen; it does not hold for another reading."""
     statement: str
     """The result in a sentence that can be quoted."""
     pool: Sequence[PoolShare]
     tried: int
-    """Settings in the grid."""
+    """Number of settings in the grid."""
     seconds: float
-    """That the search took."""
+    """Seconds that the search took."""
     worst_drop: float | None
-    """Points that the chosen setting loses on the pool, on the task where it loses most."""
+    """Points of accuracy that it loses on the pool, on the task where it loses most."""
 
     @property
     def file(self) -> str:
@@ -68,7 +69,7 @@ class FrozenSetting:
 
     @property
     def label(self) -> str:
-        """What its decisions go by."""
+        """The name of its decisions in tables and figures."""
         return frozen_label(self.gate, self.file)
 
     @property
@@ -83,8 +84,7 @@ class FrozenSetting:
         if reading != self.reading:
             raise ConfigError(
                 f"{self.file} was chosen under {self.reading.options}, and {reading.options} is "
-                "asked for; leave these options out, "
-                "or calibrate with them"
+                "asked for; leave these options out, or calibrate with them"
             )
 
     def make(self, family: Family, named: Collection[str] = ()) -> Gate:
@@ -106,7 +106,7 @@ class FrozenSetting:
         return make_gate(name, family, **self.chosen)
 
     def check_source(self, name: str) -> None:
-        """Refuse the setting for a gate whose source is not what it was chosen for.
+        """Refuse the setting if the source of its gate has changed since.
 
         Args:
             name: what the user calls the gate.
@@ -119,25 +119,22 @@ class FrozenSetting:
 
 
 LARGEST_FILE = 2**28
-"""Bytes of a calibration that are read at most; a grid of the most settings takes 30 MB."""
+"""Most bytes that are read of a calibration; the largest grid takes 30 MB."""
 HEAD = 1000
-"""Bytes of a file within which its first keys stand, if a calibration wrote it."""
+"""Bytes at the beginning of a calibration that hold its first keys."""
 FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
-"""Two of them make a calibration, so that damage to one does not make the file pass for another."""
+"""A file with two of these is a calibration; one of them may be damaged."""
 
 
 def find_calibrations(folder: Location) -> list[Location]:
     """The files in a folder that look like calibrations; one may still be damaged."""
-    files = (path for path in list_files(folder) if path.suffix == ".json")
-    return [path for path in files if _is_calibration(path)]
-
-
-def _is_calibration(path: Location) -> bool:
-    try:
-        head = read_file(path, HEAD)  # a large file of another kind need not be read to its end
-        return sum(key in head for key in FIRST_KEYS) >= 2
-    except (OSError, RunError):
-        return False
+    found = []
+    for path in list_files(folder):
+        if path.suffix == ".json":
+            with suppress(OSError, RunError):
+                head = read_file(path, HEAD)  # another kind of file may be large
+                found += [path] if sum(key in head for key in FIRST_KEYS) >= 2 else []
+    return found
 
 
 def check_calibration(path: Location) -> ConfigError | None:
@@ -149,27 +146,19 @@ def check_calibration(path: Location) -> ConfigError | None:
     return None
 
 
-def _is_edited(frozen: Mapping[str, Any]) -> bool:
-    """Whether a calibration's content is not what was written."""
-    content = {name: value for name, value in frozen.items() if name != "checksum"}
-    return "checksum" in frozen and frozen["checksum"] != content_checksum(content)
-
-
 def load_calibration(path: Location) -> FrozenSetting:
     """What a calibration froze."""
     try:
         frozen = json.loads(read_limited(path, LARGEST_FILE))
         if not isinstance(frozen, dict):
             raise TypeError(f"it holds a {type(frozen).__name__}")
-        if _is_edited(frozen):
+        content = {name: value for name, value in frozen.items() if name != "checksum"}
+        if frozen["checksum"] != content_checksum(content):
             raise ConfigError(
                 f"{path}: edited or damaged since `c4 calibrate` wrote it (its content does not "
                 "match its checksum); calibrate again, or give a setting of your own with --set"
             )
-        setting = _frozen_setting(path, frozen)
-        if "checksum" not in frozen:
-            raise KeyError("checksum")
-        return setting
+        return _frozen_setting(path, frozen)
     except KeyError as error:
         if {"gate", "parameters", "table"} <= frozen.keys():
             raise ConfigError(
@@ -183,41 +172,35 @@ def load_calibration(path: Location) -> FrozenSetting:
 
 
 def _frozen_setting(path: Location, frozen: Mapping[str, Any]) -> FrozenSetting:
-    """The content of a calibration file, read back."""
-    gate, chosen, pool = (frozen[name] for name in ("gate", "parameters", "pool"))
+    """The content of a calibration file, checked."""
+    pool = [
+        PoolShare(dict(share["identity"]), frozenset(share["trajectories"]))
+        for share in frozen["pool"]
+    ]
     if not pool:
         raise ValueError("its pool is empty")
-    parameters = None if chosen is None else dict(chosen)
+    for share in pool:
+        validate_identity(share.identity)
+    parameters = None if frozen["parameters"] is None else dict(frozen["parameters"])
     if not all(isinstance(value, int | float | str) for value in (parameters or {}).values()):
         raise TypeError("a parameter is neither a number nor a word")
+    drops = [
+        float(row["worst_drop"])
+        for row in frozen["table"]
+        if parameters is not None
+        and all(row[column_of(name)] == value for name, value in parameters.items())
+    ]
+    if parameters is not None and not drops:
+        raise ValueError(f"its table has no row for {parameters}")
     return FrozenSetting(
         path=path,
-        gate=str(gate),
+        gate=str(frozen["gate"]),
         gate_sha256=frozen.get("gate_sha256"),
         parameters=parameters,
         reading=AnswerReading.parse(**frozen["reading"]),
         statement=str(frozen["statement"]),
-        pool=[_read_share(share) for share in pool],
+        pool=pool,
         tried=len(frozen["table"]),
         seconds=float(frozen["seconds"]),
-        worst_drop=_worst_drop(frozen["table"], parameters),
+        worst_drop=drops[0] if drops else None,
     )
-
-
-def _read_share(share: Mapping[str, Any]) -> PoolShare:
-    identity = dict(share["identity"])
-    trajectories = frozenset(share["trajectories"])
-    validate_identity(identity)
-    return PoolShare(identity, trajectories)
-
-
-def _worst_drop(
-    table: Sequence[Mapping[str, Any]], parameters: Mapping[str, Value] | None
-) -> float | None:
-    """What a setting loses on the pool, by the table that it was chosen from."""
-    if parameters is None:
-        return None
-    for row in table:
-        if all(row[column_of(name)] == value for name, value in parameters.items()):
-            return float(row["worst_drop"])
-    raise ValueError(f"its table has no row for {dict(parameters)}")

@@ -3,9 +3,8 @@
 One reader serves recordings and live decodes, so the two cannot disagree.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 
@@ -97,9 +96,13 @@ class CandidateReader:
 
     def _stops(self, rows: TokenArray) -> list[int]:
         """The number of tokens of each row that can contribute text. (R, L) -> (R,)"""
+        is_end, length = np.isin(rows, self._ends), rows.shape[1]
         if self.reading.ending is Ending.CUT:
-            return first_ends(rows, self._ends)
-        return last_texts(rows, self._ends)
+            stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), length)
+        else:
+            after_text = length - (~is_end)[:, ::-1].argmax(axis=1)
+            stops = np.where(is_end.all(axis=1), 0, after_text)
+        return stops.tolist()
 
     def _read(
         self, row: bytes, stop: int, choices: Choices
@@ -125,8 +128,11 @@ class CandidateReader:
         sizes = [stop]
         may_read_parts = reads_parts(self.task, self.reading.style)
         if may_read_parts and self.vocabulary.by_bytes:  # else a part may spell another text
-            grown = takewhile(lambda size: size < stop, _growing())
-            sizes = [*grown, stop]
+            size = FIRST_WINDOW
+            while size < stop:
+                sizes.append(size)
+                size *= WINDOW_GROWTH
+            sizes.sort()
         if self.task.search is not SearchMode.LAST:
             return [(0, size) for size in sizes]
         starts = {stop - size for size in sizes} | {min(self.tail_start, stop)}
@@ -153,32 +159,6 @@ class CandidateReader:
         if span:
             span = (span[0] + start, span[1] + start)
         return LocatedCandidate(found.value, span), found.conclusive
-
-
-def _growing() -> Iterator[int]:
-    size = FIRST_WINDOW
-    while True:
-        yield size
-        size *= WINDOW_GROWTH
-
-
-def first_ends(rows: TokenArray, ends: Sequence[int]) -> list[int]:
-    """The number of tokens before the first end token of each row. (R, L) -> (R,)"""
-    if len(rows) == 1:  # a live decode's, where lists are faster
-        row = rows[0].tolist()
-        return [min((row.index(end) for end in ends if end in row), default=len(row))]
-    is_end = np.zeros(rows.shape, dtype=np.bool_)
-    for end in ends:
-        is_end |= rows == end
-    stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
-    return stops.tolist()
-
-
-def last_texts(rows: TokenArray, ends: Sequence[int]) -> list[int]:
-    """The number of tokens before the end tokens that close each row. (R, L) -> (R,)"""
-    writes = ~np.isin(rows, ends)
-    stops = np.where(writes.any(axis=1), rows.shape[1] - writes[:, ::-1].argmax(axis=1), 0)
-    return stops.tolist()
 
 
 def filled_predictions(token: TokenArray, masked: BoolArray) -> TokenArray:

@@ -73,21 +73,18 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
         if type(gate).__module__.startswith("c4.gates."):
             raise
         if isinstance(error, AttributeError) and error.obj is s:
-            raise _unknown_signal(str(error.name)) from error
+            name = str(error.name)
+            there = did_you_mean(name, SIGNAL_NAMES) or f"there are: {', '.join(SIGNAL_NAMES)}"
+            raise ConfigError(
+                f"there is no signal {name!r}; {there}; a gate names a signal of your own in its "
+                f"class: signals = ({name},)"
+            ) from error
         raise ConfigError(f"the gate {type(gate).__name__} fails: {failure(error)}") from error
 
 
 def exit_step(fires: BoolArray) -> Ints:
     """The first step that fires, counted from 1; 0 if none does. (…, T) -> (…)"""
     return np.where(fires.any(axis=-1), fires.argmax(axis=-1) + 1, 0).astype(np.int32)
-
-
-def _unknown_signal(name: str) -> ConfigError:
-    there = did_you_mean(name, SIGNAL_NAMES) or f"there are: {', '.join(SIGNAL_NAMES)}"
-    return ConfigError(
-        f"there is no signal {name!r}; {there}; a gate names a signal of your own in its class: "
-        f"signals = ({name},)"
-    )
 
 
 def _booleans(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:

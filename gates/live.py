@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.gates.candidates import CandidateReader, LocatedCandidate
+from c4.gates.candidates import CandidateReader
 from c4.gates.gate import Gate, ask, require_live, wants_cells
 from c4.gates.own_signals import own_signals
 from c4.gates.signals import (
@@ -22,7 +22,7 @@ from c4.gates.signals import (
     margin_signals,
 )
 from c4.gates.steps import StepView, stack_views
-from c4.store.arrays import FloatArray, TokenArray
+from c4.store.arrays import TokenArray
 from c4.tasks import SearchMode, Shape
 from c4.tasks.task import Choices
 
@@ -79,11 +79,10 @@ class LiveSignals:
         kept = view.token if self._filled is None else self._filled
         self._filled = np.where(view.masked, view.token, kept)
         ((found, answer),) = self.reader.read(self._filled[None], [self.choices])
-        span = _defined_span(found, (view.block + 1) * self.shape.block_length)
         start, end = found.span if found and found.span else (NONE, NONE)
-        confidence = _mean(view.confidence, span)
+        is_defined = start >= 0 and end <= (view.block + 1) * self.shape.block_length
         candidate = self._number(found.value if found else None)
-        if span is None and self.reader.task.search is SearchMode.CODE:
+        if not is_defined and self.reader.task.search is SearchMode.CODE:
             candidate = NONE  # see `counted`
         self._count(candidate)
         row = {
@@ -92,8 +91,11 @@ class LiveSignals:
             "candidate": candidate,
             "span_start": start,
             "span_end": end,
-            "confidence": confidence,
-            "entropy": _mean(view.entropy, span),
+            # Sums of fixed-point numbers are exact, so they are those of the running sums.
+            "confidence": np.mean(view.confidence[start:end], dtype=np.float64)
+            if is_defined
+            else np.nan,
+            "entropy": np.mean(view.entropy[start:end], dtype=np.float64) if is_defined else np.nan,
             "run": self._run,
             "changes": self._changes,
             "answer": self._number(answer),
@@ -165,17 +167,3 @@ class SignalsSoFar(Signals):
         return as_signals(
             {name: change(getattr(self, name)) for name in [*SIGNAL_NAMES, *self._own]}
         )
-
-
-def _defined_span(found: LocatedCandidate | None, block_end: int) -> tuple[int, int] | None:
-    """The candidate's span, unless it cannot be located or reaches beyond the current block."""
-    if found is None or found.span is None or found.span[1] > block_end:
-        return None
-    return found.span
-
-
-def _mean(signal: FloatArray, span: tuple[int, int] | None) -> float:
-    """Mean over a span. The sum is exact, so it is the one that running sums give."""
-    if span is None:
-        return np.nan
-    return float(signal[span[0] : span[1]].sum(dtype=np.float64)) / (span[1] - span[0])

@@ -4,7 +4,7 @@ A gate names them in its attribute `signals`, and they are computed wherever the
 a recording or inside a decode.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any, Protocol
@@ -39,12 +39,12 @@ class NamedSignal:
     """A signal that a gate or a user has named."""
 
     label: str
-    """Its name, and the beginning of a hash of its source."""
+    """Name, and the beginning of a hash of the source."""
     compute: OwnSignal
 
     @property
     def name(self) -> str:
-        """What gates call it; a package may offer it by a name with dashes."""
+        """The name that gates use; a package may offer it under one with dashes."""
         return plain_label(self.label).rpartition(":")[2].replace("-", "_")
 
     @property
@@ -52,12 +52,8 @@ class NamedSignal:
         """Text that changes whenever the signal does."""
         return f"{self.name} {definition(self.compute)}"
 
-    def is_same(self, other: "NamedSignal") -> bool:
-        """Whether another is the same signal, perhaps named in another way."""
-        return self.compute is other.compute or self.definition == other.definition
-
     def __call__(self, s: Signals, cells: Cells) -> Floats:
-        """The signal of one trajectory; what goes wrong in it is an error in words. (T,)"""
+        """The signal of one trajectory; an error if its function fails. (T,)"""
         try:
             with np.errstate(all="ignore"):  # what is no number never fires
                 values = np.asarray(self.compute(s, cells), dtype=np.float64)
@@ -74,56 +70,45 @@ class NamedSignal:
 
 
 OwnSignals = Mapping[str, NamedSignal]
-"""Signals of users' own, by what gates call them."""
+"""Users' own signals, by the names that gates use."""
 NO_SIGNALS: OwnSignals = {}
+
+
+RESERVED = frozenset({"trajectory"})
+"""Names of other columns in the files that hold signals."""
 
 
 def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
     """A signal by a name as users type it, or as a function; None for c4's own."""
+    compute: Any = signal
     if isinstance(signal, str):
         label = REGISTRY.label(signal)
-        return None if label in SIGNAL_NAMES else _checked(label, REGISTRY.behind(label))
-    name = getattr(signal, "__name__", type(signal).__name__)
-    # A function of a notebook has no file, so each one counts as another.
-    source = source_hash(str(getattr(signal, "__module__", ""))) or uuid4().hex
-    return _checked(f"{name}@{source[:12]}", signal)
-
-
-RESERVED = frozenset({"trajectory"})
-"""Names that stand beside signals where they are kept."""
-
-
-def _checked(label: str, compute: Any) -> NamedSignal:
-    signal, shown = NamedSignal(label, compute), plain_label(label)
-    name = signal.name
+        if label in SIGNAL_NAMES:
+            return None
+        compute = REGISTRY.behind(label)
+    else:
+        name = getattr(signal, "__name__", type(signal).__name__)
+        # A function of a notebook has no file, so each one counts as another.
+        source = source_hash(str(getattr(signal, "__module__", ""))) or uuid4().hex
+        label = f"{name}@{source[:12]}"
+    found, shown = NamedSignal(label, compute), plain_label(label)
+    name = found.name
     if not callable(compute):
         raise ConfigError(f"{shown} is no signal: it must be a function (s, cells)")
     if not name.isidentifier() or iskeyword(name):
         raise ConfigError(f"gates cannot ask for a signal named {name}; define it with def flux(…)")
     if hasattr(Signals, name) or name in (*SIGNAL_NAMES, *RESERVED):
         raise ConfigError(f"the signal {shown} would hide c4's own {name}; rename it")
-    return signal
+    return found
 
 
 def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -> OwnSignals:
-    """The users' own signals that some gates name.
+    """The users' own signals that the classes of some gates name.
 
     Args:
         also: further signals, or their names as users type them.
     """
-    named: dict[str, NamedSignal] = {}
-    for signal in filter(None, map(find_signal, [*also, *_named_by(gates)])):
-        known = named.setdefault(signal.name, signal)
-        if not known.is_same(signal):
-            raise ConfigError(
-                f"gates would call both {plain_label(known.label)} and "
-                f"{plain_label(signal.label)} {signal.name}; rename one of them"
-            )
-    return dict(sorted(named.items()))
-
-
-def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
-    """Signals that the classes of gates name: an instance names those of its class."""
+    asked = list(also)
     for gate in gates:
         kind = gate if isinstance(gate, type) else type(gate)
         signals: Any = getattr(kind, "signals", ())
@@ -132,4 +117,13 @@ def _named_by(gates: Iterable[object]) -> Iterator[str | OwnSignal]:
                 f"the signals of {kind.__name__} must be a tuple in its class, as in "
                 "signals = (flux,)"
             )
-        yield from signals
+        asked += signals
+    named: dict[str, NamedSignal] = {}
+    for signal in filter(None, map(find_signal, asked)):
+        known = named.setdefault(signal.name, signal)
+        if known.compute is not signal.compute and known.definition != signal.definition:
+            raise ConfigError(
+                f"gates would call both {plain_label(known.label)} and "
+                f"{plain_label(signal.label)} {signal.name}; rename one of them"
+            )
+    return dict(sorted(named.items()))

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import Field, is_dataclass, replace
 from typing import Any, TypeAlias
 
@@ -45,7 +44,7 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
 """Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
 
 
-REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm", fits=is_gate)
+REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
 """Every gate that a user can name."""
 GateKind: TypeAlias = str | type[Gate]
 """A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""
@@ -63,72 +62,58 @@ def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) ->
             raise ConfigError(f"{shown} is a ready-made gate and takes no parameters")
         return checked_gate(shown, kind)
     settings = PAPER_SETTINGS.get(shown, {}).get(family, {}) if family else {}
-    return checked_gate(shown, _build(shown, kind, {**settings, **params}))
+    typed = typed_parameters(shown, kind, {**settings, **params})
+    try:
+        return checked_gate(shown, kind(**typed))
+    except C4Error:
+        raise
+    except RAISED as error:
+        raise ConfigError(f"cannot make the gate {shortened(shown)!r}: {failure(error)}") from error
 
 
-def kind_label(gate: GateKind) -> str:
-    """What a name or a class is called."""
-    return gate if isinstance(gate, str) else gate.__name__
-
-
-def _behind(gate: GateKind) -> Any:
-    return REGISTRY.find(gate).found if isinstance(gate, str) else gate
-
-
-def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
-    """What can be set in a gate, by name."""
-    kind = _behind(name)
-    made_here = isinstance(kind, type) and is_dataclass(kind)  # and not ready-made
-    return {spec.name: spec for spec in settable(kind)} if made_here else {}
-
-
-def gate_parameters(name: str) -> list[str]:
-    """Names of what can be set in a gate."""
-    return list(gate_fields(name))
-
-
-def set_parameters(gate: Gate) -> dict[str, Any]:
-    """The parameters that a gate has, as data; none if it declares none."""
-    declared: Any = gate
-    return (
-        {spec.name: getattr(gate, spec.name) for spec in settable(declared)}
-        if is_dataclass(gate)
-        else {}
-    )
-
-
-def gate_signals(*names: GateKind) -> OwnSignals:
-    """The users' own signals that the gates of these names name."""
-    return own_signals([_behind(name) for name in names])
+def checked_gate(name: str, gate: Any) -> Gate:
+    """An object as a gate; an error if it cannot be one."""
+    if not is_gate(gate):
+        raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
+    own_signals([gate])  # reports what is wrong with them
+    if is_dataclass(gate) and not isinstance(gate, type):
+        require_meant(gate)
+    found: Gate = gate
+    return found
 
 
 def find_gate(name: str) -> Plugin:
     """The gate of a name, or what makes it; the sources of its own signals count as its source."""
-    plugin = REGISTRY.find(name)
-    signals = gate_signals(name)
+    plugin, signals = REGISTRY.find(name), gate_signals(name)
     if not signals:
         return plugin
     sources = json.dumps([plugin.source_sha256, *(s.label for s in signals.values())]).encode()
     return replace(plugin, source_sha256=hashlib.sha256(sources).hexdigest())
 
 
-def _build(name: str, kind: type[Any], params: Mapping[str, Any]) -> Any:
-    """A gate of a kind; what its own code makes of the parameters is said in words."""
-    typed = typed_parameters(name, kind, params)
-    try:
-        return kind(**typed)
-    except C4Error:
-        raise
-    except RAISED as error:
-        raise ConfigError(f"cannot make the gate {shortened(name)!r}: {failure(error)}") from error
+def gate_signals(*names: GateKind) -> OwnSignals:
+    """The users' own signals that the gates of these names use."""
+    return own_signals([_behind(name) for name in names])
 
 
-def checked_gate(name: str, gate: Any) -> Gate:
-    """A gate of a user's own, if it can be one."""
-    if not is_gate(gate):
-        raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
-    own_signals([gate])  # what is wrong with them is said now
-    if is_dataclass(gate) and not isinstance(gate, type):
-        require_meant(gate)
-    found: Gate = gate
-    return found
+def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
+    """The parameters of a gate, by name; none of a ready-made one."""
+    kind = _behind(name)
+    made_here = isinstance(kind, type) and is_dataclass(kind)
+    return {spec.name: spec for spec in settable(kind)} if made_here else {}
+
+
+def set_parameters(gate: Gate) -> dict[str, Any]:
+    """The values of a gate's parameters."""
+    declared: Any = gate
+    specs: list[Field[Any]] = settable(declared) if is_dataclass(gate) else []
+    return {spec.name: getattr(gate, spec.name) for spec in specs}
+
+
+def kind_label(gate: GateKind) -> str:
+    """The name of a gate in messages and results."""
+    return gate if isinstance(gate, str) else gate.__name__
+
+
+def _behind(gate: GateKind) -> Any:
+    return REGISTRY.find(gate).found if isinstance(gate, str) else gate

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from c4.plugins import definition
 from c4.store.parts import PART, Part, list_parts, naming, write_part
 from c4.store.runs import Run, Trajectory
 from c4.store.storage import remove_files, remove_leftovers
-from c4.tasks import Task, read_under
+from c4.tasks import read_under
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ def load_signals(
         cached = _read_cache(run, kept.get(part.trajectories, []), key)
         if cached is None:
             cached = _compute(run, part, reader, own)
-            _try_to_write_cache(run, part, key, cached)
+            _write_cache(run, part, key, cached)
         yield cached
 
 
@@ -102,18 +103,26 @@ def trajectory_signals(
     run: Run, recorded: Trajectory, reader: CandidateReader, own: OwnSignals = NO_SIGNALS
 ) -> RunSignals:
     """The signals of one trajectory, computed now. Arrays are (1, T)."""
-    cells, choices = recorded.cells[None], [tuple(recorded.row.choices)]
-    reading = read_signals(cells, run.shape, reader, choices, own)
     number = np.array([recorded.row.trajectory], dtype=np.int32)
-    return RunSignals(number, reading.signals, reading.candidates)
+    choices = [tuple(recorded.row.choices)]
+    return RunSignals(number, *read_signals(recorded.cells[None], run.shape, reader, choices, own))
 
 
 def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
-    """Stack the signals of several parts."""
+    """Stack the signals of several parts; at the steps that pad short ones nothing is known."""
     steps = max(part.signals.step.shape[-1] for part in parts)
+
+    def padded(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        empty = np.nan if column.dtype.kind == "f" else NONE
+        return np.pad(column, ((0, 0), (0, steps - column.shape[1])), constant_values=empty)
+
+    columns = {
+        name: np.concatenate([padded(getattr(part.signals, name)) for part in parts])
+        for name in vars(parts[0].signals)
+    }
     return RunSignals(
         np.concatenate([part.trajectory for part in parts]),
-        _join([_pad(part.signals, steps) for part in parts]),
+        as_signals(columns),
         [values for part in parts for values in part.candidates],
     )
 
@@ -124,15 +133,10 @@ def signals_key(part: Part, run: Run, tail_frac: float, own: OwnSignals = NO_SIG
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.path.name, identity["tokenizer_sha256"]]
     facts += [run.task_name, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    facts += [*task_facts(run.task, run.reading.style), code_hash()]
+    read = read_under(run.task, run.reading.style)  # `run.task.read` stands in the task's file
+    facts += [read.search, definition(read.extract), definition(run.task.read), code_hash()]
     facts += [signal.definition for signal in own.values()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def task_facts(task: Task, style: str) -> list[str]:
-    """How and where a task's answers are found. `read` stands in the task's own file."""
-    read = read_under(task, style)
-    return [read.search, definition(read.extract), definition(task.read)]
 
 
 @cache
@@ -151,29 +155,9 @@ def _compute(run: Run, part: Part, reader: CandidateReader, own: OwnSignals) -> 
     read = []
     for numbers, cells in run.read_batches(part):
         offered = [choices[number] for number in numbers]
-        reading = read_signals(cells, run.shape, reader, offered, own)
-        trajectory = np.array(numbers, dtype=np.int32)
-        read.append(RunSignals(trajectory, reading.signals, reading.candidates))
+        found = read_signals(cells, run.shape, reader, offered, own)
+        read.append(RunSignals(np.array(numbers, dtype=np.int32), *found))
     return stack_signals(read)
-
-
-def _join(signals: Sequence[Signals]) -> Signals:
-    names = vars(signals[0])
-    return as_signals({n: np.concatenate([getattr(s, n) for s in signals]) for n in names})
-
-
-def _pad(signals: Signals, steps: int) -> Signals:
-    """Pad to a number of steps with steps at which nothing is known."""
-    missing = steps - signals.step.shape[-1]
-    if not missing:
-        return signals
-
-    def lengthen(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        empty = np.nan if column.dtype.kind == "f" else NONE
-        widths = [(0, 0)] * (column.ndim - 1) + [(0, missing)]
-        return np.pad(column, widths, constant_values=empty)
-
-    return signals.map(lengthen)
 
 
 def _list_cache(run: Run) -> dict[range, list[Part]]:
@@ -201,38 +185,26 @@ def _read_cache(run: Run, kept: Sequence[Part], key: str) -> RunSignals | None:
     return None
 
 
-def _try_to_write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
+def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
     """Cache signals, unless the storage is read-only or full or another command was faster."""
+    folder = run.signals_folder
+    # The reading, and the users' own signals, whatever their source.
+    own = sorted(vars(signals.signals).keys() - SIGNAL_NAMES)
+    reading = "+".join([str(run.reading), *own]).encode()
+    facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     try:
-        _write_cache(run, part, key, signals)
+        stale = []  # of this part, and of the pending trajectories that were sealed into it
+        for kept in list_parts(folder):
+            if part.first <= kept.first <= kept.last <= part.last:
+                with suppress(RunError, FileNotFoundError):
+                    if kept.load(run.manifest.digest).metadata.get(READING) == reading:
+                        stale.append(kept.path)
+        remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
+        numbers = signals.trajectory.tolist()
+        written = write_part(folder, _to_table(signals), numbers, run.manifest, facts)
+        remove_files(path for path in stale if path != written.path)
     except (OSError, RunError) as error:
         log.info("%s: signals are not kept, and will be computed again: %s", run.folder, error)
-
-
-def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
-    folder, reading = run.signals_folder, _read_as(run, signals)
-    # Of this part, and of the pending trajectories that were sealed into it.
-    inside = [p for p in list_parts(folder) if part.first <= p.first <= p.last <= part.last]
-    stale = [p.path for p in inside if _reading_of(p, run) == reading]
-    remove_leftovers(folder, lambda name: PART.fullmatch(name) is not None)
-    facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
-    table, numbers = _to_table(signals), signals.trajectory.tolist()
-    written = write_part(folder, table, numbers, run.manifest, facts)
-    remove_files(path for path in stale if path != written.path)
-
-
-def _read_as(run: Run, read: RunSignals) -> bytes:
-    """What a cache file is of: the reading, and the users' own signals, whatever their source."""
-    own = sorted(vars(read.signals).keys() - SIGNAL_NAMES)
-    return "+".join([str(run.reading), *own]).encode()
-
-
-def _reading_of(cached: Part, run: Run) -> bytes | None:
-    """The reading that a cache file of the run belongs to; None if that cannot be told."""
-    try:
-        return cached.load(run.manifest.digest).metadata.get(READING)
-    except (RunError, FileNotFoundError):
-        return None
 
 
 def _to_table(signals: RunSignals) -> pa.Table:

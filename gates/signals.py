@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from c4.gates.candidates import CandidateReader, LocatedCandidate, filled_predictions
+from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.store.arrays import BoolArray, FloatArray
 from c4.store.cells import Cells
 from c4.tasks import SearchMode, Shape
@@ -23,9 +23,9 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NONE = -1
-"""The number that means no candidate, no answer, no span or no grade."""
+"""Stands for no candidate, no answer, no span or no step."""
 QUANTILE = 0.2
-"""The quantile of the masked gaps; this is the default of SchED's release."""
+"""Quantile of the masked gaps; the default of SchED's release."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ SIGNAL_NAMES = tuple(spec.name for spec in fields(Signals))
 
 @cache
 def signals_with(names: tuple[str, ...]) -> Any:
-    """The class of signals that have some more, which are users' own."""
+    """The class of `Signals` with users' own signals added."""
     more = [(name, Floats) for name in names]
     return make_dataclass("Signals", more, bases=(Signals,), frozen=True) if more else Signals
 
@@ -126,16 +126,6 @@ def as_signals(columns: Mapping[str, npt.NDArray[Any]]) -> Signals:
     own = tuple(sorted(columns.keys() - SIGNAL_NAMES))
     found: Signals = signals_with(own)(**columns)
     return found
-
-
-@dataclass(frozen=True)
-class SignalReading:
-    """Signals of some trajectories, and the values that their numbers stand for."""
-
-    signals: Signals
-    """Arrays of (n, T)."""
-    candidates: list[list[str]]
-    """The value behind each number, for every trajectory's candidates and answers."""
 
 
 OfTrajectory = Callable[[Signals, Cells], Floats]
@@ -148,13 +138,16 @@ def read_signals(
     reader: CandidateReader,
     choices: Sequence[Choices],
     own: Mapping[str, OfTrajectory] | None = None,
-) -> SignalReading:
-    """All signals of recorded trajectories.
+) -> tuple[Signals, list[list[str]]]:
+    """All signals of recorded trajectories, and what the numbers in each of them stand for.
 
     Args:
         cells: arrays of (n, T, L).
         choices: what the example of each trajectory offers. (n,)
         own: users' own signals by name.
+
+    Returns:
+        Signals of (n, T), and the value behind each number of a candidate or an answer. (n,)
     """
     filled = filled_predictions(cells.token, cells.masked)
     n, steps, _ = filled.shape
@@ -174,7 +167,8 @@ def read_signals(
     block_ends = (
         cells.masked.argmax(axis=-1) // shape.block_length + 1
     ) * shape.block_length  # (n, T)
-    spans = span_signals(cells, spans_of([found for found, _ in read])[which], block_ends)
+    places = [f.span if f and f.span else (NONE, NONE) for f, _ in read]
+    spans = span_signals(cells, np.array(places, dtype=np.int64)[which], block_ends)
     candidate = counted(candidate[which], spans["confidence"], reader)
     run, changes = stability(candidate)
     signals = Signals(
@@ -187,16 +181,11 @@ def read_signals(
         **spans,
         **margin_signals(cells, reader),
     )
-    return SignalReading(_with_own(signals, cells, own or {}), candidates)
-
-
-def _with_own(signals: Signals, cells: Cells, own: Mapping[str, OfTrajectory]) -> Signals:
-    """Signals of stacked trajectories, and users' own beside them."""
-    if not own:
-        return signals
-    alone = [(signals.one(i), cells[i].as_decoded()) for i in range(len(signals.step))]
-    made = {name: np.stack([of(s, c) for s, c in alone]) for name, of in own.items()}
-    return as_signals(vars(signals) | made)
+    if own:
+        alone = [(signals.one(i), cells[i].as_decoded()) for i in range(n)]
+        made = {name: np.stack([of(s, c) for s, c in alone]) for name, of in own.items()}
+        signals = as_signals(vars(signals) | made)
+    return signals, candidates
 
 
 def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
@@ -208,11 +197,6 @@ def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]
         numbers += [NONE if value is None else seen.setdefault(value, len(seen)) for value in row]
         known.append(seen)
     return np.array(numbers, dtype=np.int32), [list(seen) for seen in known]
-
-
-def spans_of(found: Sequence[LocatedCandidate | None]) -> Longs:
-    """The spans of candidates; -1 if they cannot be located. (R, 2)"""
-    return np.array([f.span if f and f.span else (NONE, NONE) for f in found], dtype=np.int64)
 
 
 def counted(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Ints:
@@ -295,19 +279,8 @@ def are_premature(exits: Ints, stabilization: Ints, steps: Ints) -> list[bool | 
 
 
 MARGINS = frozenset(
-    {"region_gap", "length", "tail_length"}
-    | {
-        prefix + name
-        for prefix in ("", "tail_")
-        for name in (
-            "masked",
-            "masked_gap",
-            "masked_gap_median",
-            "masked_gap_quantile",
-            "changed",
-        )
-    }
-)
+    name for name in SIGNAL_NAMES if name.startswith(("masked", "tail_", "region_"))
+) | {"changed", "length"}
 """The signals that `margin_signals` computes."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.cells import SIGNALS, Cells
-from c4.store.schema import HIGHEST, RESOLUTION
+from c4.store.columns import HIGHEST, RESOLUTION
 
 UNITS = {signal: np.float32(unit) for signal, unit in RESOLUTION.items()}
 

@@ -41,19 +41,15 @@ class Architecture:
 
     model: type[PreTrainedModel]
     config: PreTrainedConfig
-    rename: Callable[[str], str]
-    shift: bool = False
-    """Whether output i-1 predicts position i, as in Dream."""
-    native: bool = True
-    """Whether every tensor of the checkpoint is known by name, and an unknown one is an error."""
+    rename: Callable[[str], str] = str
+    """From a tensor's name in the files to its name in the module."""
 
 
 def architecture_of(checkpoint: Checkpoint) -> Architecture:
     """The architecture of a checkpoint, or a refusal if it could only run with foreign code."""
     make = NATIVE.get(checkpoint.model_type)
     try:
-        _refuse_experts(checkpoint.config)
-        _refuse_quantized(checkpoint.config)
+        _refuse_unsupported(checkpoint.config)
         return make(checkpoint.config) if make else _masked_lm(checkpoint)
     except ModelError as error:
         raise named(checkpoint, error) from error
@@ -79,18 +75,17 @@ EXPERTS = ("num_experts", "num_experts_per_tok", "expert_intermediate_size", "mo
 NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be loaded"
 
 
-def _refuse_experts(config: Mapping[str, Any]) -> None:
-    """Tell LLaDA's mixtures of experts apart; the first of them call themselves `llada` too."""
+def _refuse_unsupported(config: Mapping[str, Any]) -> None:
+    """Refuse quantized weights and LLaDA's mixtures of experts, some of which call themselves
+    `llada` too.
+    """
     model_type = str(config.get("model_type", ""))
-    found = [key for key in EXPERTS if config.get(key)]
+    found = [key for key in EXPERTS if config.get(key)]  # the first of them are `llada` too
     if model_type.startswith("llada2"):
         raise ModelError(f"{model_type!r} is a LLaDA 2 mixture of experts; {NO_EXPERTS}")
     if model_type in ("llada_moe", "lladamoe") or (model_type == "llada" and found):
         why = f" (config.json has {found[0]})" if found else ""
         raise ModelError(f"this is LLaDA-MoE, a mixture of experts{why}; {NO_EXPERTS}")
-
-
-def _refuse_quantized(config: Mapping[str, Any]) -> None:
     if "quantization_config" in config:
         raise ModelError(
             "the weights are quantized (config.json has quantization_config), and read as plain "
@@ -142,13 +137,25 @@ def _llada(config: Mapping[str, Any]) -> Architecture:
         )
     heads = whole(config, "n_heads", most=WIDTH)
     width = _width(config, "d_model", "n_heads", heads)
+    if "mlp_hidden_size" in config:
+        inner = whole(config, "mlp_hidden_size", most=WIDTH)
+    else:
+        inner = whole(config, "mlp_ratio", most=WIDTH // width) * width
+    rows = "embedding_size" if "embedding_size" in config else "vocab_size"
+    tokens = whole(config, "vocab_size", 1, most=VOCABULARY)  # the embedding may have more rows
+    usual = 1 if flag(config, "multi_query_attention", False) else heads
+    kv_heads = _kv_heads(config, "n_kv_heads", heads, usual)
+    if "multi_query_attention" in config and kv_heads != usual:
+        raise ModelError(
+            f"config.json: n_kv_heads is {kv_heads}, but multi_query_attention asks for {usual}"
+        )
     llama = LlamaConfig(
-        vocab_size=_llada_vocabulary(config),
+        vocab_size=whole(config, rows, least=tokens, most=VOCABULARY),
         hidden_size=width,
-        intermediate_size=_llada_inner(config, width),
+        intermediate_size=inner,
         num_hidden_layers=whole(config, "n_layers", most=LAYERS),
         num_attention_heads=heads,
-        num_key_value_heads=_llada_kv_heads(config, heads),
+        num_key_value_heads=kv_heads,
         max_position_embeddings=whole(config, "max_sequence_length", most=POSITIONS),
         rms_norm_eps=positive(config, "rms_norm_eps", 1e-5),
         rope_parameters=_rope(config, 500_000.0),
@@ -158,30 +165,6 @@ def _llada(config: Mapping[str, Any]) -> Architecture:
         use_cache=False,
     )
     return Architecture(LlamaForCausalLM, llama, llada_to_llama)
-
-
-def _llada_vocabulary(config: Mapping[str, Any]) -> int:
-    """Rows of the embedding, which may have more of them than there are tokens."""
-    if "embedding_size" not in config:
-        return whole(config, "vocab_size", most=VOCABULARY)
-    tokens = whole(config, "vocab_size", 1, most=VOCABULARY)
-    return whole(config, "embedding_size", least=tokens, most=VOCABULARY)
-
-
-def _llada_inner(config: Mapping[str, Any], width: int) -> int:
-    if "mlp_hidden_size" in config:
-        return whole(config, "mlp_hidden_size", most=WIDTH)
-    return whole(config, "mlp_ratio", most=WIDTH // width) * width
-
-
-def _llada_kv_heads(config: Mapping[str, Any], heads: int) -> int:
-    usual = 1 if flag(config, "multi_query_attention", False) else heads
-    kv_heads = _kv_heads(config, "n_kv_heads", heads, usual)
-    if "multi_query_attention" in config and kv_heads != usual:
-        raise ModelError(
-            f"config.json: n_kv_heads is {kv_heads}, but multi_query_attention asks for {usual}"
-        )
-    return kv_heads
 
 
 def llada_to_llama(name: str) -> str:
@@ -239,7 +222,7 @@ def _dream(config: Mapping[str, Any]) -> Architecture:
         eos_token_id=None,
         use_cache=False,
     )
-    return Architecture(Qwen2ForCausalLM, qwen, lambda name: name, shift=True)
+    return Architecture(Qwen2ForCausalLM, qwen)
 
 
 def _refuse_other_values(
@@ -311,7 +294,7 @@ def _masked_lm(checkpoint: Checkpoint) -> Architecture:
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
         raise ModelError(f"{name}: {model_type} is not a masked language model; {KNOWN}")
     model: Any = MODEL_FOR_MASKED_LM_MAPPING[type(config)]
-    return Architecture(model, config, lambda name: name, native=False)
+    return Architecture(model, config)
 
 
 NATIVE: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {"llada": _llada, "Dream": _dream}

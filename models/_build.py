@@ -38,12 +38,12 @@ def build_model(
     try:
         stored = {architecture.rename(name): t for name, t in stored_tensors(files).items()}
         with _quiet_transformers():
-            _check_fit(architecture, stored)
-            tied = architecture.native and architecture.config.tie_word_embeddings
+            tied = checkpoint.native and architecture.config.tie_word_embeddings
+            _check_fit(architecture, stored, native=checkpoint.native)
             head = stored.pop(HEAD, None) if tied else None
-            if torch.device(device).type == "cpu" or not architecture.native:
+            if torch.device(device).type == "cpu" or not checkpoint.native:
                 _check_memory(stored, dtype)
-            fill = _fill_native if architecture.native else _fill_any
+            fill = _fill_native if checkpoint.native else _fill_any
             model: Any = fill(architecture, stored, device, dtype)
             if head and not torch.equal(
                 read_tensor(head, dtype, device), model.get_parameter(EMBEDDING)
@@ -145,7 +145,9 @@ def _gigabytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB"
 
 
-def _check_fit(architecture: Architecture, stored: Mapping[str, StoredTensor]) -> None:
+def _check_fit(
+    architecture: Architecture, stored: Mapping[str, StoredTensor], *, native: bool
+) -> None:
     """Compare the files' headers with the model that config.json asks for; no tensor is read."""
     layers = getattr(architecture.config, "num_hidden_layers", 0)
     if layers > len(stored):  # before thousands of layers are made for nothing
@@ -155,7 +157,7 @@ def _check_fit(architecture: Architecture, stored: Mapping[str, StoredTensor]) -
     with torch.device("meta"):
         empty: Any = architecture.model(architecture.config)
     wanted = {name: tensor.shape for name, tensor in empty.state_dict().items()}
-    if architecture.native:
+    if native:
         tied = {HEAD} if architecture.config.tie_word_embeddings else set()
         _refuse("lacks", wanted.keys() - stored.keys() - tied)
         _refuse("has an unknown", stored.keys() - wanted.keys())

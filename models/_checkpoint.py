@@ -26,8 +26,6 @@ SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PLAIN_NAME = re.compile(r"[^/\\\x00]{1,200}\.safetensors")
-SHIFTED = frozenset({"Dream"})
-"""Model types whose output at one position predicts the next one."""
 NATIVE_TYPES = frozenset({"llada", "Dream"})
 """Model types that become a decoder of transformers' own, whose every part is known."""
 SHAPE_KEYS = ("length", "budget", "block_length")
@@ -58,7 +56,7 @@ class Checkpoint:
     @property
     def shift(self) -> bool:
         """Whether output i-1 predicts position i, as in Dream."""
-        return self.model_type in SHIFTED
+        return self.model_type == "Dream"
 
     def shape_for(self, family: str) -> Mapping[str, int] | None:
         """The decode shape that this model was made for, if it defines one."""

@@ -85,7 +85,7 @@ def load_model(checkpoint: Checkpoint, *, device: str = "auto", dtype: str = "au
     end_ids = find_ends(checkpoint, tokenizer, rows, mask_id)
     files = weight_files(checkpoint)
     model = build_model(architecture, checkpoint, files, where, DTYPES[precision])
-    denoiser = Denoiser(model, mask_id=mask_id, shift=architecture.shift)
+    denoiser = Denoiser(model, mask_id=mask_id, shift=checkpoint.shift)
     return LoadedModel(
         checkpoint=checkpoint,
         denoiser=denoiser,

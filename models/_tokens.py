@@ -12,7 +12,7 @@ from transformers import (
 )
 
 from c4.errors import ModelError
-from c4.models._architectures import NATIVE, Architecture, brief, named
+from c4.models._architectures import Architecture, brief, named
 from c4.models._checkpoint import Checkpoint
 from c4.models._config import read_json, shown
 from c4.models._template import turn_ends
@@ -22,7 +22,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """The checkpoint's tokenizer, by its files rather than by the class they name."""
     folder = checkpoint.folder
     kind: Any = PreTrainedTokenizerFast
-    if checkpoint.model_type not in NATIVE:
+    if not checkpoint.native:
         kind = AutoTokenizer
     elif not (folder / "tokenizer.json").exists():
         kind = Qwen2Tokenizer  # Dream names a class of its own that adds nothing to Qwen2's

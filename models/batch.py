@@ -33,7 +33,7 @@ def padded(length: int) -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """What one sequence asks of the model; fields are the arguments of `Denoiser.logits`."""
+    """One sequence of a batched pass; its fields are the arguments of `Denoiser.logits`."""
 
     ids: IntArray
     start: int
@@ -42,8 +42,8 @@ class Request:
 
 
 @dataclass(frozen=True, order=True)
-class Form:
-    """The shape of a pass. Each request has one of its own, whatever it shares the pass with."""
+class PassShape:
+    """The shape of a pass. A request's own shape does not depend on what shares the pass."""
 
     width: int
     """Positions of a sequence, padding included."""
@@ -52,7 +52,7 @@ class Form:
 
 
 class BatchDenoiser:
-    """A denoiser that up to `size` sequences ask at a time.
+    """A denoiser that predicts up to `size` sequences at a time.
 
     Args:
         prompt: the padded length of their prompts.
@@ -62,7 +62,7 @@ class BatchDenoiser:
     def __init__(self, denoiser: Denoiser, *, size: int, prompt: int, length: int) -> None:
         self.denoiser = denoiser
         self.size, self.prompt, self.length = size, prompt, length
-        self._checked: set[Form] = set()
+        self._checked: set[PassShape] = set()
 
     def logits(self, requests: Sequence[Request | None]) -> list[Tensor | None]:
         """Logits that predict each request's positions from its start on, in the model's dtype.
@@ -74,27 +74,29 @@ class BatchDenoiser:
             (L, V) each: a view that the next call does not touch.
         """
         answers: list[Tensor | None] = [None] * self.size
-        for form in sorted({self._form(request) for request in requests if request is not None}):
-            alike = [r if r is not None and self._form(r) == form else None for r in requests]
-            self._check(form)
-            output = self._pass(alike, form)
+        for shape in sorted(
+            {self._shape_of(request) for request in requests if request is not None}
+        ):
+            alike = [r if r is not None and self._shape_of(r) == shape else None for r in requests]
+            self._check(shape)
+            output = self._pass(alike, shape)
             for place, request in enumerate(alike):
                 if request is not None:
                     answers[place] = output[place, : len(request.ids) - request.start]
         return answers
 
-    def _form(self, request: Request) -> Form:
+    def _shape_of(self, request: Request) -> PassShape:
         behind = max(self.length, len(request.ids) - request.start)
-        return Form(self.prompt + padded(behind), request.attention is not None)
+        return PassShape(self.prompt + padded(behind), request.attention is not None)
 
     @torch.inference_mode()
-    def _pass(self, requests: Sequence[Request | None], form: Form) -> Tensor:
+    def _pass(self, requests: Sequence[Request | None], shape: PassShape) -> Tensor:
         """One pass over all places. (size, width - prompt, V)"""
-        size, width = self.size, form.width
+        size, width = self.size, shape.width
         ids = np.full((size, width), self.denoiser.mask_id, dtype=np.int64)
         positions = np.zeros((size, width), dtype=np.int64)
         # Padding and dummies see something too: attention of a query without any key is NaN.
-        sees = np.ones((size, 1, width if form.pairwise else 1, width), dtype=np.bool_)
+        sees = np.ones((size, 1, width if shape.pairwise else 1, width), dtype=np.bool_)
         for place, request in enumerate(requests):
             if request is not None:
                 self._seat(request, ids[place], positions[place], sees[place, 0])
@@ -114,7 +116,7 @@ class BatchDenoiser:
         return output
 
     def _seat(self, request: Request, ids: IntArray, positions: IntArray, sees: BoolArray) -> None:
-        """Write a request into its place. ids, positions: (width,); sees: (1 or width, width)"""
+        """Write a request to its place. ids, positions: (width,); sees: (1 or width, width)"""
         first = self.prompt - request.start
         own = slice(first, first + len(request.ids))
         ids[own] = request.ids
@@ -128,42 +130,42 @@ class BatchDenoiser:
     def _tensor(self, array: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(array).to(self.denoiser.device)
 
-    def _check(self, form: Form) -> None:
-        """Refuse a form in which a sequence depends on its place on this device."""
-        if form in self._checked:
+    def _check(self, shape: PassShape) -> None:
+        """Refuse a shape in which a sequence depends on its place on this device."""
+        if shape in self._checked:
             return
-        probes = [self._probe(form, seed) for seed in range(2 * self.size)]
-        first = self._pass([probes[0], *[None] * (self.size - 1)], form)[0].clone()
+        probes = [self._probe(shape, seed) for seed in range(2 * self.size)]
+        first = self._pass([probes[0], *[None] * (self.size - 1)], shape)[0].clone()
         for place in {self.size // 2, self.size - 1}:
             others = probes[1 + place : 1 + place + self.size]
             others[place] = probes[0]
-            if not torch.equal(self._pass(others, form)[place], first):
+            if not torch.equal(self._pass(others, shape)[place], first):
                 raise ConfigError(
                     f"on {self.denoiser.device} the numbers of a sequence depend on its place in "
                     f"a batch of {self.size}; give another --batch, or --batch 1"
                 )
-        self._checked.add(form)
+        self._checked.add(shape)
 
     def fits(self) -> bool:
         """Whether a pass leaves some of a CUDA device's memory free."""
         device = self.denoiser.device
-        form = Form(self.prompt + padded(self.length), pairwise=True)
+        shape = PassShape(self.prompt + padded(self.length), pairwise=True)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         try:
-            output = self._pass([self._probe(form, seed) for seed in range(self.size)], form)
+            output = self._pass([self._probe(shape, seed) for seed in range(self.size)], shape)
             self.denoiser.interpret(output[0].float())
         except (ConfigError, torch.OutOfMemoryError):
             return False
         _, total = torch.cuda.mem_get_info(device)
         return torch.cuda.max_memory_reserved(device) <= ROOM * total
 
-    def _probe(self, form: Form, seed: int) -> Request:
-        """A request of random tokens that fills the form except for some padding."""
+    def _probe(self, shape: PassShape, seed: int) -> Request:
+        """A request of random tokens that fills the shape except for some padding."""
         draw = np.random.default_rng(seed)
         start = self.prompt - int(draw.integers(0, min(STRIDE, self.prompt + 1)))
         ids = draw.integers(0, self.denoiser.model.config.vocab_size, start + self.length)
-        everything = np.ones((len(ids), len(ids)), dtype=np.bool_) if form.pairwise else None
+        everything = np.ones((len(ids), len(ids)), dtype=np.bool_) if shape.pairwise else None
         return Request(ids, start, attention=everything)
 
 

@@ -7,9 +7,9 @@ loads no torch.
 
 from typing import TYPE_CHECKING, Any
 
-from c4.record.choices import MethodChoice, plan_methods, resolve_methods
 from c4.record.methods import METHODS, Method, ResolvedMethod
-from c4.record.plan import Plan, RunConfig, load_planned, plan_recording
+from c4.record.plan import Plan, RunConfig, load_planned, plan_methods, plan_recording
+from c4.record.settings import MethodChoice, resolve_methods
 
 if TYPE_CHECKING:
     from c4.record.recorder import Recording, start_recording

@@ -16,7 +16,7 @@ from c4.models import LoadedModel
 from c4.record.methods import ResolvedMethod
 from c4.record.plan import Plan, encode_prompts, full_identity
 from c4.store.arrays import IntArray
-from c4.store.schema import BENCH
+from c4.store.timings import BENCH
 from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary
 

@@ -1,4 +1,4 @@
-"""What numbers are made with, as far as it can be told without loading torch."""
+"""Versions of the libraries in use; nothing here loads torch."""
 
 import platform
 from importlib.metadata import version

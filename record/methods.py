@@ -3,53 +3,35 @@
 A rule or a gate of a user's own takes part under the name that the user gives it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from c4.decode.commits import Rule
 from c4.decode.forward import Forward
 from c4.decode.guard import GuardedRule
-from c4.decode.rules.cctc import CCTC
-from c4.decode.rules.klass import KLASS
+from c4.decode.rules import REGISTRY as RULE_NAMES
+from c4.decode.rules import is_rule
 from c4.decode.rules.schedule import Schedule
-from c4.decode.rules.slowfast import SlowFast
-from c4.decode.rules.threshold import Threshold
-from c4.decode.rules.wino import WINO
-from c4.errors import RAISED, C4Error, ConfigError, NotReplayable, failure, shortened
-from c4.gates.gate import is_gate
+from c4.errors import ConfigError, NotReplayable, shortened
+from c4.gates.candidates import CandidateReader
+from c4.gates.gate import Gate, is_gate
+from c4.gates.live import LiveGate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.steps import ExitGate
 from c4.plugins import Registry, names_file, unknown_object
-from c4.plugins.parameters import plain_settings, typed_parameters
+from c4.plugins.parameters import plain_settings
 from c4.store.labels import BASELINE
 from c4.store.manifest import is_baseline
 from c4.tasks import AnswerReading, Family, Shape, Task
 from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary
 
-RULES: dict[str, type[Rule]] = {
-    "schedule": Schedule,
-    "cctc": CCTC,
-    "threshold": Threshold,
-    "klass": KLASS,
-    "slowfast": SlowFast,
-    "wino": WINO,
-}
 SCHEDULE = "schedule"
 """Name of the rule that decodes where a user names a gate alone."""
 
 
-def is_rule(found: Any) -> bool:
-    """Whether an object is a commit rule, or a class of them."""
-    return issubclass(found if isinstance(found, type) else type(found), Rule)
-
-
-RULE_NAMES = Registry("rule", "--method", RULES, example="my_rules:Greedy", fits=is_rule)
-"""Every commit rule that a user can name."""
-METHOD_NAMES = Registry(
-    "method", "--method", {}, "my_rules:Greedy", fits=lambda x: is_rule(x) or is_gate(x)
-)
+METHOD_NAMES = Registry("method", "--method", {}, "my_rules:Greedy")
 """Loads what may be a rule or a gate."""
 
 
@@ -115,27 +97,8 @@ def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[st
     return settings | dict(method.settings)
 
 
-def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
-    """A rule by name; unknown parameters are refused."""
-    kind = RULE_NAMES.find(name).found
-    if not is_rule(kind):
-        raise ConfigError(f"{name} is no commit rule: name a class derived from c4.decode.Rule")
-    if isinstance(kind, Rule):
-        if params:
-            raise ConfigError(f"{name} is a ready-made rule and takes no parameters")
-        return kind
-    typed = typed_parameters(name, kind, params)
-    try:
-        made: Rule = kind(**typed)
-    except C4Error:
-        raise
-    except RAISED as error:
-        raise ConfigError(f"cannot make the rule {shortened(name)!r}: {failure(error)}") from error
-    return made
-
-
 def find_methods(names: Iterable[str]) -> dict[str, Method]:
-    """The methods that a user names, by what their results go by.
+    """The methods that a user names, by the names of their results.
 
     A name is one of `METHODS`, a rule, a gate (which then ends the schedule), or `rule+gate`.
     """
@@ -157,12 +120,11 @@ def find_method(name: str) -> Method:
     """The rule and the gate that a user names. What is not c4's own is loaded, which runs code."""
     if name in METHODS:
         return METHODS[name]
-    for rule, gate in _splits(name):
-        without_gate = METHODS.get(rule)
-        if without_gate is not None and without_gate.gate is None:
-            return replace(without_gate, gate=gate)
-        if RULE_NAMES.knows(rule):
-            return Method(rule, gate)
+    for rule, gate in _pairs(name):
+        if GATE_NAMES.knows(gate) and _knows_rule(rule):
+            known = METHODS.get(rule)
+            alone = known if known is not None and known.gate is None else Method(rule)
+            return replace(alone, gate=gate)
     if name in RULE_NAMES.names:
         return Method(name)
     if name in GATE_NAMES.names:
@@ -178,7 +140,7 @@ def find_method(name: str) -> Method:
 
 
 def _unknown_half(name: str) -> ConfigError:
-    """An error that says which half of `rule+gate` there is not."""
+    """An error about the half of `rule+gate` that is unknown or cannot stand there."""
     pairs = list(_pairs(name))
     known = [pair for pair in pairs if _knows_rule(pair[0]) or GATE_NAMES.knows(pair[1])]
     rule, gate = (known or pairs)[0]
@@ -202,22 +164,15 @@ def _knows_rule(name: str) -> bool:
     return RULE_NAMES.knows(name) or (name in METHODS and METHODS[name].gate is None)
 
 
-def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """The pairs of a rule and a gate that are known, of those that a name can be read as."""
-    for rule, gate in _pairs(name):
-        if GATE_NAMES.knows(gate) and (RULE_NAMES.knows(rule) or rule in METHODS):
-            yield rule, gate
-
-
 def _pairs(name: str) -> Iterator[tuple[str, str]]:
-    """The pairs that a name can be read as; a path may have a plus too."""
+    """The pairs of a rule and a gate that a name can be read as; a path may have a plus too."""
     pieces = name.split("+")
     for i in range(1, len(pieces)):
         yield "+".join(pieces[:i]), "+".join(pieces[i:])
 
 
 def spell_method(method: Method, *, as_typed: bool = False) -> str:
-    """What the results of a pair go by: `wino+my_gates:Calm`; the schedule is not named.
+    """The name of a pair's results: `wino+my_gates:Calm`; the schedule is not named.
 
     Args:
         as_typed: keep the folders of files, as a user types them.
@@ -232,16 +187,12 @@ def spell_method(method: Method, *, as_typed: bool = False) -> str:
     return gate if method.rule == SCHEDULE else f"{rule}+{gate}"
 
 
-GateMaker = Callable[[Task, Vocabulary, Shape, Choices], ExitGate]
-"""Makes a gate for one decode. It may know nothing of the example but its choices."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ResolvedMethod:
     """A method with every parameter resolved, ready to decode."""
 
     name: str
-    """One of `METHODS`, or what a pair of the user's own goes by."""
+    """One of `METHODS`, or the name of the user's own pair."""
     typed: str | None = None
     """As a user names it, where that is longer because files stand in folders."""
     label: str
@@ -252,9 +203,9 @@ class ResolvedMethod:
     """A hash of the rule's source, if it is a user's own."""
     gate_name: str | None = None
     gate_source: Mapping[str, str] = field(default_factory=dict)
-    """The same of the gate."""
+    """A hash of the gate's source, if it is a user's own."""
     gate_settings: Mapping[str, Any] = field(default_factory=dict)
-    make_gate: GateMaker | None = None
+    gate: Gate | None = None
     forward: Forward = field(default_factory=Forward)
     reading: AnswerReading = field(default_factory=AnswerReading)
     """How its gate reads answers, if it has one."""
@@ -262,11 +213,18 @@ class ResolvedMethod:
     def new_gate(
         self, task: Task, vocabulary: Vocabulary, shape: Shape, choices: Choices
     ) -> ExitGate | None:
-        """The gate for one decode, if the method has one."""
-        return None if self.make_gate is None else self.make_gate(task, vocabulary, shape, choices)
+        """The gate for one decode, if the method has one. It knows of an example its choices.
+
+        The reader is new each time too: what it remembers of one decode would make the next one of
+        the same example cheaper than it is.
+        """
+        if self.gate is None:
+            return None
+        reader = CandidateReader(task, vocabulary, shape.length, self.reading)
+        return LiveGate(self.gate, shape, reader, choices)
 
     @property
-    def commit_rule(self) -> Rule | GuardedRule:
+    def commit_rule(self) -> Rule:
         """The rule that decodes; a user's own is watched."""
         return GuardedRule(self.rule) if self.rule_source else self.rule
 
@@ -297,16 +255,14 @@ FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule"
 """The baseline, which `c4 record` records."""
 
 
-def _is_sampler(name: str) -> bool:
-    if name in METHODS:
-        return METHODS[name].rule != SCHEDULE
-    return ":" in name and is_rule(GATE_NAMES.find(name).found)
-
-
 def refuse_sampler(name: str, task: str = "TASK") -> None:
     """Refuse a method that cannot be replayed, and say what to type instead."""
-    if _is_sampler(name):
-        gates = [m.gate for m in METHODS.values() if m.rule == "schedule" and m.gate]
+    if name in METHODS:
+        is_sampler = METHODS[name].rule != SCHEDULE
+    else:
+        is_sampler = ":" in name and is_rule(GATE_NAMES.find(name).found)
+    if is_sampler:
+        gates = [m.gate for m in METHODS.values() if m.rule == SCHEDULE and m.gate]
         raise NotReplayable(
             f"{name} changes which steps exist, so a recording cannot answer for it; "
             f"decode live instead: c4 run --method {name} --task {task}; exit gates can be "

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from c4.decode.forward import Cache
 from c4.errors import ConfigError, RunError
 from c4.models import EMBEDDED, Checkpoint, find_checkpoint
-from c4.record.batches import check_can_batch, recorded_batch
 from c4.record.methods import FULL_DECODE, ResolvedMethod
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.arrays import IntArray
+from c4.store.columns import RESOLUTION
+from c4.store.labels import BASELINE
 from c4.store.locations import Location
-from c4.store.manifest import ROWS_ASKED, read_manifest, run_folder
+from c4.store.manifest import ROWS_ASKED, conditions, read_manifest, run_folder
 from c4.store.runs import find_recorded_task
-from c4.store.schema import RESOLUTION
-from c4.store.storage import require_writable
+from c4.store.storage import list_folders, require_writable
 from c4.store.writer import check_identity
 from c4.tasks import AnswerReading, Shape, Task, load_samples, read_under
 from c4.tasks.examples import EMBEDDED_SOURCE, HUB_SOURCE, ORDER, Sample, SampleSet, default_source
@@ -158,6 +160,24 @@ def plan_recording(config: RunConfig) -> Plan:
     return plan_run(plan_decode(config), FULL_DECODE, cells=True)
 
 
+def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
+    """Plan a task under every chosen method: same examples, same model, a folder for each."""
+    base, methods = choose_methods(config, choice)
+    return [plan_run(base, method, cells=cells) for method in methods]
+
+
+def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
+    """The plan of a task, and the chosen methods with their settings for its task and model."""
+    # Names and settings before anything that takes long.
+    shift = find_checkpoint(config.model, config.revision).shift
+    task = named_task(config)
+    methods = resolve_methods(choice, task, config.reading, shift=shift)
+    base = plan_decode(config, task)
+    for method in methods:
+        method.commit_rule.check(base.shape, shift=shift)
+    return base, methods
+
+
 def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan:
     """Plan the same examples under a method, in a folder of its own.
 
@@ -229,6 +249,41 @@ def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
         own_split = config.source in (None, EMBEDDED_SOURCE, HUB_SOURCE)
         skip = TIMED_FROM if own_split and task.is_own else 0
     return replace(config, skip=skip)
+
+
+def recorded_batch(plan: Plan) -> int | None:
+    """The batch of the run if it exists, else of a run that it may be compared with, if any.
+
+    The baseline's comes first: with another batch, a method could not be compared with it.
+    """
+    own, wanted = plan.folder, conditions(plan.identity)
+    baseline = own.with_name(f"method={BASELINE}")
+    folders = dict.fromkeys([own, baseline, *list_folders(own.parent)])
+    for folder in folders:
+        try:
+            recorded = read_manifest(folder).identity
+        except RunError:
+            continue
+        alike = all(recorded.get(key) == value for key, value in wanted.items())
+        if (folder == own and not plan.config.fresh) or (folder != own and alike):
+            return int(recorded["batch"])
+    return None
+
+
+def check_can_batch(plan: Plan) -> None:
+    """Refuse what can only be decoded one example at a time."""
+    if plan.method.forward.cache is not Cache.OFF:
+        raise ConfigError(
+            f"{plan.method.label} keeps keys and values (forward.cache={plan.method.forward.cache}"
+            "), which a batch cannot: its sequences are at different blocks; give --batch 1"
+        )
+    if not plan.checkpoint.native:
+        raise ConfigError(
+            f"{plan.checkpoint.name} is a masked language model of type "
+            f"{plan.checkpoint.model_type}, which has positions and attention of its own kind "
+            "that padding would change; LLaDA and Dream can be decoded in batches, this with "
+            "--batch 1"
+        )
 
 
 def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:

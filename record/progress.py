@@ -1,11 +1,11 @@
-"""How far a run is, and who works on it, as any machine that sees its folder can tell."""
+"""Progress of a run and its workers, read from its folder by any machine that sees it."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from c4.store.claims import Sign, Watch, lease_seconds, read_aside
+from c4.store.claims import Watch, lease_seconds, read_aside
 from c4.store.locations import Location
 from c4.store.parts import list_parts
 from c4.store.runs import covers
@@ -65,7 +65,8 @@ class ProgressWatch:
         aside = read_aside(self.folder)
         if self.wanted is not None:
             aside = {number: why for number, why in aside.items() if number in self.wanted}
-        wanted = self._wanted(done, alive)
+        self._most = max([self._most, done, *(sign.wanted for sign in alive)])
+        wanted = self._most if self.wanted is None else len(self.wanted)
         rate = self._rate(done)
         left = max(0, wanted - done - len(aside))
         return Progress(
@@ -88,12 +89,6 @@ class ProgressWatch:
         ranges = {(part.first, part.last) for part in rows}
         sealed = sum(last - first + 1 for first, last in ranges)
         return sealed + sum(not covers(rows, number) for number in pending)
-
-    def _wanted(self, done: int, signs: Collection[Sign]) -> int:
-        if self.wanted is not None:
-            return len(self.wanted)
-        self._most = max([self._most, done, *(sign.wanted for sign in signs)])
-        return self._most
 
     def _rate(self, done: int) -> float | None:
         now = self._watch.clock()

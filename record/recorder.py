@@ -265,20 +265,18 @@ class Recording:
         return Batch(model, jobs)
 
     def _decode(self, sample: Sample, predictor: Predictor) -> Finished:
+        plan, example = self.plan, sample.example
+        prompt = self._prompts.pop(sample.index)
+        recorder = CellRecorder() if plan.cells else None
+        start = time.perf_counter()
         try:
-            return self._decode_claimed(sample, predictor)
+            gate = plan.method.new_gate(plan.task, self.vocabulary, plan.shape, example.choices)
+            decoded = self._run_method(predictor, prompt, gate, recorder)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             self.writer.claims.fail(claim_name(sample.index), reason)
             raise
-
-    def _decode_claimed(self, sample: Sample, predictor: Predictor) -> Finished:
-        prompt = self._prompts.pop(sample.index)
-        recorder = CellRecorder() if self.plan.cells else None
-        start = time.perf_counter()
-        decoded = self._run_method(predictor, prompt, self._gate(sample), recorder)
         wall = time.perf_counter() - start
-        example = sample.example
         row = Row(
             trajectory=sample.index,
             source_row=sample.source_row,
@@ -312,10 +310,6 @@ class Recording:
             observer=recorder,
             forward=method.forward,
         )
-
-    def _gate(self, sample: Sample) -> ExitGate | None:
-        plan, choices = self.plan, sample.example.choices
-        return plan.method.new_gate(plan.task, self.vocabulary, plan.shape, choices)
 
     def decode_again(self, row: Row, gate: ExitGate) -> Row:
         """Decode a recorded example again, by the same rule but under a gate. Nothing is saved."""
@@ -405,7 +399,7 @@ def check_recorded(plan: Plan) -> None:
     """Refuse to continue if the same numbers now stand for other problems.
 
     Prompts come from code as well as from data, so no other part of the identity shows it.
-    What was sealed without a grade stays so, and who asks for grades is told.
+    Warns if grading was requested and some sealed examples have no grade.
     """
     wanted = {sample.index: sample for sample in plan.sample_set.samples}
     run, ungraded = open_run(plan.folder, plan.config.reading), 0

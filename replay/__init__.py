@@ -1,7 +1,7 @@
 """Replay: when would a gate have stopped, and what would the answer have been?
 
 `replay` asks gates about a recording; `calibrate` finds the cheapest setting of a gate that meets a
-requirement. Knows nothing of models; a run and a gate are enough.
+requirement. Needs runs and gates, and no model.
 """
 
 from c4.gates.calibrations import FrozenSetting, load_calibration

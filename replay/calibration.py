@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from c4.errors import ConfigError
@@ -34,7 +33,7 @@ TOLERANCE = 2.0
 
 
 class Loss(StrEnum):
-    """What counts against a setting, per trajectory."""
+    """What counts as a lost trajectory."""
 
     DIFFERS = "differs"  # the answer is not the full decode's
     BECOMES_WRONG = "becomes-wrong"  # it was right and is not any more
@@ -42,7 +41,7 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What a setting must fulfil on the pool to be chosen."""
+    """Conditions that a setting must meet on the pool to be chosen."""
 
     tolerance: float = TOLERANCE
     """Points of accuracy that may be lost on any task."""
@@ -71,7 +70,7 @@ class Calibration:
     table: pl.DataFrame
     """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
     chosen: int | None
-    """The row that keeps the requirement with the fewest steps; None if none does."""
+    """The row that meets the requirement with the fewest steps; None if none does."""
     sizes: Mapping[str, int]
     """Trajectories of the pool that it rests on, by task."""
     not_gradable: Mapping[str, int] = field(default_factory=dict)
@@ -87,11 +86,14 @@ class Calibration:
     @property
     def parameters(self) -> dict[str, Value] | None:
         """The chosen setting."""
-        return None if self.chosen is None else self._setting(self.chosen)
+        if self.chosen is None:
+            return None
+        row = self.table.row(self.chosen, named=True)
+        return {name: row[column_of(name)] for name in self.grid.values}
 
     @property
     def pareto(self) -> pl.DataFrame:
-        """Settings that no other beats in steps and in the worst drop alike."""
+        """Settings that no other setting beats in both steps and worst drop."""
         return self.table.filter("pareto").sort("steps")
 
     @property
@@ -114,76 +116,67 @@ class Calibration:
         """The share of the pool on which the chosen setting fires; None if none was chosen."""
         return None if self.chosen is None else float(self.table["fired"][self.chosen])
 
-    def _setting(self, index: int) -> dict[str, Value]:
-        row = self.table.row(index, named=True)
-        return {name: row[column_of(name)] for name in self.grid.values}
-
-
-def _alike(values: Sequence[Value]) -> Sequence[Value]:
-    """Values that a column can hold: numbers, or words if there are words among them."""
-    return [str(v) for v in values] if any(isinstance(v, str) for v in values) else values
-
 
 def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -> Calibration:
     """Try every setting on the pool and choose the cheapest that meets the requirement."""
     start = time.perf_counter()
-    trials = [(subset.name, _try(grid, subset)) for subset in pool]
-    for name, trial in trials:
-        _check_gradable(name, trial)
-    sizes = {name: trial.n for name, trial in trials}
+    trials = {subset.name: _try(grid, subset) for subset in pool}
+    for name, trial in trials.items():
+        if not trial.n:
+            raise ConfigError(
+                f"the machine failed to grade any of the {trial.not_gradable} trajectories of "
+                f"{name}; try again when it has processes and memory to spare"
+            )
+    sizes = {name: trial.n for name, trial in trials.items()}
     n = sum(sizes.values())
-    columns: dict[str, Any] = {
-        column_of(name): _alike([setting[name] for setting in grid.settings()])
-        for name in grid.values
-    }
-    steps = sum(trial.steps.sum(axis=1) for _, trial in trials) / n
-    drops = []
-    losses: Longs = np.zeros(len(grid), dtype=np.int64)
-    for name, trial in trials:
+    columns: dict[str, Any] = {}
+    for name, values in grid.values.items():
+        tried: list[Value] = [setting[name] for setting in grid.settings()]
+        has_words = any(isinstance(value, str) for value in values)
+        columns[column_of(name)] = [str(value) for value in tried] if has_words else tried
+    for name, trial in trials.items():
         columns[f"accuracy_{name}"] = trial.correct.mean(axis=1)
-        drops.append(100 * (trial.full.mean() - trial.correct.mean(axis=1)))
-        losses += trial.losses(requirement.loss).sum(axis=1)
+    steps = sum(trial.steps.sum(axis=1) for trial in trials.values()) / n
+    fired = sum(trial.fired.sum(axis=1) for trial in trials.values()) / n
+    losses: Longs = sum(t.losses(requirement.loss).sum(axis=1) for t in trials.values())
+    drops = [100 * (t.full.mean() - t.correct.mean(axis=1)) for t in trials.values()]
     worst: Floats = np.max(drops, axis=0)
-    keeps = _keeps(grid, requirement, worst, losses, n)
-    fired = sum(trial.fired.sum(axis=1) for _, trial in trials) / n
     columns |= {"steps": steps, "fired": fired, "worst_drop": worst, "losses": losses}
-    if requirement.risk is not None:
+    if requirement.risk is None:
+        keeps = worst <= requirement.tolerance + 1e-9  # 1 in 50 is 2.0 points, whatever floats say
+    else:
         columns["p_value"] = p_values(losses, n, requirement.risk)
+        keeps = _certified(grid, requirement, requirement.risk, losses, n)
     columns |= {"keeps": keeps, "pareto": pareto_front(steps, worst)}
     chosen = int(np.where(keeps, steps, np.inf).argmin()) if keeps.any() else None
-    left_out = {name: trial.not_gradable for name, trial in trials if trial.not_gradable}
+    left_out = {name: t.not_gradable for name, t in trials.items() if t.not_gradable}
     seconds = time.perf_counter() - start
     return Calibration(grid, requirement, pl.DataFrame(columns), chosen, sizes, left_out, seconds)
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
-    """How the chosen setting does, per task, on trajectories that it was not chosen on."""
+    """How the chosen setting does, per task, on trajectories that it was not chosen on.
+
+    Numbers are null where nothing could be graded.
+    """
     if calibration.parameters is None:
         return pl.DataFrame()
     one = Grid(calibration.grid.gate, {k: [v] for k, v in calibration.parameters.items()})
     rows = []
     for subset in subsets:
         trial = _try(one, subset)
-        budget = subset.run.shape.budget
-        rows.append(
-            {
-                "task": subset.name,
-                "n": trial.n,
-                "not_gradable": trial.not_gradable,
-                "accuracy": _mean(trial.correct),
-                "full_accuracy": _mean(trial.full),
-                "steps": _mean(trial.steps),
-                "saving": _mean(1 - trial.steps / budget),
-                "fired": _mean(trial.fired),
-                "identical": _mean(trial.same),
-            }
-        )
+        values = {
+            "accuracy": trial.correct,
+            "full_accuracy": trial.full,
+            "steps": trial.steps,
+            "saving": 1 - trial.steps / subset.run.shape.budget,
+            "fired": trial.fired,
+            "identical": trial.same,
+        }
+        facts = {"task": subset.name, "n": trial.n, "not_gradable": trial.not_gradable}
+        means = {name: float(v.mean()) if v.size else None for name, v in values.items()}
+        rows.append(facts | means)
     return pl.DataFrame(rows)
-
-
-def _mean(values: npt.NDArray[Any]) -> float | None:
-    """The mean; None where nothing could be graded."""
-    return float(values.mean()) if values.size else None
 
 
 @dataclass(frozen=True)
@@ -229,38 +222,21 @@ def _try(grid: Grid, subset: RunSubset) -> _Trial:
     )
 
 
-def _check_gradable(name: str, trial: _Trial) -> None:
-    """Refuse to say anything about a task of which nothing could be graded."""
-    if not trial.n:
-        raise ConfigError(
-            f"the machine failed to grade any of the {trial.not_gradable} trajectories of {name}; "
-            "try again when it has processes and memory to spare"
-        )
-
-
-def _keeps(grid: Grid, requirement: Requirement, worst: Floats, losses: Longs, n: int) -> BoolArray:
-    if requirement.risk is None:
-        return worst <= requirement.tolerance + 1e-9  # 1 in 50 is 2.0 points, whatever floats say
-    in_turn = requirement.control is Control.FIXED_SEQUENCE
-    return certify(
-        losses,
-        n,
-        risk=requirement.risk,
-        delta=requirement.delta,
-        control=requirement.control,
-        order=_order_of_caution(grid) if in_turn else None,
-    )
-
-
-def _order_of_caution(grid: Grid) -> list[int]:
-    """The settings from the most cautious on; where no direction is declared, one is told."""
-    for name in undirected(grid):
-        log.warning(
-            "a higher %s is taken to stop later, so the highest is tried first; if a lower one "
-            "stops later, the gate must declare it: c4.gates.parameter(…, stricter=-1)",
-            name,
-        )
-    return grid.from_strict_to_loose()
+def _certified(
+    grid: Grid, requirement: Requirement, risk: float, losses: Longs, n: int
+) -> BoolArray:
+    """The settings whose risk is certified; a fixed sequence tries the most cautious first."""
+    order = None
+    if requirement.control is Control.FIXED_SEQUENCE:
+        order = grid.from_strict_to_loose()
+        for name in undirected(grid):
+            log.warning(
+                "a higher %s is taken to stop later, so the highest is tried first; if a lower one "
+                "stops later, the gate must declare it: c4.gates.parameter(…, stricter=-1)",
+                name,
+            )
+    delta, control = requirement.delta, requirement.control
+    return certify(losses, n, risk=risk, delta=delta, control=control, order=order)
 
 
 def pareto_front(steps: Floats, drop: Floats) -> BoolArray:

@@ -1,6 +1,6 @@
 """Replay: when would a gate have stopped, and what would the answer have been?"""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -102,18 +102,6 @@ def decide(
             "text": grader.run.text(ids),
         }
     return decided
-
-
-def split_decisions(decisions: pl.DataFrame, gate: str, pool: Collection[int]) -> pl.DataFrame:
-    """Mark a gate's decisions on trajectories that its setting was chosen on."""
-    part = (
-        pl.when(pl.col("trajectory").is_in(list(pool)))
-        .then(pl.lit(Split.POOL.value))
-        .otherwise(pl.lit(Split.HELD_OUT.value))
-    )
-    return decisions.with_columns(
-        split=pl.when(pl.col("gate") == gate).then(part).otherwise(pl.col("split"))
-    )
 
 
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:

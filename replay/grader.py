@@ -18,7 +18,7 @@ class ReplayGrader:
 
     @property
     def by_form(self) -> bool:
-        """Whether an answer's form decides, so that signals are enough to grade."""
+        """Whether grading compares answers only, so that signals are enough to grade."""
         return self.run.reading.grader is Grader.EXACT and self.task.grades_by_form
 
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:

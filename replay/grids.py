@@ -71,15 +71,9 @@ class Grid:
     def neighbours(self, index: int) -> list[int]:
         """Settings that differ by one value in one parameter."""
         shape = [len(values) for values in self.values.values()]
-        place = np.unravel_index(index, shape)
-        near = []
-        for axis, size in enumerate(shape):
-            for shift in (-1, 1):
-                moved = list(place)
-                moved[axis] += shift
-                if 0 <= moved[axis] < size:
-                    near.append(int(np.ravel_multi_index(moved, shape)))
-        return near
+        places = np.indices(shape).reshape(len(shape), -1)  # (parameters, settings)
+        distance = np.abs(places - places[:, [index]]).sum(axis=0)
+        return np.flatnonzero(distance == 1).tolist()
 
     def from_strict_to_loose(self) -> list[int]:
         """The settings from the most cautious on; this order does not depend on data."""
@@ -97,12 +91,10 @@ def strictness(gate: GateKind) -> dict[str, int]:
 
     A number that declares nothing is taken as `parameter` takes it: a higher value exits later.
     """
-    numbers = (int, float, "int", "float")
-    found = {spec.name: (spec, bounds_of(spec)) for spec in gate_fields(gate).values()}
     return {
         name: facts["stricter"] if facts else 1
-        for name, (spec, facts) in found.items()
-        if facts or spec.type in numbers
+        for name, spec in gate_fields(gate).items()
+        if (facts := bounds_of(spec)) or spec.type in (int, float, "int", "float")
     }
 
 
@@ -115,10 +107,24 @@ def undirected(grid: Grid) -> list[str]:
 def make_grid(gate: GateKind, asked: Mapping[str, str]) -> Grid:
     """The default ranges of a gate, with the user's ranges in their place."""
     make_gate(gate)  # an unknown gate or a sampler is refused here
-    wanted = {name: parse_values(name, text) for name, text in asked.items()}
-    values = {**default_values(gate), **wanted}
+    values = {
+        **default_values(gate),
+        **{name: parse_values(name, text) for name, text in asked.items()},
+    }
+    names, shown = list(gate_fields(gate)), kind_label(gate)
+    if not values and gate in GATES:
+        raise ConfigError(f"{shown} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
+    if not values and not names:
+        raise ConfigError(
+            f"{shown} has nothing to calibrate: parameters are the fields of a dataclass, as in "
+            "tau: float = c4.gates.parameter(0.7, high=1.0)"
+        )
     if not values:
-        raise _nothing_to_calibrate(gate)
+        raise ConfigError(
+            f"{shown} declares no bounds for {', '.join(names)}, so there are no values to try; "
+            f"give some with --set {names[0]}=lo:hi:step, or declare {names[0]} with "
+            "c4.gates.parameter(default, low=…, high=…)"
+        )
     grid = Grid(gate, values)
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
         raise ConfigError(
@@ -136,9 +142,11 @@ def default_values(gate: GateKind) -> dict[str, list[Value]]:
     if isinstance(gate, str) and gate in GATES:
         ranges = DEFAULT_RANGES.get(gate, {})
         return {name: parse_values(name, text) for name, text in ranges.items()}
-    fields = gate_fields(gate).values()
-    declared = {spec.name: (spec, bounds_of(spec)) for spec in fields}
-    return {name: declared_values(spec, facts) for name, (spec, facts) in declared.items() if facts}
+    return {
+        name: declared_values(spec, facts)
+        for name, spec in gate_fields(gate).items()
+        if (facts := bounds_of(spec))
+    }
 
 
 def declared_values(spec: Field[Any], facts: Mapping[str, Any]) -> list[Value]:
@@ -151,22 +159,6 @@ def declared_values(spec: Field[Any], facts: Mapping[str, Any]) -> list[Value]:
         values = [min(max(unit * share, low), high) for share in MULTIPLES]
     rounded = (float(round(value)) if whole else float(f"{value:.6g}") for value in values)
     return sorted({min(max(value, low), high) for value in rounded})
-
-
-def _nothing_to_calibrate(gate: GateKind) -> ConfigError:
-    names, shown = list(gate_fields(gate)), kind_label(gate)
-    if gate in GATES:
-        return ConfigError(f"{shown} has nothing to calibrate; try {', '.join(DEFAULT_RANGES)}")
-    if not names:
-        return ConfigError(
-            f"{shown} has nothing to calibrate: parameters are the fields of a dataclass, as in "
-            "tau: float = c4.gates.parameter(0.7, high=1.0)"
-        )
-    return ConfigError(
-        f"{shown} declares no bounds for {', '.join(names)}, so there are no values to try; give "
-        f"some with --set {names[0]}=lo:hi:step, or declare {names[0]} with "
-        "c4.gates.parameter(default, low=…, high=…)"
-    )
 
 
 def parse_values(name: str, text: str) -> list[Value]:

@@ -14,7 +14,7 @@ from c4.gates.calibrations import FrozenSetting, PoolShare
 from c4.gates.own_signals import NO_SIGNALS
 from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import load_signals, stack_signals
-from c4.replay.decisions import split_decisions
+from c4.replay.decisions import Split
 from c4.replay.exits import RunSubset, recording_name
 from c4.store.runs import Run
 from c4.tasks.examples import examples_set_aside
@@ -24,7 +24,7 @@ POOL_TASKS = ("mmlu", "gsm8k", "math")
 FIRST = 40
 """Trajectories to choose on if none are set aside; a third if there are fewer than 120."""
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
-"""The identity that two runs share if their trajectory numbers mean the same problems."""
+"""Identity keys that two runs share if their trajectory numbers mean the same problems."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _pool_size(run: Run) -> int:
 
 
 class SplitRule(StrEnum):
-    """How the trajectories to choose on are found in a run."""
+    """How the pool of a run is chosen."""
 
     SET_ASIDE = "set-aside"  # the examples that the task sets aside, as far as recorded
     FIRST = "first-of-recording"  # none of them was recorded: the first of what is there
@@ -84,7 +84,7 @@ class RunSplit:
 
     @property
     def share(self) -> PoolShare:
-        """What tables and figures need to know about the pool."""
+        """The run and the trajectories of the pool."""
         trajectories = frozenset(self.pool.signals.trajectory.tolist())
         return PoolShare(dict(self.pool.run.manifest.identity), trajectories)
 
@@ -101,7 +101,7 @@ class RunSplit:
 
     @property
     def statement(self) -> str:
-        """A line that says how the run was split."""
+        """One line on how the run was split."""
         n, aside = len(self.pool), _pool_size(self.pool.run)
         if self.rule is SplitRule.SET_ASIDE:
             reason = f"chosen on {n} of the {aside} examples set aside for calibration"
@@ -194,4 +194,8 @@ def _choose_pool(
 def split_calibrated(decisions: pl.DataFrame, frozen: FrozenSetting, run: Run) -> pl.DataFrame:
     """The decisions, with pool and held-out told apart if the setting was chosen on this run."""
     pool = Pools(frozen.pool).chosen_on(run.manifest.identity)
-    return split_decisions(decisions, frozen.label, pool) if pool else decisions
+    if not pool:
+        return decisions
+    of_setting, in_pool = pl.col("gate") == frozen.label, pl.col("trajectory").is_in(list(pool))
+    part = pl.when(in_pool).then(pl.lit(Split.POOL.value)).otherwise(pl.lit(Split.HELD_OUT.value))
+    return decisions.with_columns(split=pl.when(of_setting).then(part).otherwise("split"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from c4.errors import ConfigError, did_you_mean
 from c4.gates.calibrations import FrozenSetting
 from c4.gates.gate import Gate
-from c4.gates.registry import GATES, REGISTRY, gate_parameters, make_gate
+from c4.gates.registry import GATES, REGISTRY, gate_fields, make_gate
 from c4.plugins import aliases
 from c4.store.labels import Change, Label, parse_settings
 from c4.tasks import Family
@@ -23,18 +23,18 @@ class GateChoice:
     settings: Sequence[str] = ()
     """As `--set` gives them: `tau=0.8` for every gate that has a tau, `cvee.tau=0.8` for one."""
     frozen: Sequence[FrozenSetting] = ()
-    """Calibrated settings, each of which is another gate beside those named. A gate of a user's own
-    has to be named for its calibration to be used, so naming it asks for nothing else."""
+    """Calibrated settings, each another gate beside those named. A calibration of a user's own gate
+    is used only if the gate is named, so that name alone does not ask for the gate as it is."""
     beside: bool = False
-    """Whether a gate with settings of the user's own stands beside the gate as it is."""
+    """Whether a gate whose settings were changed is shown beside the unchanged gate."""
 
     @property
     def labels(self) -> list[str]:
-        """What the results of the gates go by."""
+        """Names of the gates in results: `cvee`, or `cvee,tau=0.8` with a setting changed."""
         return list(self.gates(Family.LETTERS))
 
     def gates(self, family: Family) -> dict[str, Gate]:
-        """The gates by what their results go by, with the paper's settings for a family."""
+        """The gates by their labels, with the paper's settings for a family."""
         typed = REGISTRY.by_canonical_name(self.names)
         changes = gate_settings(self.names, self.settings)
         vouched = {setting.gate for setting in self.frozen} - GATES.keys()
@@ -43,8 +43,8 @@ class GateChoice:
             if self.beside or not (changes[name] or label in vouched):
                 chosen[label] = make_gate(name, family)
             if changes[name]:
-                changed = str(changed_label(label, changes[name]))
-                chosen[changed] = make_gate(name, family, **changes[name])
+                changed = tuple(Change(None, key, value) for key, value in changes[name].items())
+                chosen[str(Label(label, changed))] = make_gate(name, family, **changes[name])
         for setting in self.frozen:
             chosen[setting.label] = setting.make(family, self.names)
         return chosen
@@ -53,21 +53,14 @@ class GateChoice:
 def require_gate(name: str, task: str = "TASK") -> None:
     """Refuse a sampler, which cannot be replayed, with what to type instead."""
     if name not in GATES:
-        from c4.record.methods import (
-            refuse_sampler,  # knows the rules, which c4's gates do not need
-        )
+        from c4.record.methods import refuse_sampler  # loads every commit rule
 
         refuse_sampler(name, task)
 
 
-def changed_label(name: str, changes: dict[str, str]) -> Label:
-    """What a gate goes by whose parameters a user has changed: `cvee,tau=0.8`."""
-    return Label(name, tuple(Change(None, key, value) for key, value in changes.items()))
-
-
 def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What `--set` says of each of some gates, as it is written."""
-    known = {name: gate_parameters(name) for name in names}
+    """The parameters that `--set` gives each gate, as the user wrote them."""
+    known = {name: list(gate_fields(name)) for name in names}
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
     for setting in parse_settings(settings):
         owned = [name for name in names if setting.part is None or setting.part in aliases(name)]

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader, filled_predictions
 from c4.gates.gate import Gate
 from c4.gates.live import LiveGate
-from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE
 from c4.gates.steps import ExitGate
 from c4.replay.exits import exits
 from c4.replay.grader import ReplayGrader
-from c4.store.arrays import TokenArray
 from c4.store.rows import Row
 from c4.store.runs import Run
 
@@ -80,13 +80,8 @@ class Differences:
     """Trajectories with another final answer."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What is left of a decode that ends at some step."""
-
-    steps: int
-    ids: list[int]
-    answer: str | None
+Outcome = tuple[int, list[int], str | None]
+"""Steps, tokens and answer of a decode that ends somewhere."""
 
 
 def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> list[Differences]:
@@ -103,9 +98,9 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> lis
                 batch=together.manifest.identity["batch"],
                 gate=gate,
                 n=len(pairs),
-                other_tokens=sum(a.ids != b.ids for a, b in pairs),
-                other_exits=sum(a.steps != b.steps for a, b in pairs),
-                other_answers=sum(a.answer != b.answer for a, b in pairs),
+                other_exits=sum(a[0] != b[0] for a, b in pairs),
+                other_tokens=sum(a[1] != b[1] for a, b in pairs),
+                other_answers=sum(a[2] != b[2] for a, b in pairs),
             )
         )
     return rows
@@ -114,16 +109,11 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> lis
 def _outcomes(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """How every trajectory ends under every gate and without one."""
     for part, signals, stops in exits(run, gates):
-        for i, recorded in enumerate(run.read(part)):
-            row, cells = recorded.row, recorded.cells
+        never = np.zeros(len(signals), dtype=np.int32)
+        for i, (row, cells) in enumerate((found.row, found.cells) for found in run.read(part)):
             filled = filled_predictions(cells.token, cells.masked)
-            yield (row.trajectory, FULL), _outcome(signals, i, filled, row.steps)
-            for gate in gates:
-                steps = int(stops[gate][i]) or row.steps
-                yield (row.trajectory, gate), _outcome(signals, i, filled, steps)
-
-
-def _outcome(signals: RunSignals, i: int, filled: TokenArray, steps: int) -> Outcome:
-    answer = int(signals.signals.answer[i, steps - 1])
-    value = None if answer == NONE else signals.candidates[i][answer]
-    return Outcome(steps, filled[steps - 1].tolist(), value)
+            for gate, its_stops in {FULL: never, **stops}.items():
+                steps = int(its_stops[i]) or row.steps
+                number = int(signals.signals.answer[i, steps - 1])
+                answer = None if number == NONE else signals.candidates[i][number]
+                yield (row.trajectory, gate), (steps, filled[steps - 1].tolist(), answer)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from c4.store.arrays import BoolArray, FloatArray, TokenArray
-from c4.store.schema import CELLS
+from c4.store.columns import HIGHEST, RESOLUTION, check_range, table_schema
 
 CELLS_PER_PART = 2**18
 """A part holds at most this many: small files waste headers, large ones memory."""
@@ -45,6 +45,8 @@ class Cells:
 
 
 SIGNALS = tuple(field.name for field in fields(Cells))
+CELLS = table_schema(["trajectory", "step", "position", *SIGNALS])
+"""Sorted by trajectory, then position, then step: a position's history compresses best."""
 
 
 def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
@@ -97,3 +99,22 @@ def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     # Arrow packs booleans into bits; NumPy unpacks them ten times faster.
     packed, stop = np.frombuffer(array.buffers()[1], np.uint8), array.offset + len(array)
     return np.unpackbits(packed, count=stop, bitorder="little")[array.offset :].view(np.bool_)
+
+
+def check_cells(columns: Mapping[str, npt.NDArray[Any]], vocab_size: int) -> None:
+    """Refuse signals and tokens that no model gives."""
+    check_range("token", columns["token"], 0, vocab_size - 1)
+    for name in RESOLUTION:
+        check_range(name, columns[name], 0, HIGHEST[name])
+
+
+def check_cell_order(table: pa.Table, shapes: list[tuple[int, int, int]]) -> None:
+    """Refuse cells that do not stand trajectory by trajectory, position by position."""
+    expected = {
+        "trajectory": [np.full(steps * length, number) for number, steps, length in shapes],
+        "step": [np.tile(np.arange(1, steps + 1), length) for _, steps, length in shapes],
+        "position": [np.repeat(np.arange(length), steps) for _, steps, length in shapes],
+    }
+    for name, values in expected.items():
+        if not np.array_equal(table.column(name).to_numpy(), np.concatenate(values)):
+            raise ValueError(f"its column {name} is not in order")

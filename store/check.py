@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import partial
 
 from c4.errors import RunError
-from c4.store.cells import signal_columns
+from c4.store.cells import check_cell_order, check_cells, signal_columns
 from c4.store.claims import WORK_FOLDERS
 from c4.store.grades import read_grades
 from c4.store.locations import Location
@@ -31,7 +31,6 @@ from c4.store.storage import (
     list_leftovers,
 )
 from c4.store.timings import TIMING, read_call, timing_folders
-from c4.store.values import check_cell_order, check_cells
 
 OLD_LOCK = "lock"
 """What earlier versions locked while they recorded; it holds nothing."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, get_type_hints
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import is_running, process_mark
@@ -109,29 +109,16 @@ class Sign:
     def from_json(cls, data: bytes) -> "Sign":
         raw = json.loads(data)
         if not isinstance(raw, dict) or not {"worker", "beat", "process"} <= raw.keys():
-            raise ValueError("nobody has signed it")
-        known = {name: raw[name] for name in SIGN_FIELDS if name in raw}
+            raise ValueError("it is no sign of life")
+        kinds = get_type_hints(cls)
+        known = {name: raw[name] for name in kinds if name in raw}
         for name, value in known.items():
-            if not isinstance(value, SIGN_FIELDS[name]):
+            if not isinstance(value, kinds[name]):
                 raise ValueError(f"its {name} cannot be {value!r}")
         return cls(**known)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
-
-
-SIGN_FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "worker": str,
-    "beat": int,
-    "ended": (str, type(None)),
-    "process": str,
-    "engine": str,
-    "place": str,
-    "wanted": int,
-    "done": int,
-    "seconds": (int, float),
-    "problem": str,
-}
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from c4.store.columns import check_columns, table_schema
 from c4.store.locations import Location
 from c4.store.parts import COVERS_KEY, Part, list_parts, naming
 from c4.store.rows import GRADE
-from c4.store.values import check_grades
 from c4.tasks import AnswerReading, Verdict
+
+GRADES = table_schema(["trajectory", *GRADE, "version", "number"], nullable=["answer"])
+"""Grades given after the decode. They are added; what was recorded stays."""
 
 
 class Grades:
@@ -63,7 +66,7 @@ def read_grades(part: Part, digest: str) -> list[dict[str, Any]]:
     part.load(digest)
     with naming(part.path):
         table = part.file.read()
-        check_grades(table)
+        check_columns(table, GRADES)
         numbers = table.column("trajectory").to_pylist()
         covers = [min(numbers), max(numbers), len(numbers)]
         if json.loads(part.metadata[COVERS_KEY]) != covers:

@@ -48,7 +48,7 @@ def parse_location(text: str | PurePath) -> Location:
     if "\0" in str(text):
         raise ConfigError("a path cannot hold the character NUL")
     if isinstance(text, PurePath):
-        return _checked(text)
+        return text if isinstance(text, ObjectPath) else _checked(Path(text))
     address = ADDRESS.fullmatch(text)
     if address is None:
         return _checked(Path(text))
@@ -81,7 +81,7 @@ def cache_folder() -> Path:
 
 def _checked(path: PurePath) -> PurePath:
     """Refuse a path that was meant as an address: it would become a folder named `s3:`."""
-    if not isinstance(path, ObjectPath) and ALMOST.match(str(path)):
+    if ALMOST.match(str(path)):
         scheme = str(path).partition(":")[0].lower()
         raise ConfigError(f"{scheme}:…: write an address as text, like {scheme}://bucket/path")
     return path

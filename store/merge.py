@@ -5,8 +5,8 @@ target lacks are copied as they are.
 """
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from c4.errors import RunError
 from c4.store.claims import SEAL
@@ -14,11 +14,10 @@ from c4.store.grades import list_grades, read_added
 from c4.store.locations import Location, parse_location, resolve_location
 from c4.store.manifest import is_run, name_differences, read_tokenizer, run_folder
 from c4.store.parts import Part
-from c4.store.rows import Row
 from c4.store.runs import Run, find_runs, open_run
 from c4.store.storage import file_exists, put_file
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading
+from c4.tasks import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -73,50 +72,29 @@ class Merge:
         read_tokenizer(source.folder, source.manifest)
         for _ in source.cells() if source.has_cells else ():
             pass  # a damaged part is an error
-        theirs = {row.trajectory: row.decode_checksum for row in _written_rows(source)}
-        readings = _readings(source)
+        theirs = _results(source)
         if not is_run(self.folder):
             return
         target = open_run(self.folder)
-        self._require_same_run(target)
-        for row in _written_rows(target):
-            if theirs.get(row.trajectory, row.decode_checksum) != row.decode_checksum:
-                raise self._contradiction(row.trajectory, "decodes")
-        for reading in readings:
-            self._require_same_grades(reading)
-
-    def _require_same_run(self, target: Run) -> None:
-        here, there = self.source.manifest, target.manifest
+        here, there = source.manifest, target.manifest
         keys = sorted(here.identity.keys() | there.identity.keys())
         differ = name_differences(there.identity, here.identity, keys)
         if differ:
             raise RunError(
-                f"{self.source.folder} cannot be merged into {self.folder}, which is another run:\n"
+                f"{source.folder} cannot be merged into {self.folder}, which is another run:\n"
                 + "\n".join(differ)
             )
         if here.made_with != there.made_with:
             log.warning(
-                "%s was made with other devices or programs than %s",
-                self.source.folder,
-                self.folder,
+                "%s was made with other devices or programs than %s", source.folder, self.folder
             )
-
-    def _require_same_grades(self, reading: AnswerReading) -> None:
-        theirs = {
-            row.trajectory: (row.answer, row.verdict)
-            for row in open_run(self.source.folder, reading).rows()
-            if row.correct is not None
-        }
-        for row in open_run(self.folder, reading).rows():
-            ours = row.answer, row.verdict
-            if row.correct is not None and theirs.get(row.trajectory, ours) != ours:
-                raise self._contradiction(row.trajectory, f"grades under the reading {reading}")
-
-    def _contradiction(self, number: int, what: str) -> RunError:
-        return RunError(
-            f"trajectory {number} has different {what} in {self.source.folder} and in "
-            f"{self.folder}; nothing was merged"
-        )
+        for key, result in _results(target).items():
+            if theirs.get(key, result) != result:
+                number, what, *_ = key
+                raise RunError(
+                    f"trajectory {number} has different {what} in {source.folder} and in "
+                    f"{self.folder}; nothing was merged"
+                )
 
     def run(self) -> Merged:
         """Write what the target lacks. It can be repeated after a kill."""
@@ -135,9 +113,12 @@ class Merge:
     def _bring(self, part: Part, have: set[int], writer: RunWriter) -> None:
         """Copy a part; of one with trajectories that are there already, only the others."""
         if part.kind == "grades" or have.isdisjoint(part.trajectories):
-            if part.sealed_cells is not None:  # before the rows, which say that they are there
-                self._copy(part.sealed_cells)
-            self._copy(part)
+            # Cells before the rows, which say that they are there.
+            for one in filter(None, (part.sealed_cells, part)):
+                path = self.folder / one.kind / one.path.name
+                if not file_exists(path):
+                    put_file(path, one.data)
+                one.forget()
             if part.kind == "rows":
                 writer.note_sealed(part)
         elif not have.issuperset(part.trajectories):
@@ -147,24 +128,19 @@ class Merge:
                     writer.add(row, cells.get(row.trajectory), part.made_with)
         part.forget()
 
-    def _copy(self, part: Part) -> None:
-        path = self.folder / part.kind / part.path.name
-        if not file_exists(path):
-            put_file(path, part.data)
-        part.forget()
 
-
-def _written_rows(run: Run) -> Iterator[Row]:
-    """Rows as they were written, without the grades that were added since."""
+def _results(run: Run) -> dict[tuple[Any, ...], Any]:
+    """The decode of every trajectory of a run, and its last grade under each reading."""
+    found: dict[tuple[Any, ...], Any] = {}
+    own = []
     for part in run.parts:
-        yield from part.load(run.manifest.digest).rows()
+        for row in part.load(run.manifest.digest).rows():
+            found[row.trajectory, "decodes"] = row.decode_checksum
+            own.append(asdict(row))
         part.forget()
-
-
-def _readings(run: Run) -> list[AnswerReading]:
-    """The readings under which a run was graded."""
-    rows = _written_rows(run)
-    found = {(row.style, row.ending, row.grader) for row in rows if row.verdict is not None}
-    added = read_added(run.folder, run.manifest.digest)
-    found |= {(grade["style"], grade["ending"], grade["grader"]) for grade in added}
-    return [AnswerReading.parse(*map(str, words)) for words in sorted(found)]
+    added = sorted(read_added(run.folder, run.manifest.digest), key=lambda row: row["number"])
+    for grade in [*own, *added]:
+        if grade["verdict"] not in (None, Verdict.NOT_GRADABLE):
+            reading = (grade["style"], grade["ending"], grade["grader"])
+            found[grade["trajectory"], "grades", *reading] = grade["answer"], grade["verdict"]
+    return found

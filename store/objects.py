@@ -38,6 +38,16 @@ def list_folder(folder: ObjectPath) -> tuple[dict[ObjectPath, int], list[ObjectP
     return dict(sorted(sizes.items())), sorted(folders)
 
 
+def list_files(folder: ObjectPath) -> list[ObjectPath]:
+    """The objects right below a folder, in order."""
+    return list(list_folder(folder)[0])
+
+
+def list_folders(folder: ObjectPath) -> list[ObjectPath]:
+    """The folders in a folder, in order."""
+    return list_folder(folder)[1]
+
+
 def size_of(path: ObjectPath) -> int | None:
     """The bytes of an object; None where there is none."""
     with _explained(path) as obstore, suppress(FileNotFoundError):
@@ -55,11 +65,14 @@ def read(path: ObjectPath, at_most: int | None = None) -> bytes:
         return bytes(obstore.get_range(store, path.key, start=0, end=end)) if end else b""
 
 
-def put(path: ObjectPath, data: bytes) -> None:
+def put_file(path: ObjectPath, data: bytes) -> None:
     """Put an object, in the place of another if there is one. It appears whole or not at all."""
     with _explained(path, writing=True) as obstore:
         # In one request: what is killed half-way leaves no parts behind that cost money.
         obstore.put(_store(path), path.key, data, use_multipart=False)
+
+
+note_file = put_file
 
 
 def put_once(path: ObjectPath, data: bytes) -> bool:
@@ -93,7 +106,7 @@ def sign_once(path: ObjectPath, signature: bytes) -> bool:
     return is_own
 
 
-def delete(paths: Iterable[ObjectPath]) -> None:
+def remove_files(paths: Iterable[ObjectPath]) -> None:
     """Delete objects, whether or not they are still there."""
     by_bucket: dict[str, list[ObjectPath]] = {}
     for path in paths:
@@ -106,11 +119,6 @@ def delete(paths: Iterable[ObjectPath]) -> None:
                 for path in some:
                     with suppress(FileNotFoundError):
                         obstore.delete(_store(path), path.key)
-
-
-def require_reachable(folder: ObjectPath) -> None:
-    """Refuse a bucket that is not there or cannot be listed, before anything is computed."""
-    list_folder(folder)
 
 
 def _address(folder: ObjectPath, key: str) -> ObjectPath:

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
-from c4.store.cells import SIGNALS, Cells, batch_cells, signal_columns
+from c4.store.cells import CELLS, SIGNALS, Cells, batch_cells, check_cells, signal_columns
+from c4.store.columns import MOST_STEPS, check_schema
 from c4.store.locations import Location
 from c4.store.manifest import DATA_FOLDERS, Manifest, identity_digest
-from c4.store.rows import Row, rows_from_table, table_from_json
-from c4.store.schema import CELLS
+from c4.store.rows import Row, check_rows, rows_from_table, table_from_json
 from c4.store.storage import list_files, put_file, read_file
-from c4.store.values import MOST_STEPS, check_cells, check_rows, check_schema
 from c4.tasks import Shape
 
 PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")

@@ -22,9 +22,6 @@ from c4.store.manifest import (
 from c4.store.parts import Part, naming, run_parts
 from c4.store.storage import folder_exists
 
-SHOWN = 5
-"""Files that a message names before it only counts the others."""
-
 
 @dataclass(frozen=True)
 class Repair:
@@ -42,25 +39,41 @@ def repair_run(folder: Location) -> Repair:
     """
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
-    runs, damaged = _parts_by_run(folder)
+    parts, done, remaining = [], [], []
+    for part in run_parts(folder, RECORDED):
+        try:
+            part.load()
+            with naming(part.path):
+                validate_identity(part.identity)
+            parts.append((part, part.run))
+        except FileNotFoundError:  # a process that records has sealed it
+            pass
+        except RunError as error:
+            remaining.append(str(error))
+        part.forget()
     manifest = _sound_manifest(folder)
-    done = []
     if manifest is None:
-        rebuilt = _manifest_of(folder, runs, damaged)
+        rebuilt = _manifest_of(folder, parts, remaining)
         with Claims(folder) as claims, claims.hold(SEAL):
             manifest = _sound_manifest(folder)  # another process may have begun a run since
             if manifest is None:
                 manifest = rebuilt
                 write_manifest(folder, manifest)
-                count = counted(len(runs[manifest.digest]), "part")
-                done.append(f"{folder / MANIFEST}: rebuilt from {count}")
-    strangers = [
+                done.append(f"{folder / MANIFEST}: rebuilt from {counted(len(parts), 'part')}")
+    remaining += [
         f"{part.path}: belongs to another run than {MANIFEST} says; move it back where it came from"
-        for run, parts in runs.items()
-        for part in parts
+        for part, run in parts
         if run != manifest.digest
     ]
-    return Repair(done, [*damaged, *strangers, *_tokenizer_problem(folder, manifest)])
+    try:
+        read_tokenizer(folder, manifest)
+    except RunError as error:
+        remaining.append(
+            f"{error}; or copy it from another run of the same model ({TOKENIZER} of SHA-256 "
+            f"{manifest.tokenizer_file_sha256}). Until then rows and grades can be read, but texts "
+            "and replays cannot be made"
+        )
+    return Repair(done, remaining)
 
 
 def _sound_manifest(folder: Location) -> Manifest | None:
@@ -73,65 +86,27 @@ def _sound_manifest(folder: Location) -> Manifest | None:
         return None
 
 
-def _parts_by_run(folder: Location) -> tuple[dict[str, list[Part]], list[str]]:
-    """The parts by the run that they belong to, and what is wrong with those that do not say."""
-    runs: dict[str, list[Part]] = {}
-    damaged = []
-    for part in run_parts(folder, RECORDED):
-        try:
-            run = part.load().run
-            with naming(part.path):
-                validate_identity(part.identity)
-            runs.setdefault(run, []).append(part)
-        except FileNotFoundError:
-            continue  # a process that records has sealed it
-        except RunError as error:
-            damaged.append(str(error))
-        finally:
-            part.forget()
-    return runs, damaged
-
-
-def _manifest_of(folder: Location, runs: dict[str, list[Part]], damaged: Sequence[str]) -> Manifest:
-    """The manifest of the parts, if they all belong to one run."""
-    if not runs:
+def _manifest_of(
+    folder: Location, parts: Sequence[tuple[Part, str]], damaged: Sequence[str]
+) -> Manifest:
+    """The manifest of the parts, which must all belong to one run."""
+    if not parts:
         nothing = (
             f"{folder}: no part here says what the run was; name the folder of one run, such as "
             "runs/model=tiny/task=math/method=baseline"
         )
         raise RunError("\n".join([nothing, *damaged]))
-    if len(runs) > 1:
-        raise RunError(_mixed(folder, list(runs.values())))
-    first = next(iter(runs.values()))[0]
+    first, run = parts[0]
+    other = next((part for part, its_run in parts if its_run != run), None)
+    if other is not None:
+        keys = sorted(other.identity.keys() | first.identity.keys())
+        raise RunError(
+            f"{folder}: parts of several runs; move those of all but one somewhere else. "
+            f"{other.kind}/{other.path.name} (there) differs from {first.kind}/{first.path.name} "
+            "(here):\n" + "\n".join(name_differences(other.identity, first.identity, keys))
+        )
     return Manifest(
         identity=first.identity,
         environment=next(iter(first.made_with), {}),
         tokenizer_file_sha256=first.tokenizer_sha256,
     )
-
-
-def _mixed(folder: Location, runs: Sequence[Sequence[Part]]) -> str:
-    """The message about a folder with parts of several runs: which parts, and how these differ."""
-    here = runs[0][0]
-    lines = [f"{folder}: parts of {len(runs)} runs; move those of all but one somewhere else"]
-    for parts in runs:
-        names = ", ".join(f"{part.kind}/{part.path.name}" for part in parts[:SHOWN])
-        more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-        lines.append(f"run {parts[0].run}: {names}{more}")
-    for there, *_ in runs[1:]:
-        lines.append(f"{there.run} (there) differs from {here.run} (here):")
-        keys = sorted(there.identity.keys() | here.identity.keys())
-        lines += name_differences(there.identity, here.identity, keys)
-    return "\n".join(lines)
-
-
-def _tokenizer_problem(folder: Location, manifest: Manifest) -> list[str]:
-    try:
-        read_tokenizer(folder, manifest)
-        return []
-    except RunError as error:
-        return [
-            f"{error}; or copy it from another run of the same model ({TOKENIZER} of SHA-256 "
-            f"{manifest.tokenizer_file_sha256}). Until then rows and grades can be read, but texts "
-            "and replays cannot be made"
-        ]

@@ -2,19 +2,21 @@
 
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from c4.store.schema import ROWS
-from c4.tasks import Example, Verdict
+from c4.store.columns import MOST_STEPS, check_columns, check_range, table_schema
+from c4.store.manifest import is_baseline
+from c4.tasks import Example, Shape, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One trajectory. Fields are the columns of `ROWS`."""
+    """One trajectory. Its fields are the columns of `ROWS`; see `c4.store.columns`."""
 
     trajectory: int
     source_row: int
@@ -87,6 +89,8 @@ class Row:
 GRADE = ("answer", "verdict", "style", "ending", "grader")
 """The columns of a grade: what was answered, what it is worth, and how it was read."""
 NOT_DECODED = (*GRADE, "wall_seconds", "block_seconds")
+ROWS = table_schema([field.name for field in fields(Row)], nullable=(*GRADE, "exit_step"))
+"""One row per trajectory, whatever the method."""
 
 
 def rows_to_table(rows: Sequence[Row]) -> pa.Table:
@@ -103,3 +107,23 @@ def table_from_json(data: bytes) -> pa.Table:
     if list(fields) != ROWS.names:
         raise ValueError("its row has other columns than c4 writes")
     return pa.Table.from_pylist([fields], schema=ROWS)
+
+
+def check_rows(table: pa.Table, numbers: range, identity: Mapping[str, Any]) -> None:
+    """Refuse rows that no decode of the run can have left."""
+    shape = Shape(**identity["shape"])
+    most_steps = shape.budget if is_baseline(identity) else MOST_STEPS
+    limits = {"L": shape.length, "N": shape.blocks, "S": most_steps}
+    check_columns(table, ROWS, {**limits, "V": identity["vocab_size"] - 1})
+    column = {name: table.column(name).combine_chunks() for name in ROWS.names}
+    for name, size in asdict(shape).items():
+        check_range(name, column[name].to_numpy(), size, size)
+    if not np.array_equal(column["trajectory"].to_numpy(), np.arange(numbers.start, numbers.stop)):
+        raise ValueError(f"its rows are not trajectories {numbers.start} to {numbers.stop - 1}")
+    steps, each = column["steps"].to_numpy(), (len(numbers), -1)
+    last_commit = column["commit_step"].flatten().to_numpy().reshape(each).max(axis=1)
+    exit_step = column["exit_step"].fill_null(1).to_numpy()
+    if (last_commit > steps).any() or (exit_step > steps).any():
+        raise ValueError("a commit or an exit comes after the last step")
+    if (column["block_steps"].flatten().to_numpy().reshape(each).sum(axis=1) != steps).any():
+        raise ValueError("the steps of the blocks do not add up to the steps")

@@ -8,6 +8,7 @@ and each function here says what both of them promise.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from c4.errors.system import require_plain_file, require_writable_file, require_writable_folder
 from c4.store import folders, objects
@@ -21,6 +22,11 @@ OWNER = folders.OWNER
 def is_remote(location: Location) -> bool:
     """Whether it is the address of an object store."""
     return isinstance(location, ObjectPath)
+
+
+def _kind(location: Location) -> Any:
+    """The module that reaches a location."""
+    return objects if isinstance(location, ObjectPath) else folders
 
 
 def file_exists(path: Location) -> bool:
@@ -47,16 +53,14 @@ def list_leftovers(folder: Location) -> list[Location]:
 
 
 def _list_all_files(folder: Location) -> Sequence[Location]:
-    if isinstance(folder, ObjectPath):
-        return list(objects.list_folder(folder)[0])
-    return folders.list_files(Path(folder))
+    files: Sequence[Location] = _kind(folder).list_files(folder)
+    return files
 
 
 def list_folders(folder: Location) -> list[Location]:
     """The folders in a folder, in order."""
-    if isinstance(folder, ObjectPath):
-        return [*objects.list_folder(folder)[1]]
-    return [*folders.list_folders(Path(folder))]
+    found: list[Location] = _kind(folder).list_folders(folder)
+    return found
 
 
 def find_folders(root: Location, wanted: Callable[[str], bool]) -> list[Location]:
@@ -65,25 +69,20 @@ def find_folders(root: Location, wanted: Callable[[str], bool]) -> list[Location
     for folder in list_folders(root):
         if wanted(folder.name):
             found.append(folder)
-        elif not _is_link(folder):  # which might lead back here
+        elif is_remote(folder) or not Path(folder).is_symlink():  # a link might lead back here
             found += find_folders(folder, wanted)
     return found
 
 
-def _is_link(folder: Location) -> bool:
-    return not isinstance(folder, ObjectPath) and Path(folder).is_symlink()
-
-
 def read_file(path: Location, at_most: int | None = None) -> bytes:
     """The bytes of a file, or the first of them; FileNotFoundError where there is none."""
-    if isinstance(path, ObjectPath):
-        return objects.read(path, at_most)
-    return folders.read(Path(path), at_most)
+    data: bytes = _kind(path).read(path, at_most)
+    return data
 
 
 def read_limited(path: Location, most: int) -> bytes:
     """The bytes of a file; ValueError where it is none, or is larger than such a file can be."""
-    if not isinstance(path, ObjectPath):
+    if not is_remote(path):
         require_plain_file(Path(path), most)
     elif (size := size_of(path)) > most:
         raise ValueError(f"{size:,} bytes are too many")
@@ -92,9 +91,7 @@ def read_limited(path: Location, most: int) -> bytes:
 
 def size_of(path: Location) -> int:
     """A file's bytes; none if it has just been removed."""
-    if isinstance(path, ObjectPath):
-        return objects.size_of(path) or 0
-    return folders.size_of(Path(path)) or 0
+    return _kind(path).size_of(path) or 0
 
 
 def sizes_in(folder: Location) -> list[tuple[Location, int]]:
@@ -107,7 +104,7 @@ def sizes_in(folder: Location) -> list[tuple[Location, int]]:
 def require_writable(folder: Location) -> None:
     """Refuse a place where no results can be kept, before any are computed. Leaves no trace."""
     if isinstance(folder, ObjectPath):
-        objects.require_reachable(folder)
+        objects.list_folder(folder)  # fails if there is no such bucket
     else:
         require_writable_folder(Path(folder))
 
@@ -115,24 +112,20 @@ def require_writable(folder: Location) -> None:
 def require_can_put(path: Location) -> None:
     """Refuse a file that cannot be written, before its content is computed. Leaves no trace."""
     if isinstance(path, ObjectPath):
-        objects.require_reachable(path)
+        objects.list_folder(path)  # fails if there is no such bucket
     else:
         require_writable_file(Path(path))
 
 
 def put_file(path: Location, data: bytes) -> None:
     """Make a file appear whole or not at all, whatever happens to the machine."""
-    if isinstance(path, ObjectPath):
-        objects.put(path, data)
-    else:
-        folders.put_file(Path(path), data)
+    _kind(path).put_file(path, data)
 
 
 def put_once(path: Location, data: bytes) -> bool:
     """Make a file appear whole, unless there is one of that name. Returns whether it did."""
-    if isinstance(path, ObjectPath):
-        return objects.put_once(path, data)
-    return folders.put_once(Path(path), data)
+    was_put: bool = _kind(path).put_once(path, data)
+    return was_put
 
 
 def note_file(path: Location, data: bytes) -> None:
@@ -140,17 +133,14 @@ def note_file(path: Location, data: bytes) -> None:
 
     For what is worth nothing after the machine has stopped, such as a sign of life.
     """
-    if isinstance(path, ObjectPath):
-        objects.put(path, data)
-    else:
-        folders.note_file(Path(path), data)
+    _kind(path).note_file(path, data)
 
 
 def remove_files(paths: Iterable[Location]) -> None:
     """Remove files, whether or not they are still there, and make that safe on the disk."""
     paths = list(paths)
     folders.remove_files(Path(path) for path in paths if not isinstance(path, ObjectPath))
-    objects.delete(path for path in paths if isinstance(path, ObjectPath))
+    objects.remove_files(path for path in paths if isinstance(path, ObjectPath))
 
 
 def remove_leftovers(folder: Location, ours: Callable[[str], bool]) -> None:
@@ -159,10 +149,9 @@ def remove_leftovers(folder: Location, ours: Callable[[str], bool]) -> None:
     A process that is still writing notices and writes its file again. An object store never shows
     what is being written.
     """
-    if isinstance(folder, ObjectPath):
-        return
-    left = ((path, LEFTOVER.fullmatch(path.name)) for path in list_leftovers(folder))
-    remove_files(path for path, match in left if match and ours(match["target"]))
+    if not is_remote(folder):
+        left = ((path, LEFTOVER.fullmatch(path.name)) for path in list_leftovers(folder))
+        remove_files(path for path, match in left if match and ours(match["target"]))
 
 
 def make_once(folder: Location, owner: bytes) -> bool:
@@ -180,7 +169,7 @@ def make_once(folder: Location, owner: bytes) -> bool:
 
 
 def owner_of(folder: Location) -> bytes | None:
-    """Who made a folder; None if nobody did, or has not signed it yet."""
+    """The owner of a folder made by `make_once`; None if it has none, or none yet."""
     try:
         return read_file(folder / OWNER)
     except FileNotFoundError:
@@ -190,12 +179,12 @@ def owner_of(folder: Location) -> bytes | None:
 def remove_made(folder: Location) -> None:
     """Remove a folder made by `make_once`, whether or not it is still there."""
     if isinstance(folder, ObjectPath):
-        objects.delete([folder / OWNER])
+        objects.remove_files([folder / OWNER])
     else:
         folders.remove_made(Path(folder))
 
 
 def remove_empty_folder(folder: Location) -> None:
     """Remove a folder if it is there and holds nothing. An object store keeps no such folders."""
-    if not isinstance(folder, ObjectPath):
+    if not is_remote(folder):
         folders.remove_empty_folder(Path(folder))

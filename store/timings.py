@@ -7,7 +7,6 @@ behind the newest file, the name follows that file instead.
 import json
 import re
 import zlib
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c4.errors import RunError
+from c4.store.columns import check_columns, table_schema
 from c4.store.locations import Location, parse_location
 from c4.store.manifest import BENCH_FOLDER, task_folder, validate_identity
 from c4.store.parts import UNREADABLE, brief_reason
 from c4.store.runs import is_kept_apart
-from c4.store.schema import BENCH
 from c4.store.storage import (
     find_folders,
     list_files,
@@ -28,10 +27,18 @@ from c4.store.storage import (
     read_file,
     remove_leftovers,
 )
-from c4.store.values import check_timing_values
 
 TIMING = re.compile(r"([0-9]{8})T([0-9]{12})Z\.[0-9a-f]{8}\.parquet")
 """The name of a file of timings."""
+BENCH = table_schema(
+    (
+        *("method", "settings", "identity", "length", "budget", "block_length", "n", "passes"),
+        *("warmups", "device", "threads", "mean_seconds", "cv", "tps", "tps_before_end"),
+        *("tokens_per_forward", "mean_steps", "speedup", "step_ratio"),
+    ),
+    nullable=["speedup", "step_ratio"],
+)
+"""One row per method of a timed call."""
 TIMINGS = pa.schema(
     [*(pa.field(name, pa.string(), nullable=False) for name in ("model", "task")), *BENCH]
 )
@@ -98,7 +105,10 @@ def timing_folders(root: str | Location) -> list[Location]:
 
 def read_call(path: Location) -> pa.Table:
     """The table of one call; or an error that names its file."""
-    data = _read(path)
+    try:
+        data = read_file(path)
+    except FileNotFoundError:
+        raise RunError(f"{path}: gone while it was being read") from None
     if path.suffixes[-2:-1] != [f".{zlib.crc32(data):08x}"]:
         raise RunError(
             f"{path}: damaged ({len(data)} bytes that do not match the checksum in the name); "
@@ -106,10 +116,15 @@ def read_call(path: Location) -> pa.Table:
         )
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
-        check_timing_values(table)
+        check_columns(table, BENCH)
         for identity in map(json.loads, table.column("identity").to_pylist()):
             validate_identity(identity)
-            _check_place(path, identity)
+            timed = identity["model"], identity["task"]
+            if timed != _place(path):
+                raise RunError(
+                    f"{path}: timings of {timed[0]} on {timed[1]}, which belong in "
+                    f"{BENCH_FOLDER}/model={timed[0]}/task={timed[1]}; move the file there"
+                )
     except UNREADABLE as error:
         raise RunError(
             f"{path}: cannot be read ({brief_reason(error)}); delete it, and time again with: "
@@ -122,20 +137,3 @@ def _place(path: Location) -> tuple[str, str]:
     """The model and the task in whose folder a file of timings is."""
     model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
     return model, task
-
-
-def _check_place(path: Location, identity: Mapping[str, Any]) -> None:
-    """Refuse timings of another model or task than their folder says."""
-    timed = identity["model"], identity["task"]
-    if timed != _place(path):
-        raise RunError(
-            f"{path}: timings of {timed[0]} on {timed[1]}, which belong into "
-            f"{BENCH_FOLDER}/model={timed[0]}/task={timed[1]}; move the file there"
-        )
-
-
-def _read(path: Location) -> bytes:
-    try:
-        return read_file(path)
-    except FileNotFoundError:
-        raise RunError(f"{path}: gone while it was being read") from None

@@ -25,6 +25,7 @@ import pyarrow as pa
 from c4.errors import RunError
 from c4.store.cells import CELLS_PER_PART, Cells, cells_to_table
 from c4.store.claims import CLAIMS, GRADES, SEAL, SEALED, Claim, Claims, Sign
+from c4.store.grades import GRADES as GRADE_COLUMNS
 from c4.store.grades import newest_grade
 from c4.store.locations import Location
 from c4.store.manifest import (
@@ -55,7 +56,6 @@ from c4.store.parts import (
 )
 from c4.store.rows import Row, rows_to_table
 from c4.store.runs import LOADED_BYTES, covers, require_rows, sole_parts
-from c4.store.schema import GRADES as GRADE_COLUMNS
 from c4.store.storage import (
     file_exists,
     note_file,
@@ -92,7 +92,9 @@ def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: boo
     differ = name_differences(recorded, identity, keys)
     if differ:
         raise RunError(
-            f"{folder} is another run:\n" + "\n".join(differ) + "\n"
+            f"cannot continue {folder}: it was recorded with different settings:\n"
+            + "\n".join(differ)
+            + "\n"
             "use --out for a place of its own, or --fresh to throw the old one away"
         )
 
@@ -171,34 +173,25 @@ class RunWriter:
         """Begin the run, or go on with it as it is."""
         if file_exists(self.folder / MANIFEST):
             check_identity(self.folder, manifest.identity, partly=False)
-            self._bring_back_tokenizer(tokenizer_json)
-        else:
-            self._refuse_orphans()
-            write_tokenizer(self.folder, tokenizer_json)
-            if not create_manifest(self.folder, manifest):  # another worker was faster
-                check_identity(self.folder, manifest.identity, partly=False)
-        self.go_on(manifest)
-
-    def _bring_back_tokenizer(self, tokenizer_json: str) -> None:
-        """Write the tokenizer anew if it is missing, and the one that the run was made with."""
-        recorded = read_manifest(self.folder).tokenizer_file_sha256
-        if text_hash(tokenizer_json) != recorded:
-            raise RunError(
-                f"{self.folder}: made with another tokenizer.json (SHA-256 {recorded}); use --out "
-                "for a place of its own, or --fresh to throw the old run away"
-            )
-        if not file_exists(self.folder / TOKENIZER):
-            write_tokenizer(self.folder, tokenizer_json)
-
-    def _refuse_orphans(self) -> None:
-        """Refuse to begin a run among the parts of one that has lost its manifest."""
-        parts = run_parts(self.folder, RECORDED)
-        if parts:
+            recorded = read_manifest(self.folder).tokenizer_file_sha256
+            if text_hash(tokenizer_json) != recorded:
+                raise RunError(
+                    f"{self.folder}: made with another tokenizer.json (SHA-256 {recorded}); use "
+                    "--out for a place of its own, or --fresh to throw the old run away"
+                )
+            if not file_exists(self.folder / TOKENIZER):
+                write_tokenizer(self.folder, tokenizer_json)
+        elif parts := run_parts(self.folder, RECORDED):
             raise RunError(
                 f"{self.folder}: parts of a run, such as {parts[0].path.name}, but no "
                 "manifest.json that says what they are; rebuild it with: c4 runs --repair "
                 f"'{self.folder}', use --out for another place, or --fresh to throw the parts away"
             )
+        else:
+            write_tokenizer(self.folder, tokenizer_json)
+            if not create_manifest(self.folder, manifest):  # another worker was faster
+                check_identity(self.folder, manifest.identity, partly=False)
+        self.go_on(manifest)
 
     def go_on(self, manifest: Manifest) -> None:
         """Write for a run that exists.

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from c4.errors import RAISED, C4Error, DataError, did_you_mean, failure, shortened
+from c4.errors import RAISED, C4Error, DataError, did_you_mean, failure, naming_failures, shortened
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks.problems import EMBEDDED_TASKS, EVALUATION, problem
@@ -23,7 +23,7 @@ from c4.tasks.task import Example, Family, HubSplit, Row, Task
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
 TASK_SOURCE = "task"
-"""Rows that a task of a user's own brings along."""
+"""Rows that a user's task brings along."""
 ORDER = "numpy.random.default_rng(seed).permutation"
 """How a split is shuffled; part of a run's identity, since trajectory numbers count in it."""
 
@@ -50,13 +50,6 @@ class SampleSet:
     """Rows of the source that the task cannot use."""
 
 
-class Rows(Protocol):
-    """What can be read by number."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Row: ...
-
-
 class EmbeddedRows:
     """The evaluation problems of a task, each made when it is asked for."""
 
@@ -66,12 +59,12 @@ class EmbeddedRows:
     def __len__(self) -> int:
         return EVALUATION
 
-    def __getitem__(self, index: int, /) -> Row:
+    def __getitem__(self, index: int) -> Row:
         return problem(self.task, index).row
 
 
 def default_source(task: Task, *, embedded: bool) -> str:
-    """Where a task's examples come from if nobody says.
+    """Where a task's examples come from by default.
 
     Args:
         embedded: whether the model is the embedded one, which knows only embedded problems.
@@ -111,16 +104,21 @@ def load_samples(
     if source == EMBEDDED_SOURCE:  # all of them are usable, and made when they are needed
         examples = {}
     else:
-        examples = _read_all(task, rows, origin)
+        read = ((row, _read(task, rows, row, origin)) for row in range(len(rows)))
+        examples = {row: example for row, example in read if example is not None}
         order = [row for row in order if row in examples]
     if not order:
         why = f": read returns None for each of {len(rows)} rows" if len(rows) else ""
         raise DataError(f"{task.name} has 0 usable examples in {origin}{why}")
     there = max(0, len(order) - skip)
     wanted = min(there if task.n is None else task.n, there) if n is None else n
-    _check_span(
-        f"{task.name} has {len(order)} usable examples in {origin}", len(order), skip, wanted
-    )
+    if skip < 0 or wanted < 1 or skip + wanted > len(order):
+        left = len(order) - max(0, skip)
+        advice = f"--n of at most {left}" if left > 0 else f"--skip below {len(order)}"
+        raise DataError(
+            f"{task.name} has {len(order)} usable examples in {origin}; skip {skip} and n "
+            f"{wanted} ask for {skip + wanted}: use {advice}"
+        )
     samples = []
     for index in range(skip, skip + wanted):
         row = order[index]
@@ -139,25 +137,22 @@ def shuffled(rows: int, seed: int) -> list[int]:
     return order
 
 
-def _check_span(have: str, usable: int, skip: int, wanted: int) -> None:
-    """Refuse to pass over or take more examples than there are."""
-    if skip >= 0 and wanted >= 1 and skip + wanted <= usable:
-        return
-    left = usable - max(0, skip)
-    advice = f"--n of at most {left}" if left > 0 else f"--skip below {usable}"
-    raise DataError(f"{have}; skip {skip} and n {wanted} ask for {skip + wanted}: use {advice}")
-
-
 @cache
 def code_digest() -> str:
-    """Of the code that makes embedded problems: other code, other problems."""
+    """Digest of the code that makes embedded problems; part of a run's identity."""
     sources = sorted(Path(problems.__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
-def _open(task: Task, source: str) -> tuple[Rows, str]:
+def _open(task: Task, source: str) -> tuple[Any, str]:
+    """The rows of a source, by number, and the source's exact name."""
     if source == EMBEDDED_SOURCE:
-        return _open_embedded(task)
+        if task.name not in EMBEDDED_TASKS:
+            raise DataError(
+                f"there are no embedded problems for {task.name}; give --source hub, or a .jsonl "
+                "or .parquet file"
+            )
+        return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
     if source == TASK_SOURCE and task.rows is not None:
         if not isinstance(task.rows, str | Path):
             return _own_rows(task)
@@ -169,50 +164,58 @@ def _open(task: Task, source: str) -> tuple[Rows, str]:
     path = user_path(source)
     if exists(path) and path.is_dir():
         return _open_hub(task.hub or HubSplit(dataset=str(path), split="train"), str(path))
-    return _open_file(path, source)
-
-
-def _open_embedded(task: Task) -> tuple[Rows, str]:
-    if task.name not in EMBEDDED_TASKS:
-        raise DataError(
-            f"there are no embedded problems for {task.name}; give --source hub, or a .jsonl or "
-            ".parquet file"
-        )
-    return EmbeddedRows(task.name), f"{EMBEDDED_SOURCE}:{code_digest()}"
-
-
-def _open_file(path: Path, source: str) -> tuple[Rows, str]:
     if not exists(path):
         raise DataError(
             f"no source {source!r}: give embedded, hub, or a .jsonl or .parquet file that exists"
         )
-    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
-    if path.suffix not in readers:
-        raise DataError(f"{path}: not a .jsonl or .parquet file")
-    try:
-        require_plain_file(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
-    return readers[path.suffix](path), f"file:{path.name}@{digest[:12]}"
+    return _open_file(path)
 
 
-def _own_rows(task: Task) -> tuple[Rows, str]:
-    """The rows that a task brings along, and a hash of them."""
-    try:
+def _own_rows(task: Task) -> tuple[list[Any], str]:
+    """The rows that a task brings along, and their name with a hash."""
+    with naming_failures(f"the rows of {task.name} cannot be read", DataError):
         made: Any = task.rows() if callable(task.rows) else task.rows
         rows = list(made)
         plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
         text = json.dumps(plain, default=str, sort_keys=True)
-    except (C4Error, MemoryError):
-        raise
-    except RAISED as error:
-        raise DataError(f"the rows of {task.name} cannot be read: {failure(error)}") from error
     digest = hashlib.sha256(text.encode()).hexdigest()
     return rows, f"{TASK_SOURCE}:{task.name}@{digest[:12]}"
 
 
-def _open_hub(hub: HubSplit, dataset: str) -> tuple[Rows, str]:
+def _open_file(path: Path) -> tuple[list[Row], str]:
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise DataError(f"{path}: not a .jsonl or .parquet file")
+    try:
+        require_plain_file(path)
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
+    if path.suffix == ".jsonl":
+        rows = _json_lines(path, data)
+    else:
+        try:
+            rows = pq.read_table(pa.BufferReader(data)).to_pylist()
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise DataError(f"{path}: not a readable Parquet file ({error})") from None
+    return rows, f"file:{path.name}@{hashlib.sha256(data).hexdigest()[:12]}"
+
+
+def _json_lines(path: Path, data: bytes) -> list[Row]:
+    rows = []
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error})") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{path}, line {number}: not valid JSON ({error})") from None
+    return rows
+
+
+def _open_hub(hub: HubSplit, dataset: str) -> tuple[Any, str]:
     try:
         import datasets
     except ImportError:
@@ -235,35 +238,7 @@ def _open_hub(hub: HubSplit, dataset: str) -> tuple[Rows, str]:
     return rows, f"hub:{hub.public_name}/{hub.config or 'default'}/{hub.split}@{fingerprint}"
 
 
-def _read_jsonl(path: Path) -> Sequence[Row]:
-    rows = []
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error})") from None
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{path}, line {number}: not valid JSON ({error})") from None
-    return rows
-
-
-def _read_parquet(path: Path) -> Sequence[Row]:
-    try:
-        rows: list[Row] = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({error})") from None
-    return rows
-
-
-def _read_all(task: Task, rows: Rows, origin: str) -> dict[int, Example]:
-    read = ((i, _read(task, rows, i, origin)) for i in range(len(rows)))
-    return {i: example for i, example in read if example is not None}
-
-
-def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
+def _read(task: Task, rows: Any, index: int, origin: str) -> Example | None:
     row: Any = rows[index]
     if not isinstance(row, Mapping):
         found = shortened(repr(row))
@@ -274,13 +249,17 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     except (C4Error, MemoryError):
         raise
     except RAISED as error:
-        known = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
-        what = str(error) if known else failure(error)
-        fields = f"the fields of {task.hub.dataset}" if task.hub else ""
-        what = _no_field(error, {} if fields else row) if isinstance(error, KeyError) else what
-        raise DataError(
-            f"{origin}, row {index}: {what}" + (f"; {task.name} expects {fields}" if fields else "")
-        ) from error
+        is_plain = isinstance(error, IndexError | TypeError | ValueError | AttributeError)
+        what = str(error) if is_plain else failure(error)
+        if isinstance(error, KeyError):
+            what = f"no field {error}"
+        if task.hub:
+            what += f"; {task.name} expects the fields of {task.hub.dataset}"
+        elif isinstance(error, KeyError):
+            known = list(map(str, row))
+            near = did_you_mean(str(error.args[0]), known)
+            what += f"; {near or 'there are ' + ', '.join(known)}"
+        raise DataError(f"{origin}, row {index}: {what}") from error
     if example is not None and task.family is Family.CODE:
         names = names_of_tests(example.tests, example.preamble, example.target)
         if not names.entry_points:
@@ -290,24 +269,15 @@ def _read(task: Task, rows: Rows, index: int, origin: str) -> Example | None:
     return example
 
 
-def _no_field(error: KeyError, row: Row) -> str:
-    known = list(map(str, row))
-    there = did_you_mean(str(error.args[0]), known) or f"there are {', '.join(known)}"
-    return f"no field {error}" + (f"; {there}" if known else "")
-
-
 def _checked(example: Example) -> Example:
-    """The example, if what should be texts are texts that can be written down."""
+    """The example, if its fields are texts that can be encoded."""
     if not isinstance(example, Example):
         raise TypeError(f"read must return an Example or None, not {shortened(repr(example))}")
-    for name in ("prompt", "target", "preamble", "tests"):
-        if not isinstance(getattr(example, name), str):
-            raise TypeError(f"its {name} {getattr(example, name)!r} is not a text")
+    texts = {name: getattr(example, name) for name in ("prompt", "target", "preamble", "tests")}
     choices = tuple(example.choices)
-    for choice in choices:
-        if not isinstance(choice, str):
-            raise TypeError(f"its choice {choice!r} is not a text")
-    for text in (example.prompt, example.target, example.preamble, example.tests, *choices):
+    for name, text in [*texts.items(), *(("choice", choice) for choice in choices)]:
+        if not isinstance(text, str):
+            raise TypeError(f"its {name} {text!r} is not a text")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"{shortened(text)!r} holds half of a surrogate pair")
     return replace(example, choices=choices)

@@ -1,10 +1,10 @@
-"""Graders by name: how an answer is compared, by c4's own ways or by a user's function."""
+"""Graders by name: c4's own ways to compare answers, and users' functions."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.plugins import Registry, plain_label
 from c4.tasks.reading.extractors import find_style
 from c4.tasks.task import Example, Grader, Judge
@@ -14,16 +14,11 @@ REGISTRY = Registry("grader", "--grader", {str(kind): kind for kind in Grader}, 
 
 
 def find_grader(name: str) -> str:
-    """What grades go by under the grader that a user names; one of the user's own is loaded."""
+    """The label of the grader that a user names; a user's own is loaded and checked."""
     label = REGISTRY.label(name)
     if label not in REGISTRY.own and not callable(REGISTRY.behind(label)):
         raise ConfigError(f"{name} is no grader: it must be a function (example, answer, text)")
     return label
-
-
-def parse_grader(text: str) -> str:
-    """A grader as a file names it; nothing is loaded."""
-    return REGISTRY.parse(text)
 
 
 def own_judge(grader: str) -> Judge | None:
@@ -34,35 +29,30 @@ def own_judge(grader: str) -> Judge | None:
 
 
 def guard_judge(name: str, judge: Judge) -> Judge:
-    """A function of a user's own that grades, whose mistakes become errors in words."""
+    """A user's judge; what it raises, and anything but True or False, becomes a clear error."""
 
-    def asked(example: Example, answer: str, text: str) -> bool:
-        try:
+    def guarded(example: Example, answer: str, text: str) -> bool:
+        with naming_failures(f"{name} fails"):
             found = judge(example, answer, text)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"{name} fails: {failure(error)}") from error
         if not isinstance(found, bool | int | np.bool_):  # None would be wrong, and any text right
             raise ConfigError(f"{name} returns {found!r}; return True or False")
         return bool(found)
 
-    return asked
+    return guarded
 
 
 @dataclass(frozen=True)
 class ReadingNames:
-    """The extractor and the grader as a user names them, if the user does.
+    """The names under which a user asked for an extractor and a grader.
 
-    A reading holds what they go by. A process that has not been told these names, such as a worker,
-    loads the user's own objects by them.
+    A reading holds only their labels, so a worker loads the user's own objects by these names.
     """
 
     style: str | None = None
     grader: str | None = None
 
     def load(self) -> None:
-        """Let this process know the user's own objects."""
+        """Load the user's own objects into this process."""
         if self.style is not None:
             find_style(self.style)
         if self.grader is not None:

@@ -61,7 +61,7 @@ class Grade:
 def check_can_grade(
     task: Task, reading: AnswerReading | None = None, *, unsafe_code: bool = False
 ) -> None:
-    """Refuse now, rather than after the decode, if this machine cannot grade the task."""
+    """Raise before the decode if this machine cannot grade the task."""
     algebra = reading is not None and reading.grader is Grader.MATH_VERIFY
     if algebra:
         if task.family is not Family.LONG_REASONING:

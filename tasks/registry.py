@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.errors.system import exists, user_path
 from c4.plugins import Registry, load_offered, unknown_object
 from c4.tasks import (
@@ -44,7 +44,7 @@ def is_task(found: Any) -> bool:
     return isinstance(found, Task)
 
 
-REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK", fits=is_task)
+REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK")
 """Every task that a user can name, besides YAML files and those of other programs."""
 TASK_SOURCES = "c4.task_sources"
 """Entry-point group of functions that make a task of what follows a prefix: `lm-eval:gsm8k`."""
@@ -61,9 +61,9 @@ def find_task(name: str) -> Task:
     """
     if name in TASKS:
         return TASKS[name]
-    source = _source_of(name)
-    if source is not None:
-        task = _task_from_source(source, name)
+    prefix, colon, _ = name.partition(":")
+    if points := list(entry_points(group=TASK_SOURCES, name=prefix) if colon else ()):
+        task = _task_from_source(points[0], name)
     elif _is_yaml(name):
         from c4.tasks.yaml_tasks import load_yaml_task
 
@@ -76,21 +76,10 @@ def find_task(name: str) -> Task:
     return task
 
 
-def _source_of(name: str) -> EntryPoint | None:
-    """The installed task source for names with this prefix, if there is one."""
-    prefix, colon, _ = name.partition(":")
-    points = entry_points(group=TASK_SOURCES, name=prefix) if colon else ()
-    return next(iter(points), None)
-
-
 def _task_from_source(point: EntryPoint, name: str) -> Task:
     source = load_offered("task source", point)
-    try:
+    with naming_failures(f"the task source {point.name} fails"):
         task = source.found(name.partition(":")[2])
-    except (C4Error, MemoryError):
-        raise
-    except RAISED as error:
-        raise ConfigError(f"the task source {point.name} fails: {failure(error)}") from error
     if not is_task(task):
         raise ConfigError(f"{name} is no task: its source must return a c4.tasks.Task")
     if task.is_own:  # the source did not say what it made the task of
@@ -109,17 +98,17 @@ def _task_from_code(name: str) -> Task:
         name: guard_extractor(plugin.found.name, getattr(plugin.found, name))
         for name in ("extract", "plain")
     }
-    guarded["rows"] = _beside(plugin.found)
+    if isinstance(rows := plugin.found.rows, str | Path):
+        module = sys.modules.get(getattr(plugin.found.read, "__module__", ""))
+        folder = Path(getattr(module, "__file__", None) or "").parent
+        guarded["rows"] = find_beside(folder, str(rows))
     return replace(plugin.found, definition=definition, fixed_shape=fixed, **guarded)
 
 
-def _beside(task: Task) -> Any:
-    """The task's rows; a relative path is looked up beside the task's file, then where c4 runs."""
-    if not isinstance(task.rows, str | Path):
-        return task.rows
-    module = sys.modules.get(getattr(task.read, "__module__", ""))
-    beside = Path(getattr(module, "__file__", None) or "").parent / user_path(str(task.rows))
-    return beside if exists(beside) else task.rows
+def find_beside(folder: Path, name: str) -> Path:
+    """A file that a task names: beside the task's own file, or else where c4 runs."""
+    beside = folder / user_path(name)
+    return beside if exists(beside) else user_path(name)
 
 
 def unknown_task(name: str, known: Iterable[str]) -> ConfigError:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.plugins import plain_label
 
 Row = Mapping[str, Any]
@@ -81,13 +81,10 @@ def _nearest_multiple(value: int, base: int) -> int:
     return max(1, round(value / base)) * base
 
 
-LETTERS_SHAPE = Shape(length=64, budget=64, block_length=16)
-LONG_REASONING_SHAPE = Shape(length=256, budget=256, block_length=32)
-CODE_SHAPE = Shape(length=384, budget=384, block_length=32)
 SHAPES = {
-    Family.LETTERS: LETTERS_SHAPE,
-    Family.LONG_REASONING: LONG_REASONING_SHAPE,
-    Family.CODE: CODE_SHAPE,
+    Family.LETTERS: Shape(length=64, budget=64, block_length=16),
+    Family.LONG_REASONING: Shape(length=256, budget=256, block_length=32),
+    Family.CODE: Shape(length=384, budget=384, block_length=32),
 }
 """The paper's shape of every family."""
 
@@ -150,21 +147,21 @@ class AnswerReading:
     """
 
     style: str = ReadingStyle.CAREFUL
-    """One of `ReadingStyle`, or what another extractor goes by; see `reading.extractors`."""
+    """One of `ReadingStyle`, or the label of another extractor; see `reading.extractors`."""
     ending: Ending = Ending.CUT
     grader: str = Grader.EXACT
-    """One of `Grader`, or what a user's own goes by; see `c4.tasks.graders`."""
+    """One of `Grader`, or the label of a user's grader; see `c4.tasks.graders`."""
 
     @classmethod
     def parse(cls, style: str, ending: str, grader: str = "exact") -> "AnswerReading":
-        """A reading as a file describes it."""
-        from c4.tasks.graders import parse_grader
-        from c4.tasks.reading.extractors import parse_style
+        """The reading that a file describes; no code is loaded."""
+        from c4.tasks.graders import REGISTRY as GRADERS
+        from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
 
-        return cls(parse_style(style), Ending(ending), parse_grader(grader))
+        return cls(EXTRACTORS.parse(style), Ending(ending), GRADERS.parse(grader))
 
     def __post_init__(self) -> None:
-        """Words that are c4's own become members, so that they can be told by identity."""
+        """Turn c4's own names into enum members, so that code can compare with `is`."""
         for name, kind in (("style", ReadingStyle), ("ending", Ending), ("grader", Grader)):
             word = getattr(self, name)
             if word in list(kind):
@@ -232,7 +229,7 @@ class HubSplit:
 
     @property
     def public_name(self) -> str:
-        """The data set as results name it, who leave out in which folders files stand."""
+        """The data set's name in results, which leave out folders of this machine."""
         return self.dataset if HUB_ID.fullmatch(self.dataset) else f"./{Path(self.dataset).name}"
 
 
@@ -253,14 +250,14 @@ class Task:
     """A benchmark: its rows, prompts, extractors, shape and number of examples."""
 
     name: str
-    """What its runs go by."""
+    """Name of the task in folders, tables and options."""
     family: Family
     hub: HubSplit | None = None
-    """Its split on the hub, if it is there."""
+    """Its split on the hub, if it has one."""
     rows: Callable[[], Sequence[Row]] | Sequence[Row] | str | Path | None = None
-    """Rows that a task of a user's own brings along: themselves, what makes them, or a file."""
+    """Rows that a user's task brings along: the rows, a function that makes them, or a file."""
     read: Callable[[Row], Example | None]
-    """Turns a row into an example; None leaves the row out."""
+    """Turns a row into an example, or into None to leave the row out."""
     extract: Extractor
     """The careful reading."""
     plain: Extractor
@@ -273,7 +270,7 @@ class Task:
     shape: Shape
     """The paper's shape. A model may define another one for the family."""
     fixed_shape: bool = False
-    """Whether a model's own shape for the family does not count."""
+    """Whether this shape takes precedence over a model's own shape for the family."""
     judge: Judge | None = None
     """Grades answers instead of comparing their normal forms."""
     n: int | None = None
@@ -281,7 +278,7 @@ class Task:
     skip: int = 0
     """Number of examples before those, which are kept for calibration."""
     definition: Mapping[str, Any] = field(default_factory=dict)
-    """What a manifest keeps of a task that is not c4's own, or whose wording was replaced."""
+    """What a manifest keeps of a user's task, or of a prompt that replaces a task's own."""
 
     def __post_init__(self) -> None:
         for name, kind in (("family", Family), ("search", SearchMode)):
@@ -304,7 +301,7 @@ class Task:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of c4's own tasks, be it in another wording."""
+        """Whether it is one of c4's own tasks, possibly with another prompt."""
         return not self.definition.keys() & {"task", "fields"}
 
     @property
@@ -314,12 +311,8 @@ class Task:
 
     def gold(self, example: Example) -> str:
         """The gold answer, in the extractor's normal form."""
-        try:
+        with naming_failures(f"the normal form of {self.name} fails"):
             form = self.normal(example.target)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"the normal form of {self.name} fails: {failure(error)}") from error
         if not isinstance(form, str):
             raise ConfigError(f"the normal form of {self.name} must be a text, not {form!r}")
         return form

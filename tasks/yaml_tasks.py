@@ -14,6 +14,7 @@ from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks.prompts import Template
 from c4.tasks.reading.answers import EXTRACTORS, answers
 from c4.tasks.reading.plain import last_boxed, last_number
+from c4.tasks.registry import find_beside
 from c4.tasks.task import LETTERS, Example, Family, HubSplit, Row, Shape, Task
 
 LARGEST_FILE = 2**20
@@ -49,7 +50,7 @@ REFUSED = {
     "fewshot_config": "the prompt is all there is; write the examples into doc_to_text",
     "repeats": "an example is decoded once; leave it out",
 }
-"""Fields of the harness that c4 has something else for, and what."""
+"""Fields of the harness that c4 refuses, and what to write instead."""
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
@@ -133,7 +134,7 @@ def task_from_fields(
         return Task(
             name=str(fields["task"]),
             hub=_hub(fields) if file is None else None,
-            rows=None if file is None else _beside(folder, file),
+            rows=None if file is None else find_beside(folder, file),
             read=_YamlRows(fields, where, shared["family"]).read,
             fixed_shape="shape" in fields,
             n=_count(fields, "n", 1),
@@ -144,11 +145,6 @@ def task_from_fields(
     except (ConfigError, TypeError, ValueError) as error:
         told = str(error)
         raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
-
-
-def _beside(folder: Path, name: str) -> Path:
-    beside = folder / user_path(name)
-    return beside if exists(beside) else user_path(name)
 
 
 def kept_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -299,7 +295,7 @@ def _hub(fields: Mapping[str, Any]) -> HubSplit:
 
 
 class _YamlRows:
-    """Turns rows into examples as a file's templates say."""
+    """Turns rows into examples by the file's templates."""
 
     def __init__(self, fields: Mapping[str, Any], where: str, family: Family) -> None:
         self.extractor = str(fields["extractor"])

@@ -8,3 +8,10 @@ from c4.cli.app import app
 def c4(*words: object) -> Result:
     """What a command returns and prints."""
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words: object) -> Result:
+    """The same of a command that succeeds."""
+    result = c4(*words)
+    assert result.exit_code == 0, result.output
+    return result

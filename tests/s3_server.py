@@ -92,6 +92,8 @@ class Counter(ThreadingHTTPServer):
     def reset(self) -> None:
         self.requests: list[str] = []
         self.bytes_given = 0
+        self.entries_given = 0
+        """Entries of all lists."""
 
     @contextmanager
     def running(self) -> Iterator["Counter"]:
@@ -125,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _give(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
         self.server.bytes_given += len(data)
+        self.server.entries_given += data.count(b"</Contents>") + data.count(b"</CommonPrefixes>")
         self.send_response_only(status)
         skipped = ("connection", "transfer-encoding")
         for name, value in headers:

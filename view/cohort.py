@@ -102,40 +102,27 @@ class Cohort:
         """
         known = np.full(self.signals.signals.step.shape, UNKNOWN, dtype=np.int8)
         for i, recorded in enumerate(self.cache.run):
-            known[i, : recorded.row.steps] = [
-                UNKNOWN if worth is None else RIGHT if worth else WRONG
-                for worth in self._worth(recorded)
-            ]
+            known[i, : recorded.row.steps] = self._worth(recorded)
         return known
 
-    def _worth(self, recorded: Trajectory) -> list[bool | None]:
+    def _worth(self, recorded: Trajectory) -> list[int]:
+        """What is known of the text at each step of a trajectory."""
         filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
-        worth: list[bool | None] = []
+        worth: list[int] = []
         for t, ids in enumerate(filled):
             if t and (ids == filled[t - 1]).all():
                 worth.append(worth[-1])
             else:
-                worth.append(self.cache.grader.correct(recorded.row, ids.tolist()))
+                correct = self.cache.grader.correct(recorded.row, ids.tolist())
+                worth.append(UNKNOWN if correct is None else RIGHT if correct else WRONG)
         return worth
 
     def learn(self, index: int) -> None:
         """Look again at a trajectory of which a program has been run since."""
-        if "_known" not in vars(self):
-            return
-        recorded = self.cache.trajectory(index)
-        i = self.signals.trajectory.tolist().index(index)
-        self._known[i, : recorded.row.steps] = [
-            UNKNOWN if worth is None else RIGHT if worth else WRONG
-            for worth in self._worth(recorded)
-        ]
-
-    def points(self, name: str, settings: Settings) -> dict[str, Any]:
-        """Where a gate stops each trajectory, and whether that was premature."""
-        exits = self.exits(name, settings)
-        return {
-            "exit": exits.tolist(),
-            "premature": self.premature(exits),
-        }
+        if "_known" in vars(self):
+            recorded = self.cache.trajectory(index)
+            i = self.signals.trajectory.tolist().index(index)
+            self._known[i, : recorded.row.steps] = self._worth(recorded)
 
     def settling(self) -> dict[str, Any]:
         """When answers settle: a step each, null where never, and by when most of them have."""
@@ -160,5 +147,9 @@ def cohort_message(
     }
     if with_points:
         found |= cohort.settling()
-        found["gates"] = {name: cohort.points(name, settings) for name in gates}
+        stops = {name: cohort.exits(name, settings) for name in gates}
+        found["gates"] = {
+            name: {"exit": exits.tolist(), "premature": cohort.premature(exits)}
+            for name, exits in stops.items()
+        }
     return found

@@ -60,28 +60,25 @@ class Query:
 
 def list_message(viewer: Viewer, query: Query, start: int, count: int) -> dict[str, Any]:
     """Some rows of the list, and how many there are."""
-    runs = [cache for cache in viewer.runs.values() if _is_wanted(cache, query)]
-    keys = _ordered(viewer, runs, query)
-    total = sum(len(cache.indices) for cache in runs) if keys is None else len(keys)
-    chosen = islice(_recorded(runs) if keys is None else keys, start, start + count)
+    runs = [
+        cache
+        for cache in viewer.runs.values()
+        if (not query.tasks or cache.run.task_name in query.tasks)
+        and (not query.methods or cache.run.method in query.methods)
+    ]
+    keys: Iterable[Key]
+    if query.needs_rows or query.needs_signals:
+        keys = _ordered(viewer, runs, query)
+        total = len(keys)
+    else:
+        keys = ((cache.key, index) for cache in runs for index in cache.indices)
+        total = sum(len(cache.indices) for cache in runs)
+    chosen = islice(keys, start, start + count)
     return {"total": total, "start": start, "rows": [describe_row(viewer, key) for key in chosen]}
 
 
-def _is_wanted(cache: RunCache, query: Query) -> bool:
-    task, method = cache.run.task_name, cache.run.method
-    return (not query.tasks or task in query.tasks) and (
-        not query.methods or method in query.methods
-    )
-
-
-def _recorded(runs: Iterable[RunCache]) -> Iterable[Key]:
-    return ((cache.key, index) for cache in runs for index in cache.indices)
-
-
-def _ordered(viewer: Viewer, runs: Sequence[RunCache], query: Query) -> list[Key] | None:
-    """The trajectories asked for, in order; None where that is all of them as they are."""
-    if not query.needs_rows and not query.needs_signals:
-        return None
+def _ordered(viewer: Viewer, runs: Sequence[RunCache], query: Query) -> list[Key]:
+    """The trajectories asked for, in order."""
     frames = [_facts(viewer, cache, query).with_columns(cache=pl.lit(cache.key)) for cache in runs]
     if not frames:
         return []

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache as remember
 from graphlib import TopologicalSorter
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from c4.tasks import AnswerReading
 from c4.view.cohort import cohort_message
 from c4.view.listing import Key, describe_row, marks_message
 from c4.view.trajectory import trajectory_message
-from c4.view.viewer import RunCache, Viewer
+from c4.view.viewer import Viewer
 
 PAGE = "index.html"
 KINDS = {
@@ -88,9 +87,10 @@ def choose_trajectories(viewer: Viewer, numbers: Sequence[int], n: int | None) -
 
     All of them where neither is given and there are few.
     """
-    found = [
-        (cache.key, index) for cache in viewer.runs.values() for index in _chosen(cache, numbers, n)
-    ]
+    found = []
+    for cache in viewer.runs.values():
+        wanted = [index for index in cache.indices if not numbers or index in numbers]
+        found += [(cache.key, index) for index in wanted[:n]]
     if not found:
         asked = ", ".join(map(str, numbers))
         raise ConfigError(f"no run below {viewer.root} has trajectory {asked}; see: c4 view")
@@ -100,11 +100,6 @@ def choose_trajectories(viewer: Viewer, numbers: Sequence[int], n: int | None) -
             "--n, --task or the folder of one run"
         )
     return found
-
-
-def _chosen(cache: RunCache, numbers: Sequence[int], n: int | None) -> list[int]:
-    wanted = [index for index in cache.indices if not numbers or index in numbers]
-    return list(islice(wanted, n))
 
 
 def make_page(viewer: Viewer, keys: Sequence[Key]) -> str:
@@ -146,13 +141,12 @@ def page_data(viewer: Viewer, keys: Sequence[Key]) -> dict[str, Any]:
         "overview": described,
         "rows": [describe_row(viewer, key) for key in keys],
         "marks": marks_message(viewer, keys, {}),
-        "cohorts": {cache.key: _cohort(viewer, cache) for cache in recorded},
+        "cohorts": {
+            cache.key: cohort_message(viewer.cohort(cache), viewer.menu.names, {}, with_points=True)
+            for cache in recorded
+        },
         "trajectories": {f"{run}#{t}": _packed(viewer, run, t) for run, t in keys},
     }
-
-
-def _cohort(viewer: Viewer, cache: RunCache) -> dict[str, Any]:
-    return cohort_message(viewer.cohort(cache), viewer.menu.names, {}, with_points=True)
 
 
 def _packed(viewer: Viewer, run: str, t: int) -> str:

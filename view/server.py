@@ -63,27 +63,26 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = Request(scope)
-        refusal = self._refusal(request)
-        if refusal is None:
-            await self.app(scope, receive, _with_headers(send))
-        else:
-            await refusal(scope, receive, _with_headers(send))
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        await (self._refusal(Request(scope)) or self.app)(scope, receive, sending)
 
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("host", "")
         if not is_own_name(host, self.names):
             return _refuse(f"this viewer does not answer to the name {host!r}")
         origin = request.headers.get("origin")
-        if origin is not None and _split(origin).netloc != host:
-            return _refuse("another page may not ask this viewer")
+        foreign = origin is not None and _split(origin).netloc != host
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             navigates = request.headers.get("sec-fetch-mode") == "navigate"
-            if not (navigates and request.method == "GET" and request.url.path == "/"):
-                return _refuse("another page may not ask this viewer")
-        return self._refusal_without_token(request)
-
-    def _refusal_without_token(self, request: Request) -> Response | None:
+            foreign |= not (navigates and request.method == "GET" and request.url.path == "/")
+        if foreign:
+            return _refuse("another page may not ask this viewer")
         if self.token is None:
             return None
         given = request.query_params.get("token")
@@ -122,16 +121,6 @@ def _split(address: str) -> SplitResult:
 
 def _refuse(reason: str) -> Response:
     return JSONResponse({"error": reason}, status_code=403)
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            message["headers"] = [*message["headers"], *own]
-        await send(message)
-
-    return sending
 
 
 Answer = Callable[[Viewer, Request], Any]

@@ -62,7 +62,7 @@ class RunCache:
         self.own = own
         self.run = run
         self.typed_task = task
-        self.files = _files(run)
+        self.files = files_of(run)
         self.grader = AskedGrader(run, unsafe_code)
         self._rows = lru_cache(KEPT_PARTS)(
             lambda part: {row.trajectory: row for row in run.read_rows(part)}
@@ -163,7 +163,7 @@ class RunCache:
         }
 
 
-def _files(run: Run) -> Sequence[object]:
+def files_of(run: Run) -> Sequence[object]:
     """The files that a run consists of: its parts, and the grades that were added to it."""
     return [*run.parts, *list_grades(run.folder)]
 
@@ -213,7 +213,7 @@ class Viewer:
         for run in wanted:
             key = "/".join(run.folder.parts[len(self.root.parts) :]) or "."
             known = self.runs.get(key)
-            if known is not None and known.files == _files(run):
+            if known is not None and known.files == files_of(run):
                 caches[key] = known
             else:
                 typed = self.tasks.get(run.task_name)

@@ -3,9 +3,11 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
-from c4.analysis.exchange.columns import MEANINGS
+from c4.store.cells import CELLS
+from c4.store.columns import COLUMNS
+from c4.store.grades import GRADES
 from c4.store.manifest import Manifest
-from c4.store.schema import CELLS, GRADES, ROWS
+from c4.store.rows import ROWS
 from c4.tasks import TASKS
 from c4.tasks.registry import PLAIN_NAME
 
@@ -73,8 +75,8 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
     Args:
         manifests: the manifest of each run, by the run's folder in the data set.
     """
-    recorded = [("run", "model", "task", "method", "shape", "every step")]
-    made = [("run", "weights", "dtype", "device", "examples", "made with")]
+    recorded: list[Sequence[str]] = [("run", "model", "task", "method", "shape", "every step")]
+    made: list[Sequence[str]] = [("run", "weights", "dtype", "device", "examples", "made with")]
     replayed, coded = set(), set()
     for folder, manifest in manifests.items():
         identity, run = manifest.identity, _code(folder)
@@ -96,7 +98,7 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
         for field in schema:
             items = getattr(field.type, "value_type", None)
             of_type = str(field.type) if items is None else f"list of {items}"
-            rows.append((_code(field.name), f"{MEANINGS[field.name]} ({of_type})"))
+            rows.append((_code(field.name), f"{COLUMNS[field.name].meaning} ({of_type})"))
         columns.append(f"`{kind}`: {what}.\n\n{_table(rows)}")
     commands = [f"c4 replay --task {shlex.quote(task)}" for task in sorted(replayed)]
     return CARD.format(

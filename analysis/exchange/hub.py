@@ -80,7 +80,7 @@ def hub_errors(doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push brought to the hub."""
+    """Result of a push."""
 
     repo: str
     runs: Sequence[str]
@@ -120,7 +120,7 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
 
 
 def _runs_to_push(folder: Location) -> dict[str, Location]:
-    """The runs below a folder by their places in a data set. A damaged run is an error."""
+    """Runs below a folder, by where they go in the data set. A damaged run is an error."""
     runs: dict[str, Location] = {}
     for run in find_runs(folder):
         if problems := _problems(run):
@@ -138,7 +138,7 @@ def _runs_to_push(folder: Location) -> dict[str, Location]:
 
 
 def _problems(run: Location) -> list[str]:
-    """What is damaged in a run, each file of which is read to the last byte."""
+    """Damage found in a run; every file is read to the last byte."""
     return [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
 
 
@@ -149,7 +149,7 @@ def _place_of(manifest: Manifest) -> str:
 
 
 def _names(info: Any) -> list[str]:
-    """The files of a data set, as the client describes it: it may have no list of none."""
+    """Names of a data set's files; the client gives None if there are none."""
     return [sibling.rfilename for sibling in info.siblings or ()]
 
 
@@ -158,7 +158,7 @@ def _holds_runs(names: Collection[str]) -> bool:
 
 
 def _others(client: Any, repo: str, info: Any, ours: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """The manifests that a data set holds, by the folders of their runs.
+    """Manifests that are in the data set already, by the folders of their runs.
 
     Pushing over another run of the same name, or over one whose manifest is damaged, is an error.
     """
@@ -204,7 +204,7 @@ def _fetch(
 
 
 def _stage(run: Location, target: Path) -> list[Path]:
-    """Lay out the files of a run as they are pushed: by links, or by copies if they are far away.
+    """Lay out a run's files for upload: links, or copies if they are in object storage.
 
     A manifest goes without the user's own folders.
     """
@@ -224,7 +224,7 @@ def _stage(run: Location, target: Path) -> list[Path]:
 
 
 def _replaced(names: Collection[str], runs: Mapping[str, Location]) -> list[str]:
-    """Parts in a data set that overlap parts here and are not among them.
+    """Parts in the data set that overlap parts here but are not among them.
 
     Parts that lie apart from all parts here are another half of the run, and stay.
     """

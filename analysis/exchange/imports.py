@@ -1,11 +1,11 @@
-"""Trajectories of other projects: when their answers settled, as far as their files say."""
+"""Trajectories of other projects: when their answers settled, as far as the files say."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from c4.analysis.exchange import klass, prophet
 from c4.analysis.library import Library
 from c4.analysis.stabilization import SETTLING, stabilization_summary
-from c4.errors import DataError, NotReplayable, shortened
+from c4.errors import DataError, shortened
 from c4.store import Run
 from c4.store.locations import Location
 from c4.tasks import TASKS, Task, find_task
@@ -60,7 +60,7 @@ NO_GATES = (
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """The files that are going to be read."""
+    """The files to read, and how."""
 
     source: Source
     folder: Path
@@ -90,7 +90,7 @@ def plan_import(
 
 
 def _task_in(folder: Path, file: Path) -> str:
-    """The task that the nearest folder is named after, as in `question_histories_mmlu_random`."""
+    """Task in the name of the nearest folder, as in `question_histories_mmlu_random`."""
     inside = file.relative_to(folder).parent.parts
     for part in reversed((*folder.absolute().parts, *inside)):
         words = re.split(r"[\W_]+", part.lower())
@@ -102,7 +102,7 @@ def _task_in(folder: Path, file: Path) -> str:
 def import_trajectories(
     plan: ImportPlan, note: Callable[[str], None] = lambda _: None
 ) -> pl.DataFrame:
-    """Read all files of a plan; one that is damaged or tries to run code refuses them all.
+    """Read all files of a plan; if one is damaged or tries to run code, none is imported.
 
     Args:
         note: told the name of every file that has been read.
@@ -173,26 +173,12 @@ def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
 
 
 def read_verdict(path: Path, given: object) -> bool | None:
-    """Whether a decode was right, as a file says it: true, false, 1, 0, or None for nothing."""
+    """Whether a file says its decode was right: true, false, 1, 0, or None if it does not say."""
     if given is None:
         return None
     if isinstance(given, int | float) and given in (0, 1):
         return bool(given)
     raise DataError(f"{path}: says {shortened(repr(given))} where right or wrong should be")
-
-
-def is_imported(path: PurePath) -> bool:
-    """Whether a place is a file, as `c4 import` writes it, and no folder of runs."""
-    return path.suffix == ".parquet" and isinstance(path, Path) and path.is_file()
-
-
-def refuse_imported(path: PurePath) -> None:
-    """Refuse to ask gates about trajectories that were imported, and say why."""
-    if is_imported(path):
-        raise NotReplayable(
-            f"{path} is no run; if `c4 import` wrote it, {NO_GATES}; see when answers settled "
-            f"with: c4 report stabilization --runs '{path}'"
-        )
 
 
 class ImportedLibrary(Library):
@@ -223,15 +209,12 @@ def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
     Args:
         names: tables or figures that are asked for; of imported trajectories there is only one.
     """
-    if not is_imported(place):
-        return Library
-    if names != [SETTLES]:
-        refuse_imported(place)
-    return ImportedLibrary
+    is_file = isinstance(place, Path) and place.suffix == ".parquet" and place.is_file()
+    return ImportedLibrary if is_file and names == [SETTLES] else Library
 
 
 def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
-    """Per folder: how many, how many right, and by when half and nine in ten had settled."""
+    """Per folder: number of decodes, share right, and when half and nine tenths had settled."""
     grades = imported.group_by("model", maintain_order=True).agg(
         accuracy=pl.col("correct").mean(),
         steps=pl.col("steps").mean(),

@@ -98,7 +98,7 @@ def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
 
 
 def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
-    """What the file of results beside the folder of steps says of a decode, if there is one.
+    """Verdict and target from the results file beside the folder of steps; empty without one.
 
     Problems of code have identifiers of their own, and are listed in the order of their numbers.
     """
@@ -120,6 +120,6 @@ def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _results(path: Path) -> Any:
-    """The questions of a file of results, which thousands of files of steps share."""
+    """Questions in a results file, cached: thousands of step files share it."""
     require_plain_file(path, LARGEST_FILE)
     return json.loads(path.read_bytes())["results"]

@@ -39,7 +39,7 @@ LARGEST_DIRECTORY = 2**22
 """Bytes of the archive's list of members; a decode of 256 steps needs 40,000."""
 LARGEST_PICKLE = 2**20
 """Bytes of the pickle, beside which the tensors lie; a decode of 256 steps needs 60,000."""
-LEAST_BYTES = 2**10
+LEAST_BYTES = 2**14
 """Bytes that a smaller tensor counts for, so that there are not too many of them."""
 TENSORS = re.compile(r"torch\._utils _rebuild_tensor_v2|collections OrderedDict|torch \w+Storage")
 """All that the pickle of plain tensors asks for by name."""
@@ -48,12 +48,12 @@ Array = npt.NDArray[np.int64]
 
 
 def find_files(folder: Path) -> list[Path]:
-    """The `.pt` files below a folder, in order, also those with names that are not Prophet's."""
+    """All `.pt` files below a folder, in order, even if not named as Prophet names them."""
     return sorted(path for path in folder.rglob("*.pt") if not path.is_dir())
 
 
 def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:  # noqa: ARG001
-    """One decode. The answer at a step is what stands at the final answer's place."""
+    """One decode. The answer at a step is read where the final answer stands."""
     named = NAME.fullmatch(path.name)
     saved = read_tensors(path)
     if not isinstance(saved, dict) or not saved.keys() >= KEYS:
@@ -68,7 +68,7 @@ def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:  
 
 
 def read_tensors(path: Path) -> Any:
-    """What `torch.save` wrote to a file. Nothing of the file is run."""
+    """What `torch.save` wrote to a file; nothing of the file is run."""
     import torch
 
     try:
@@ -107,7 +107,7 @@ class _BoundedFile(io.FileIO):
 
 
 def _checked_pickle(path: Path) -> bytes:
-    """The pickle of an archive whose members are what `torch.save` writes, and not too large."""
+    """The archive's pickle, if all members are what `torch.save` writes, and not too large."""
     with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [info.filename for info in members]
@@ -153,7 +153,7 @@ def _read_saved(saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
-    """The finished text: what was predicted at each position when it was committed. Shape (L,).
+    """Final tokens: what was predicted at each position when it was committed. Shape (L,).
 
     Files that were published lack `gen_ids`, which alone say what was given from the start.
     """
@@ -166,7 +166,7 @@ def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
 
 
 def _answer(saved: dict[str, Any], final: Array, at: int) -> Array:
-    """Tokens of the final answer, which stand at a place of the text; none if they are not there.
+    """Tokens of the final answer at its place in the text; empty if it is not there.
 
     A letter may stand there as the token with a space before it, which is another than the one
     that the file names.

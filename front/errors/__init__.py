@@ -2,7 +2,8 @@
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -44,7 +45,7 @@ def shortened(name: str) -> str:
 
 
 RAISED = (Exception, SystemExit)
-"""What code that is not c4's may raise, and what is then said in words."""
+"""What code that is not c4's may raise; it is reported as an error message."""
 
 
 def failure(error: BaseException) -> str:
@@ -65,20 +66,26 @@ def failure(error: BaseException) -> str:
     return f"{what} ({own[-1][0].name}, line {own[-1][1]})"
 
 
+@contextmanager
+def naming_failures(what: str, kind: type[C4Error] = ConfigError) -> Iterator[None]:
+    """Turn what code that is not c4's raises in the block into an error that names the code."""
+    try:
+        yield
+    except (C4Error, MemoryError):
+        raise
+    except RAISED as error:
+        raise kind(f"{what}: {failure(error)}") from error
+
+
 NOT_USERS = ("c4.", "importlib", "functools")
 """Modules between c4 and a user's code, by the beginning of their names."""
 
 
-def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that a mistyped one may stand for, whatever the case of its letters."""
-    names = {known_name.casefold(): known_name for known_name in known}
-    return [names[match] for match in difflib.get_close_matches(name.casefold(), names, n=3)]
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names the nearest known names; empty where none is near."""
-    near = near_names(name, known)
-    return f"did you mean {' or '.join(near)}?" if near else ""
+    """A question that names the nearest known names, ignoring case; empty if none is near."""
+    names = {known_name.casefold(): known_name for known_name in known}
+    near = difflib.get_close_matches(name.casefold(), names, n=3)
+    return f"did you mean {' or '.join(names[match] for match in near)}?" if near else ""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:

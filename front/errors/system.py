@@ -1,4 +1,4 @@
-"""What the operating system refuses, in words that say what to do."""
+"""Errors of the operating system, as messages that say what to do."""
 
 import errno
 import os
@@ -30,14 +30,14 @@ ADVICE = {
 
 
 def reason(error: Exception) -> str:
-    """Why the system refused, without its numbers."""
+    """The reason for an error, without the system's error number."""
     if isinstance(error, OSError) and error.errno is not None:
         return ADVICE.get(error.errno) or os.strerror(error.errno).lower()
     return str(error)
 
 
 def explain(error: OSError) -> str:
-    """An error of the system as a message: what it is about, and why it was refused."""
+    """An error of the system as a message: the path it is about, and the reason."""
     names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_path(name)]
     return ": ".join([*names[:1], reason(error)])
 
@@ -55,7 +55,7 @@ def user_path(text: str) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or a folder; a name that none can have is not there."""
+    """Whether there is a file or a folder of that name; False for an impossible name."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -127,7 +127,7 @@ def _nearest(path: Path) -> Path:
 
 
 def _is_there(place: Path) -> bool:
-    """Whether there is something under a name, be it a link to nothing."""
+    """Whether a name exists, even as a broken link."""
     try:
         place.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -136,7 +136,7 @@ def _is_there(place: Path) -> bool:
 
 
 def process_mark() -> str:
-    """A name of this process by which others on the same machine can tell whether it still runs.
+    """An identifier of this process, from which others on this machine can tell whether it runs.
 
     It has the machine's boot, the process's container and number, and when it was started, so that
     no later process is taken for it. Empty where the system does not tell these.

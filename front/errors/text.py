@@ -1,4 +1,4 @@
-r"""Text from elsewhere, made fit to be shown: names, files, and what models write.
+r"""Text from elsewhere, made safe to show: names, files, and what models write.
 
 Whatever has no shape of its own is spelled out, as in `\x1b`, so that a name can neither steer a
 terminal nor look like another name. Letters, accents, emoji and signs of every script stay.
@@ -56,7 +56,7 @@ def _spelled(line: str) -> str:
 
 
 def _joins(line: str, i: int) -> bool:
-    """Whether a letter is a joiner between two signs of a script that has a use for it."""
+    """Whether a character is a joiner between two characters of a script that uses joiners."""
     before, after = line[max(0, i - 1) : i], line[i + 1 : i + 2]
     return line[i] in JOINERS and _can_be_joined(before) and _can_be_joined(after)
 
@@ -66,7 +66,7 @@ def _can_be_joined(sign: str) -> bool:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, which stands in the plural if there is not one of it."""
+    """A number with its noun, in the plural unless the number is 1."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
 
@@ -87,7 +87,7 @@ LONGEST_SHOWN = 80
 
 
 def differences(there: Any, here: Any, name: str = "") -> list[str]:
-    """What differs between two values, as far inside as it can be told: `a.b: 1 there, 2 here`."""
+    """The differences of two values, one line for each key: `a.b: 1 there, 2 here`."""
     if there == here:
         return []
     if isinstance(there, Mapping) and isinstance(here, Mapping):

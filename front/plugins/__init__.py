@@ -6,8 +6,15 @@ first run code, so only names that a user has typed may come here. Files that c4
 and hashes, which are compared and never loaded.
 """
 
-from c4.plugins._load import Plugin, aliases, canonical_name, load_offered, names_file
-from c4.plugins._parsed import defined_names, unknown_object
+from c4.plugins._load import (
+    Plugin,
+    aliases,
+    canonical_name,
+    defined_names,
+    load_offered,
+    names_file,
+    unknown_object,
+)
 from c4.plugins._registry import Registry, offered, plain_label
 from c4.plugins._source import definition, source_hash
 

@@ -1,9 +1,10 @@
-"""Loading an object of a user's own by its name."""
+"""Load a user's own object by its name, and say what there is instead if it cannot be found."""
 
+import ast
 import hashlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened
+from c4.errors import RAISED, ConfigError, did_you_mean, failure, shortened, unknown_name
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.errors.text import visible_line
 from c4.plugins._source import source_hash
@@ -23,6 +24,8 @@ NO_FILE = hashlib.sha256().hexdigest()
 """The hash of a module that has no file, such as a built-in one."""
 FILE_NAME = re.compile(r"\w[\w .-]*\.py")
 """The name of a Python file that fits into a label."""
+LISTED = 5
+"""Objects of a file that a hint names."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,8 @@ def load_offered(noun: str, point: EntryPoint) -> Plugin:
     return Plugin(point.name, found, source_hash(point.module) or NO_FILE)
 
 
-def load_named(noun: str, name: str, example: str, fits: Callable[[Any], bool]) -> Plugin:
-    """The object that `module:object` or `file.py:object` names. Its module is run.
-
-    Args:
-        fits: whether an object of the module could be meant instead, where this one is missing.
-    """
+def load_named(noun: str, name: str, example: str) -> Plugin:
+    """The object that `module:object` or `file.py:object` names. Its module is run."""
     module, _, attribute = name.rpartition(":")
     of_file = is_file_name(module)
     # A file's own name has to fit into a label.
@@ -98,7 +97,11 @@ def load_named(noun: str, name: str, example: str, fits: Callable[[Any], bool]) 
             f"or path/to/file.py:object{letters if of_file else ''}"
         )
     try:
-        loaded = _load_file(module) if of_file else _import(module)
+        if of_file:
+            loaded = _load_file(module)
+        else:
+            _look_in(Path.cwd())  # a console script does not look where it is called
+            loaded = import_module(module)
         found = getattr(loaded, attribute, MISSING)
     except ConfigError:
         raise
@@ -109,7 +112,8 @@ def load_named(noun: str, name: str, example: str, fits: Callable[[Any], bool]) 
             f"cannot load the {noun} {shortened(name)!r}: {what}; {advice}"
         ) from error
     if found is MISSING:
-        there = _what_is_there(loaded, noun, attribute, fits)
+        names = defined_names(Path(str(loaded.__file__)))
+        there = did_you_mean(attribute, names) or f"it defines {', '.join(names) or 'nothing'}"
         where = Path(module).name if of_file else f"the module {module}"
         raise ConfigError(f"{where} has no {noun} named {shortened(attribute)!r}; {there}")
     return Plugin(canonical_name(name), found, source_hash(loaded.__name__) or NO_FILE)
@@ -117,38 +121,53 @@ def load_named(noun: str, name: str, example: str, fits: Callable[[Any], bool]) 
 
 def _advice(error: BaseException, module: str, *, of_file: bool) -> str:
     """What to do about a module that cannot be imported."""
-    repair = "repair the file" if of_file else "repair the module"
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing is None:
-        return repair
-    if not of_file and f"{module}.".startswith(f"{missing}."):
-        return "the module must stand in this folder or be installed"
-    package = missing.partition(".")[0]
-    return repair if package == module.partition(".")[0] else f"install {package}, or {repair}"
+    if missing and not of_file and f"{module}.".startswith(f"{missing}."):
+        return "the module must be in this folder or be installed"
+    repair = "repair the file" if of_file else "repair the module"
+    package = (missing or "").partition(".")[0]
+    known = package in ("", module.partition(".")[0])
+    return repair if known else f"install {package}, or {repair}"
 
 
-def _what_is_there(
-    module: ModuleType, noun: str, attribute: str, fits: Callable[[Any], bool]
-) -> str:
-    """Names the objects that a module itself defines and that could be meant."""
-    names = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and not isinstance(value, ModuleType)
-        # Classes and functions that it imports are not what a user looks for.
-        and not (callable(value) and getattr(value, "__module__", None) != module.__name__)
-        and fits(value)
-    ]
+def defined_names(file: Path, kinds: tuple[type, ...] = (ast.stmt,)) -> list[str]:
+    """Public names that a Python file defines, found by parsing it; none if it cannot be read.
+
+    Args:
+        kinds: what defines an object that may be meant, such as `ast.ClassDef`.
+    """
+    try:
+        if not file.is_file():  # reading a pipe would wait
+            return []
+        body = [node for node in ast.parse(file.read_bytes()).body if isinstance(node, kinds)]
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    names = []
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
+
+
+def unknown_object(noun: str, name: str, known: Iterable[str], also: str) -> ConfigError:
+    """An error for an unknown name; that of a Python file is answered with what the file defines.
+
+    Args:
+        also: how else an object may be named.
+    """
+    file = name if name.endswith(".py") else f"{name}.py"
+    names = defined_names(user_path(file))
     if not names:
-        return f"there is no {noun} in it"
-    verb = "is" if len(names) == 1 else "are"
-    return did_you_mean(attribute, names) or f"there {verb} {', '.join(names)}"
-
-
-def _import(module: str) -> ModuleType:
-    _look_in(Path.cwd())  # a console script does not look where it is called
-    return import_module(module)
+        return unknown_name(noun, name, known, also=also)
+    there = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+    among = f" ({file} defines {there})" if len(names) > 1 else ""
+    return ConfigError(
+        f"no {noun} named {shortened(name)!r}; name an object of that file, as in "
+        f"{file}:{names[0]}{among}"
+    )
 
 
 def _look_in(folder: Path) -> None:

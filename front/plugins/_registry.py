@@ -1,16 +1,22 @@
-"""Names and what they stand for: c4's own objects, and those of users."""
+"""Registries: the objects of one kind by name, c4's own and those of users."""
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from c4.errors import ConfigError
-from c4.plugins._load import Plugin, canonical_name, load_named, load_offered, package_of
-from c4.plugins._parsed import unknown_object
+from c4.plugins._load import (
+    Plugin,
+    canonical_name,
+    load_named,
+    load_offered,
+    package_of,
+    unknown_object,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +36,6 @@ class Registry:
     """Those that come with c4."""
     example: str
     """A name that a user might give, for messages."""
-    fits: Callable[[Any], bool] = callable
-    """Whether an object looks like one of the kind; those are offered where a name is mistyped."""
     loaded: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Users' own objects that were named in this process, by label."""
 
@@ -54,7 +58,7 @@ class Registry:
         if ":" not in name:
             also = "one of your own: module:object or path/to/file.py:object"
             raise unknown_object(self.noun, name, self.names, also=also)
-        return load_named(self.noun, name, self.example, self.fits)
+        return load_named(self.noun, name, self.example)
 
     def knows(self, name: str) -> bool:
         """Whether a text could name such an object: a known name, or one with a colon."""

@@ -1,4 +1,4 @@
-"""Numeric parameters that refuse what cannot be meant; gates and commit rules share them."""
+"""Parameters of gates and commit rules: their bounds, their types, and how users write them."""
 
 import json
 import math
@@ -49,7 +49,7 @@ def bounds_of(spec: Field[Any]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Checked:
-    """Refuses parameters that cannot be meant, on construction."""
+    """Refuses parameters outside their bounds, on construction."""
 
     def __post_init__(self) -> None:
         require_meant(self)
@@ -58,26 +58,25 @@ class Checked:
 def require_meant(made: Any) -> None:
     """Refuse a gate or a rule with a value outside the bounds that it declares."""
     for spec in fields(made):
-        _require_meant(type(made).__name__, spec, getattr(made, spec.name))
+        _require_within_bounds(type(made).__name__, spec, getattr(made, spec.name))
 
 
-def _require_meant(owner: str, spec: Field[Any], value: Any) -> None:
-    """Refuse a value outside the bounds that a parameter declares."""
+def _require_within_bounds(owner: str, spec: Field[Any], value: Any) -> None:
     facts = bounds_of(spec)
     if facts is None or (value is None and spec.default is None):
         return
     low, high, whole = (facts[name] for name in ("low", "high", "whole"))
     try:
         values = np.asarray(value, dtype=np.float64)
-        meant = bool(((values >= low) & (values <= high)).all())
+        meant = ((values >= low) & (values <= high)).all()
         if whole:
-            meant = meant and bool((np.isfinite(values) & (values == np.floor(values))).all())
+            meant = meant and (np.isfinite(values) & (values == np.floor(values))).all()
     except (TypeError, ValueError):
         meant = False
     if not meant:
-        bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"of at least {low:g}"
-        bounds = bounds if whole else bounds.removeprefix("of ")
         kind = "a whole number " if whole else ""
+        least = "of at least" if whole else "at least"
+        bounds = f"from {low:g} to {high:g}" if np.isfinite(high) else f"{least} {low:g}"
         raise ConfigError(f"{owner} takes {spec.name} {kind}{bounds}, not {value}")
 
 
@@ -117,27 +116,20 @@ def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -
                 f"the parameter {spec.name} of {name} has no default; give it one, as in "
                 f"{spec.name}: float = 0.5"
             )
-    wanted = _annotations(kind)
+    try:
+        wanted = get_type_hints(kind)
+    except Exception:  # an annotation may name what only a type checker imports
+        built_in = {one.__name__: one for one in (bool, float, int, str)}
+        wanted = {spec.name: built_in.get(str(spec.type), spec.type) for spec in fields(kind)}
     typed = {param: _typed(name, param, wanted[param], value) for param, value in params.items()}
     for param, value in typed.items():
         if not issubclass(kind, Checked):  # which looks itself
-            _require_meant(name, known[param], value)
+            _require_within_bounds(name, known[param], value)
     return typed
 
 
-BUILT_IN = {kind.__name__: kind for kind in (bool, float, int, str)}
-
-
-def _annotations(kind: type[Any]) -> dict[str, Any]:
-    """The types of a dataclass's fields, also where its module postpones their evaluation."""
-    try:
-        return get_type_hints(kind)
-    except Exception:  # an annotation may name what only a type checker imports
-        return {spec.name: BUILT_IN.get(str(spec.type), spec.type) for spec in fields(kind)}
-
-
 def _typed(owner: str, param: str, wanted: Any, value: Any) -> Any:
-    """A value as a field's type wants it; a text is read, where it is not a text that is wanted."""
+    """A value in the type of its field; a text is parsed unless the field holds texts."""
     if get_origin(wanted) in (Union, UnionType) and NoneType in get_args(wanted):
         if value is None or str(value).lower() == "none":
             return None
@@ -149,37 +141,29 @@ def _typed(owner: str, param: str, wanted: Any, value: Any) -> Any:
         if str(value).lower() not in TRUTHS:
             raise ConfigError(f"{owner} takes {param} on or off, not {value!r}")
         return TRUTHS[str(value).lower()]
+    if wanted is str or not isinstance(value, str | float):
+        return value  # arrays of a grid stay as they are
+    read: Any = parse_value(value) if isinstance(value, str) else value
+    if wanted in (float, int) and isinstance(read, str):
+        what = "a number" if wanted is float else "a whole number"
+        raise ConfigError(f"{owner} takes {param} as {what}, not {value!r}")
     if wanted is int:
-        return _whole(owner, param, value)
-    if wanted is str or not isinstance(value, str):
-        return value
-    read = parse_value(value)
-    if wanted is float and isinstance(read, str):
-        raise ConfigError(f"{owner} takes {param} as a number, not {value!r}")
+        if not read.is_integer():
+            raise ConfigError(f"{owner} takes {param} as a whole number, not {value!r}")
+        return int(read)
     return read
 
 
 def _one_of(owner: str, param: str, wanted: Any, value: Any) -> Any:
     """The member of an enumeration, or of a `Literal`, that a value stands for."""
-    if get_origin(wanted) is Literal:
-        members = {str(member): member for member in get_args(wanted)}
-    else:
+    members = {str(member): member for member in get_args(wanted)}
+    if get_origin(wanted) is not Literal:
         members = {str(member.value): member for member in wanted}
     value = value.value if isinstance(value, Enum) else value
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if text not in members:
         raise ConfigError(f"{owner} takes {param} of {', '.join(members)}, not {text!r}")
     return members[text]
-
-
-def _whole(owner: str, param: str, value: Any) -> Any:
-    """A whole number, which code may count with; arrays of a grid stay as they are."""
-    read = parse_value(value) if isinstance(value, str) else value
-    if isinstance(read, float) and read.is_integer():
-        return int(read)
-    if isinstance(read, float | str):
-        raise ConfigError(f"{owner} takes {param} as a whole number, not {value!r}")
-    return read
 
 
 def plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,33 +1,23 @@
 """Engines: ways to start workers, each of which gives the user's own command again.
 
-An engine starts workers, says which have ended, and stops them. Whatever the engine, workers claim
-their trajectories from the run's folder, so any number of engines and commands may work on one run,
-and none of them needs to survive.
+An engine starts workers and stops them; `supervise` replaces those that die. Whatever the engine,
+workers claim their trajectories from the run's folder, so any number of engines and commands may
+work on one run, and none of them needs to survive.
 """
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from c4.errors import ConfigError, unknown_name
-from c4.record.engines.supervise import Engine, supervise
-from c4.record.engines.worker import Command, Ended, Worker, this_worker
+from c4.errors import C4Error, ConfigError, unknown_name
+from c4.record.engines.worker import REFUSED, Command, Ended, Worker, this_worker
+from c4.store.claims import Claims, mark_dead, read_aside
+from c4.store.locations import Location
 
 if TYPE_CHECKING:
     from c4.record.plan import RunConfig
-
-__all__ = [
-    "ENGINES",
-    "Command",
-    "Ended",
-    "Engine",
-    "EngineChoice",
-    "Worker",
-    "open_engine",
-    "supervise",
-    "this_worker",
-]
 
 ENGINES = {
     "local": "processes of this machine, one for each GPU",
@@ -36,6 +26,32 @@ ENGINES = {
 }
 MOST_PER_PROCESSOR = 8
 """Local workers per processor that a user may ask for; more would only be a mistyped number."""
+DEATHS_EACH = 4
+"""Workers that may die in a row for each that was asked for, before anything more gets done."""
+
+
+class Job(Protocol):
+    """A worker that was started; submitit's jobs and futures are such."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> Ended:
+        """How the worker ended. Raises if it was killed."""
+
+
+class Engine(Protocol):
+    """A way to start workers."""
+
+    name: str
+    devices: Sequence[str]
+    """One for each worker."""
+    poll_seconds: float
+    """Seconds between two looks at who has ended."""
+
+    def start(self, workers: Sequence[Worker]) -> Sequence[Job]: ...
+
+    def stop(self, jobs: Sequence[Job]) -> None:
+        """End workers, which give back what they hold, and whatever the engine itself needs."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +69,23 @@ class EngineChoice:
     """Parameters of submitit's executor."""
 
     def __post_init__(self) -> None:
-        most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
-        if self.name == "local" and (self.workers or 1) > most:
-            raise ConfigError(
-                f"--workers {self.workers}: this machine has {os.cpu_count()} processors; give at "
-                f"most {most}"
-            )
         if self.engine is not None and self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
-        for option, given, engine in (
-            ("--ray-address", self.ray_address, "ray"),
-            ("--slurm", self.slurm, "slurm"),
-        ):
-            if given and self.engine != engine:
-                raise ConfigError(f"{option} is for --engine {engine}; give that, too")
+        processors = os.cpu_count() or 1
+        if self.name == "local" and (self.workers or 1) > MOST_PER_PROCESSOR * processors:
+            raise ConfigError(
+                f"--workers {self.workers}: this machine has {processors} processors; give at "
+                f"most {MOST_PER_PROCESSOR * processors}"
+            )
+        if self.ray_address and self.engine != "ray":
+            raise ConfigError("--ray-address is for --engine ray; give that, too")
+        if self.slurm and self.engine != "slurm":
+            raise ConfigError("--slurm is for --engine slurm; give that, too")
+        if self.engine in ("ray", "slurm") and "," in self.device:
+            raise ConfigError(
+                f"--device {self.device}: several devices are for --engine local; "
+                f"{self.engine} gives each worker one GPU"
+            )
 
     @property
     def name(self) -> str | None:
@@ -89,11 +108,6 @@ def open_engine(choice: EngineChoice, command: Command, *, on_gpu: bool = True) 
     Args:
         on_gpu: whether the command has a use for GPUs.
     """
-    if choice.name in ("ray", "slurm") and "," in choice.device:
-        raise ConfigError(
-            f"--device {choice.device}: several devices are for --engine local; "
-            f"{choice.name} gives each worker one GPU"
-        )
     if choice.name == "ray":
         from c4.record.engines.ray import RayEngine
 
@@ -104,15 +118,14 @@ def open_engine(choice: EngineChoice, command: Command, *, on_gpu: bool = True) 
         return SlurmEngine(command, choice, on_gpu=on_gpu)
     from c4.record.engines.local import LocalEngine
 
-    devices = local_devices(choice) if on_gpu else ["cpu"] * (choice.workers or 1)
-    return LocalEngine(command, devices)
+    return LocalEngine(command, local_devices(choice, on_gpu=on_gpu))
 
 
-def local_devices(choice: EngineChoice) -> list[str]:
+def local_devices(choice: EngineChoice, *, on_gpu: bool) -> Sequence[str]:
     """A device of this machine for each worker."""
     from c4.models import resolve_devices
 
-    devices = resolve_devices(choice.device)
+    devices = resolve_devices(choice.device) if on_gpu else ["cpu"]
     if devices == ["cpu"]:
         return devices * (choice.workers or 1)
     if choice.workers is not None and choice.workers > len(devices):
@@ -120,4 +133,80 @@ def local_devices(choice: EngineChoice) -> list[str]:
             f"--workers {choice.workers}: a device holds one model, and there are {len(devices)} "
             f"({', '.join(devices)}); give at most as many workers"
         )
-    return list(devices[: choice.workers])
+    return devices[: choice.workers]
+
+
+def supervise(
+    engine: Engine,
+    folders: Sequence[Location],
+    count: Callable[[], int],
+    since: int | None = None,
+) -> dict[str, str]:
+    """Start workers and replace those that die. The runs do not need this to go on.
+
+    Returns when every worker has found nothing left to do: by dead worker, what it died of.
+
+    Args:
+        folders: of the runs that the workers write.
+        count: how much is done or given up; asked again and again, and may show the progress.
+        since: see `Worker`.
+    """
+    failures: dict[str, str] = {}
+    running: dict[int, tuple[Worker, Job]] = {}
+    missing = list(range(len(engine.devices)))
+    counted, deaths = -1, 0
+    try:
+        while running or missing:
+            if missing:
+                workers = [
+                    Worker(engine=engine.name, device=engine.devices[i], reports=False, since=since)
+                    for i in missing
+                ]
+                started = zip(workers, engine.start(workers), strict=True)
+                running |= zip(missing, started, strict=True)
+                missing = []
+            for place in [place for place, (_, job) in running.items() if job.done()]:
+                worker, job = running.pop(place)
+                if reason := why_it_died(job):
+                    failures[worker.id] = reason
+                    mark_dead_everywhere(folders, worker, reason)
+                    missing.append(place)
+            if (now := count()) != counted:
+                counted, deaths = now, 0
+            deaths += len(missing)
+            if deaths > DEATHS_EACH * len(engine.devices):
+                raise C4Error(
+                    f"{deaths} workers died one after another and got nothing done; the last: "
+                    f"{failures.popitem()[1]}. What was finished is safe; give the same command "
+                    "to go on"
+                )
+            time.sleep(engine.poll_seconds)
+        return failures
+    finally:
+        engine.stop([job for _, job in running.values()])
+        for worker, _ in running.values():
+            mark_dead_everywhere(folders, worker, "stopped")
+        for folder in folders:
+            with Claims(folder) as claims:  # clears away what dead workers left
+                held = [one for one in claims.current().values() if not claims.is_lost(one)]
+                claims.finished = not held and not read_aside(folder)
+
+
+def why_it_died(job: Job) -> str:
+    """Why a worker ended before its work was done; empty if it was done.
+
+    Raises what any worker would meet.
+    """
+    try:
+        ended = job.result()
+    except Exception as error:  # Ray and submitit raise many kinds for a worker that was killed
+        first = next((line for line in str(error).split("\n") if line.strip()), "no reason given")
+        return f"{type(error).__name__}: {first.strip()}"
+    if ended.code == REFUSED:
+        raise C4Error(ended.reason)
+    return ended.reason
+
+
+def mark_dead_everywhere(folders: Sequence[Location], worker: Worker, reason: str) -> None:
+    for folder in folders:
+        mark_dead(folder, worker.id, reason)

@@ -5,11 +5,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO
 
-from c4.record.engines.supervise import Running
+from c4.record.engines import Job
 from c4.record.engines.worker import FAILED, Command, Ended, Worker, share_of_threads
 
 PATIENCE = 20.0
@@ -17,61 +16,62 @@ PATIENCE = 20.0
 PROGRAM = (sys.executable, "-m", "c4.cli")
 
 
-class LocalWorker:
+class Process:
     """A process that was given the command again."""
 
-    def __init__(self, worker: Worker, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
-        self.worker = worker
-        self.process = process
-        self.log = log
-        """What it writes to stderr."""
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: str) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `result`
+        self.process = subprocess.Popen(  # noqa: S603 - c4 itself, with the words of its user
+            words,
+            env=os.environ | environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._stderr,
+        )
 
-    def ended(self) -> Ended | None:
-        code = self.process.poll()
-        if code is None:
-            return None
-        with self.log as log:
-            log.seek(0)
-            said = log.read().decode("utf-8", "replace")
-        return Ended.of(code, said) if code >= 0 else Ended(FAILED, killed_by(-code))
+    def done(self) -> bool:
+        return self.process.poll() is not None
+
+    def result(self) -> Ended:
+        code = self.process.wait()
+        with self._stderr as file:
+            file.seek(0)
+            said = file.read().decode("utf-8", "replace")
+        if code >= 0:
+            return Ended.of(code, said)
+        name = signal.strsignal(-code) or "unknown"
+        memory = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+        return Ended(FAILED, f"ended by signal {-code} ({name}){memory}")
 
 
 class LocalEngine:
-    """Starts processes.
+    """Starts processes."""
 
-    Args:
-        devices: one for each worker.
-    """
-
+    name = "local"
     poll_seconds = 0.2
 
     def __init__(
         self, command: Command, devices: Sequence[str], program: Sequence[str] = PROGRAM
     ) -> None:
-        self.workers = len(devices)
+        self.devices = devices
         self._command = command
-        self._devices = devices
         self._program = program
 
-    def start(self, places: Sequence[int]) -> list[LocalWorker]:
-        return [self._start(self._devices[place]) for place in places]
+    def start(self, workers: Sequence[Worker]) -> list[Process]:
+        words = [*self._program, *self._command.words]
+        share = share_of_threads(len(self.devices))
+        return [
+            Process(
+                words,
+                worker.environment(share if worker.device == "cpu" else None),
+                self._command.folder,
+            )
+            for worker in workers
+        ]
 
-    def _start(self, device: str) -> LocalWorker:
-        worker = Worker(engine="local", device=device, reports=False, since=self._command.since)
-        threads = share_of_threads(self.workers) if device == "cpu" else None
-        log = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
-        process = subprocess.Popen(  # noqa: S603 - c4 itself, with the words of its user
-            [*self._program, *self._command.words],
-            env=os.environ | worker.environment(threads),
-            cwd=self._command.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
-        return LocalWorker(worker, process, log)
-
-    def stop(self, running: Sequence[Running]) -> None:
-        processes = [started.process for started in running if isinstance(started, LocalWorker)]
+    def stop(self, jobs: Sequence[Job]) -> None:
+        processes = [job.process for job in jobs if isinstance(job, Process)]
         for process in processes:
             process.terminate()
         for process in processes:
@@ -79,13 +79,3 @@ class LocalEngine:
                 process.wait(PATIENCE)
             process.kill()
             process.wait()
-
-
-def killed_by(number: int) -> str:
-    """What ended a process, by the number of the signal."""
-    try:
-        killer = signal.Signals(number)
-    except ValueError:
-        return f"ended by signal {number}"
-    memory = ", perhaps because memory ran out" if killer is signal.SIGKILL else ""
-    return f"ended by {killer.name}{memory}"

@@ -6,11 +6,12 @@ through the storage.
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from c4.errors import ConfigError
-from c4.record.engines.supervise import Running
-from c4.record.engines.worker import FAILED, Command, Ended, Worker, processors
+from c4.record.engines import Job
+from c4.record.engines.worker import Command, Ended, Worker, processors
 
 if TYPE_CHECKING:
     from c4.record.engines import EngineChoice
@@ -37,34 +38,25 @@ class Actor:
         import_ray().actor.exit_actor()
 
 
-class RayWorker:
+@dataclass(frozen=True)
+class RayJob:
     """An actor that was given the command again."""
 
-    def __init__(self, worker: Worker, actor: Any, answer: Any) -> None:
-        self.worker = worker
-        self.actor = actor
-        self.answer = answer
+    actor: Any
+    answer: Any
 
-    def ended(self) -> Ended | None:
-        ray = import_ray()
-        if not ray.wait([self.answer], timeout=0)[0]:
-            return None
-        try:
-            ended: Ended = ray.get(self.answer)
-        except Exception as error:  # Ray raises many kinds for an actor that is gone
-            first, *_ = str(error).strip().split("\n")
-            return Ended(FAILED, f"{type(error).__name__}: {first}")
-        self.kill()
+    def done(self) -> bool:
+        return bool(import_ray().wait([self.answer], timeout=0)[0])
+
+    def result(self) -> Ended:
+        ended: Ended = import_ray().get(self.answer)
         return ended
-
-    def kill(self) -> None:
-        with suppress(Exception):  # it has ended by itself
-            import_ray().kill(self.actor)
 
 
 class RayEngine:
     """Starts actors, each with a GPU where the cluster has any and the command has a use for it."""
 
+    name = "ray"
     poll_seconds = 0.5
 
     def __init__(self, command: Command, choice: "EngineChoice", *, on_gpu: bool) -> None:
@@ -76,8 +68,8 @@ class RayEngine:
             self._connect(choice)
         there = int(self._ray.cluster_resources().get("GPU", 0))
         self._gpus = 1 if on_gpu and choice.device != "cpu" and there else 0
-        self._device = choice.device if self._gpus or choice.device != "auto" else "cpu"
-        self.workers = choice.workers or (there if self._gpus else 1)
+        device = choice.device if self._gpus or choice.device != "auto" else "cpu"
+        self.devices: Sequence[str] = [device] * (choice.workers or (there if self._gpus else 1))
 
     def _connect(self, choice: "EngineChoice") -> None:
         options: dict[str, Any] = {"address": choice.ray_address or "local"}
@@ -90,23 +82,21 @@ class RayEngine:
             reason = str(error).split("\n")[0]
             raise ConfigError(f"no Ray cluster at {options['address']}: {reason}") from error
 
-    def start(self, places: Sequence[int]) -> list[RayWorker]:
-        return [self._start() for _ in places]
+    def start(self, workers: Sequence[Worker]) -> list[RayJob]:
+        return [self._start(worker) for worker in workers]
 
-    def _start(self) -> RayWorker:
-        worker = Worker(engine="ray", device=self._device, reports=False, since=self._command.since)
+    def _start(self, worker: Worker) -> RayJob:
         options: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._gpus, "max_restarts": 0}
         if self._outlives:  # workers go on if this process is killed
             options |= {"lifetime": "detached", "name": f"c4-{worker.id}"}
         actor = self._ray.remote(Actor).options(**options).remote()
-        threads = None if self._gpus else 1
-        answer = actor.work.remote(self._command, worker, threads)
+        answer = actor.work.remote(self._command, worker, None if self._gpus else 1)
         actor.leave.remote()
-        return RayWorker(worker, actor, answer)
+        return RayJob(actor, answer)
 
-    def stop(self, running: Sequence[Running]) -> None:
-        for started in running:
-            if isinstance(started, RayWorker):
-                started.kill()
+    def stop(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            with suppress(Exception):  # it has ended by itself
+                self._ray.kill(job.actor)  # type: ignore[attr-defined]  # a RayJob
         if self._started:
             self._ray.shutdown()

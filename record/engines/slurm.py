@@ -1,12 +1,12 @@
 """Workers as an array of Slurm jobs, through submitit; its local executor needs no Slurm."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from c4.errors import ConfigError
-from c4.record.engines.supervise import Running
-from c4.record.engines.worker import FAILED, Command, Ended, Worker, share_of_threads
+from c4.record.engines.worker import Command, Ended, Worker, share_of_threads
 
 if TYPE_CHECKING:
     from c4.record.engines import EngineChoice
@@ -30,7 +30,7 @@ def import_submitit() -> Any:
 
 
 @dataclass(frozen=True)
-class SlurmJob:
+class Work:
     """What a job of the array runs."""
 
     command: Command
@@ -45,27 +45,6 @@ class SlurmJob:
         return import_submitit().helpers.DelayedSubmission(self)
 
 
-@dataclass
-class SlurmWorker:
-    """A job that was given the command again."""
-
-    worker: Worker
-    job: Any
-
-    def ended(self) -> Ended | None:
-        return self.result() if self.job.done() else None
-
-    def result(self) -> Ended:
-        """Wait until the job has ended."""
-        try:
-            ended: Ended = self.job.result()
-        except Exception as error:  # submitit raises several kinds for a job that was cut short
-            lines = [line for line in str(error).split("\n") if line.strip()]
-            reason = lines[0] if lines else "no reason given"
-            return Ended(FAILED, f"{type(error).__name__}: {reason}")
-        return ended
-
-
 class SlurmEngine:
     """Submits jobs, all that start together as one array.
 
@@ -73,18 +52,20 @@ class SlurmEngine:
     (`slurm` or `local`); and what submitit's executor takes, such as partition or timeout_min.
     """
 
+    name = "slurm"
+
     def __init__(self, command: Command, choice: "EngineChoice", *, on_gpu: bool) -> None:
         submitit = import_submitit()
         self._command = command
-        self._device = choice.device
-        self.workers = choice.workers or 1
+        workers = choice.workers or 1
+        self.devices: Sequence[str] = [choice.device] * workers
         given = dict(choice.slurm)
         folder, cluster = given.pop("folder", "c4-slurm"), given.pop("cluster", "slurm")
         on_one_machine = cluster == "local"
         self.poll_seconds = 0.3 if on_one_machine else 5.0
         # Slurm gives each job processors of its own.
-        self._threads = share_of_threads(self.workers) if on_one_machine else None
-        usual = {"name": "c4", "timeout_min": 24 * 60, "slurm_array_parallelism": self.workers}
+        self._threads = share_of_threads(workers) if on_one_machine else None
+        usual = {"name": "c4", "timeout_min": 24 * 60, "slurm_array_parallelism": workers}
         if on_gpu and choice.device != "cpu" and cluster == "slurm":
             usual["gpus_per_node"] = 1
         settings = usual | executor_settings(given)
@@ -94,26 +75,17 @@ class SlurmEngine:
         except (RuntimeError, ValueError, NameError, AssertionError) as error:
             raise ConfigError(f"--engine slurm: {error}") from error
 
-    def start(self, places: Sequence[int]) -> list[SlurmWorker]:
-        if not places:
-            return []
-        workers = [
-            Worker(engine="slurm", device=self._device, reports=False, since=self._command.since)
-            for _ in places
-        ]
+    def start(self, workers: Sequence[Worker]) -> list[Any]:
         with self._executor.batch():
-            jobs = [
-                self._executor.submit(SlurmJob(self._command, worker, self._threads))
-                for worker in workers
-            ]
-        return [SlurmWorker(worker, job) for worker, job in zip(workers, jobs, strict=True)]
+            works = (Work(self._command, worker, self._threads) for worker in workers)
+            return [self._executor.submit(work) for work in works]
 
-    def stop(self, running: Sequence[Running]) -> None:
-        started = [one for one in running if isinstance(one, SlurmWorker)]
-        for one in started:
-            one.job.cancel()
-        for one in started:
-            one.result()
+    def stop(self, jobs: Sequence[Any]) -> None:
+        for job in jobs:
+            job.cancel()
+        for job in jobs:
+            with suppress(Exception):  # it was cut short
+                job.result()
 
 
 def executor_settings(given: Mapping[str, str]) -> dict[str, Any]:

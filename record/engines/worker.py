@@ -129,8 +129,6 @@ class Command:
     """What the user typed after `c4`."""
     run: Callable[[Sequence[str]], tuple[int, str]]
     """Gives a command in this process; returns its exit code and what it wrote to stderr."""
-    since: int | None = None
-    """See `Worker`."""
     folder: str = field(default_factory=os.getcwd)
     """Where the user gave it: relative paths and modules of the user's own are meant from there."""
 

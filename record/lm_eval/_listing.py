@@ -16,7 +16,7 @@ class ListedTask:
     dataset: str
     num_fewshot: int
     filters: tuple[str, ...]
-    """Any of them can be named: `lm-eval:NAME:FILTER`. The first is taken otherwise."""
+    """The first of them reads the answers."""
 
 
 def list_tasks(pattern: str = "*") -> Iterator[ListedTask]:

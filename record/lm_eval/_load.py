@@ -1,4 +1,4 @@
-"""Reaching the harness: its tasks are found here, and its failures put in words."""
+"""Finding and loading tasks of the harness, with clear errors for its failures."""
 
 import logging
 import os
@@ -19,8 +19,6 @@ RANDOM_SEED, ARRAY_SEED = 0, 1234
 INSTALL = "pip install 'c4-dlm[lm-eval]'"
 GENERATES = "generate_until"
 """The kind of tasks that let a model write text; the others score likelihoods."""
-Place = str | dict[str, Any]
-"""A task's name, the path of its YAML file, or what such a file says."""
 NO_LIKELIHOODS = (
     "scores likelihoods of given texts, and a masked diffusion model has none that are exact; only "
     f"tasks of the kind {GENERATES} can be decoded; see: c4 tasks --lm-eval"
@@ -48,26 +46,20 @@ def task_manager(*, with_tasks: bool = True) -> Any:
     return TaskManager(include_defaults=with_tasks)
 
 
-def load_task(place: Place) -> Any:
-    """A task of the harness. Its code is run."""
-    is_file = isinstance(place, str) and place.endswith((".yaml", ".yml"))
-    manager = task_manager(with_tasks=isinstance(place, str) and not is_file)
-    name = place_name(place)
+def load_task(place: str) -> Any:
+    """A task of the harness, by its name or its YAML file. Its code is run."""
+    is_file = place.endswith((".yaml", ".yml"))
+    manager = task_manager(with_tasks=not is_file)
     if is_file:
-        place = name = str(Path(name).expanduser())
-        _require_task_file(name)
-    elif isinstance(place, str):
-        _require_known(name, manager)
-        _require_single(name, manager.task_index[name])
-        _refuse(name, refusal(manager.task_index[name].cfg or {}))  # before any data is fetched
-    with harness_errors(f"lm-eval:{name}"):
+        place = str(Path(place).expanduser())
+        _require_task_file(place)
+    else:
+        _require_known(place, manager)
+        _require_single(place, manager.task_index[place])
+        _refuse(place, refusal(manager.task_index[place].cfg or {}))  # before any data is fetched
+    with harness_errors(f"lm-eval:{place}"):
         (task,) = manager.load([place])["tasks"].values()
     return task
-
-
-def place_name(place: Place) -> str:
-    """What errors call a task."""
-    return place if isinstance(place, str) else str(place.get("task"))
 
 
 def _require_task_file(path: str) -> None:
@@ -106,7 +98,7 @@ def _require_known(name: str, manager: Any) -> None:
 
 @contextmanager
 def harness_errors(what: str) -> Iterator[None]:
-    """Failures of the harness, of data sets and of tasks' own code, in words."""
+    """Turn failures of the harness, of data sets and of tasks' own code into `ConfigError`."""
     try:
         yield
     except (C4Error, MemoryError):
@@ -114,11 +106,8 @@ def harness_errors(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # some tasks leave if a program is not installed
         is_absent = isinstance(error, OSError)  # as datasets and the hub's client say it
         advice = "; is its data set on this machine, or the network up?" if is_absent else ""
-        raise ConfigError(f"{what}: {_first_line(failure(error))}{advice}") from error
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+        first_line = failure(error).strip().partition("\n")[0]
+        raise ConfigError(f"{what}: {first_line}{advice}") from error
 
 
 def require_recordable(name: str, task: Any) -> None:

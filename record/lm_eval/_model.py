@@ -5,7 +5,7 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from os.path import expanduser
 from pathlib import Path
@@ -16,26 +16,18 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from c4.errors import C4Error, ConfigError, unknown_name
-from c4.lm_eval._evaluation import (
-    is_templated,
-    overridden_settings,
-    running_source,
-    running_task,
-)
 from c4.lm_eval._filters import FilterExtractor, cut_at, stops_of
-from c4.lm_eval._load import NO_LIKELIHOODS, Place
+from c4.lm_eval._load import NO_LIKELIHOODS
 from c4.lm_eval._tasks import (
-    LENGTH_NAMES,
     PREFIX,
     HarnessJudge,
     HarnessTask,
+    find_harness_task,
     make_task,
     plain_name,
-    read_harness_task,
     read_row,
     shape_of,
     warn_of_sampling,
-    with_filter,
 )
 from c4.models import LoadedModel
 from c4.record import MethodChoice, Plan, RunConfig, load_planned, plan_methods, start_recording
@@ -104,7 +96,7 @@ class C4LM(LM):  # type: ignore[misc]
             chat: put prompts through the model's chat template, if it has one and the harness has
                 not done it (`apply_chat_template`).
             include: a YAML file of a task of your own, or a folder of such files, so that gates
-                watch what its filter reads; needed only for requests from outside `evaluate`.
+                watch what its filter reads.
         """
         super().__init__()
         known = {name for name in unknown if name in FROM_HARNESS}
@@ -130,16 +122,13 @@ class C4LM(LM):  # type: ignore[misc]
         if self._include is not None and not self._include.exists():
             raise ConfigError(f"include={include}: no such file or folder")
         self._loaded: LoadedModel | None = None
-        self._templated: set[str] = set()
-        """Prompts that have been through the chat template."""
 
     def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
         """Decode what is asked, task by task, and cut each text where its request says."""
         groups: dict[tuple[str, bool, Shape, tuple[str, ...]], list[int]] = {}
-        is_raw = not self._chat or is_templated()
         for place, request in enumerate(requests):
             prompt, kwargs = request.args
-            raw = is_raw or prompt in self._templated
+            raw = not self._chat or self._is_templated(prompt)
             key = (str(request.task_name), raw, shape_of(kwargs), stops_of(kwargs))
             groups.setdefault(key, []).append(place)
         texts: dict[int, str] = {}
@@ -154,9 +143,8 @@ class C4LM(LM):  # type: ignore[misc]
         warn_of_sampling(name, kwargs)
         place = _place_of(name, self._include)
         task = _task_for(place, name, asked)
-        typed = task.name
-        if isinstance(place, str):  # the file, if it is one: what another command finds it by
-            typed = f"{PREFIX}{place}{task.name.removeprefix(plain_name(name))}"
+        # The file, if it is one: what another command finds it by.
+        typed = f"{PREFIX}{place}{task.name.removeprefix(plain_name(name))}"
         with tempfile.TemporaryDirectory() as scratch:
             plan = self._plan(task, set(prompts), Path(scratch))
             plan = replace(plan, config=replace(plan.config, task=typed))
@@ -188,16 +176,25 @@ class C4LM(LM):  # type: ignore[misc]
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """A conversation as the text that the model is asked with."""
-        text = str(
-            self._tokenizer.apply_chat_template(
-                chat_history,
-                tokenize=False,
-                add_generation_prompt=add_generation_prompt,
-                continue_final_message=not add_generation_prompt,
-            )
+        text = self._tokenizer.apply_chat_template(
+            chat_history,
+            tokenize=False,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=not add_generation_prompt,
         )
-        self._templated.add(text)
-        return text
+        return str(text)
+
+    def _is_templated(self, prompt: str) -> bool:
+        """Whether the harness has put a prompt through the model's chat template.
+
+        What the template writes before an answer tells; the harness says it nowhere, and its cache
+        of requests keeps prompts that are templated.
+        """
+        if not self._tokenizer.chat_template:
+            return False
+        message = {"role": "user", "content": "?"}
+        before_answer = self.apply_chat_template([message]).rpartition("?")[2].strip()
+        return bool(before_answer) and before_answer in prompt
 
     @property
     def _tokenizer(self) -> Any:
@@ -254,17 +251,17 @@ def _device(asked: str | None) -> str:
     return asked
 
 
-def _place_of(name: str, include: Path | None) -> Place:
-    """The YAML file of a task: among those included, or where the harness found it; or its name."""
+def _place_of(name: str, include: Path | None) -> str:
+    """The YAML file of a task, if it is among those included; else its name."""
     files = []
     if include is not None:
         files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
     says = re.compile(rf"^task:\s*['\"]?{re.escape(name)}['\"]?\s*$", re.MULTILINE)
-    included = next((str(f) for f in files if says.search(f.read_text(encoding="utf-8"))), None)
-    return included or running_source(name) or name
+    included = (str(f) for f in files if says.search(f.read_text(encoding="utf-8")))
+    return next(included, name)
 
 
-def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
+def _task_for(place: str, name: str, asked: Sequence[Request]) -> Task:
     """The task that requests come from: the harness's own if it gives them, else one made of them.
 
     The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
@@ -273,23 +270,21 @@ def _task_for(place: Place, name: str, asked: Sequence[Request]) -> Task:
     """
     shape, stops = shape_of(asked[0].args[1]), stops_of(asked[0].args[1])
     try:
-        harness = read_harness_task(place)
+        harness = find_harness_task(place)
     except C4Error as error:
-        running = running_task(name)
-        if running is None:
-            log.warning("gates watch the whole text of %s: %s", name, error)
-            extract = FilterExtractor(name, "", "", (), stops, 1, ())
-            return _made_of(name, _rows_of(asked), extract, shape)
-        made = with_filter(running, asked)
-        return _asked_otherwise(name, made, asked, shape)
-    changed = overridden_settings() if isinstance(place, dict) else set()
-    if changed:
-        return _asked_otherwise(name, harness, asked, shape, changed)
+        log.warning("gates watch the whole text of %s: %s", name, error)
+        extract = FilterExtractor(name, "", "", (), stops, 1, ())
+        return _made_of(name, _rows_of(asked), extract, shape)
     is_as_in_file = (shape, stops) == (harness.shape, harness.extract.until)
     prompts = {request.args[0] for request in asked}
     if is_as_in_file and prompts <= {row["prompt"] for row in harness.rows}:
         return _judged_if_possible(make_task(harness), harness)
-    return _asked_otherwise(name, harness, asked, shape)
+    read = replace(harness, extract=replace(harness.extract, until=stops))
+    rows = _rows_of(asked, harness)
+    named = name if stops == harness.extract.until else f"{name}+until"
+    task = _made_of(named, rows, read.extract, shape, fixed_shape=shape != harness.shape)
+    has_documents = all("doc_id" in row for row in rows)
+    return _judged_if_possible(task, read) if has_documents else task
 
 
 def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
@@ -300,25 +295,6 @@ def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
         log.warning("the harness judges answers, and recordings hold no verdicts: %s", error)
         return replace(task, judge=None)
     return replace(task, judge=HarnessJudge(harness))
-
-
-def _asked_otherwise(
-    name: str,
-    harness: HarnessTask,
-    asked: Sequence[Request],
-    shape: Shape,
-    changed: Collection[str] = (),
-) -> Task:
-    """A task of the harness with other prompts, another length or other stop strings."""
-    stops = stops_of(asked[0].args[1])
-    is_cut_otherwise = stops != harness.extract.until or "until" in changed
-    fixed_shape = shape != harness.shape or not {*LENGTH_NAMES}.isdisjoint(changed)
-    read = replace(harness, extract=replace(harness.extract, until=stops))
-    rows = _rows_of(asked, harness)
-    named = f"{name}+until" if is_cut_otherwise else name
-    task = _made_of(named, rows, read.extract, shape, fixed_shape=fixed_shape)
-    has_documents = all("doc_id" in row for row in rows)
-    return _judged_if_possible(task, read) if has_documents else task
 
 
 def _rows_of(asked: Sequence[Request], harness: HarnessTask | None = None) -> list[dict[str, Any]]:

@@ -11,17 +11,15 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, NoReturn, SupportsFloat
 
-from c4.errors import C4Error, ConfigError, unknown_name
+from c4.errors import C4Error, ConfigError
 from c4.lm_eval._filters import FilterExtractor, apply_filters, cut_at, read_filter, stops_of
 from c4.lm_eval._load import (
     GENERATES,
     NO_LIKELIHOODS,
-    Place,
     harness_errors,
     harness_seeds,
     load_task,
     no_programs,
-    place_name,
     require_recordable,
 )
 from c4.tasks import Example, Family, SearchMode, Shape, Task
@@ -29,11 +27,8 @@ from c4.tasks import Example, Family, SearchMode, Shape, Task
 log = logging.getLogger(__name__)
 
 PREFIX = "lm-eval:"
-NAMED = re.compile(
-    r"(?P<place>.+?\.ya?ml|[^:]+?)(?P<asked>(?:\+until)?\+[0-9a-f]{8})?"
-    r"(?::(?P<filter>[^:]+))?(?::(?P<metric>[^:]+))?"
-)
-"""A name or a YAML file, what `C4LM` adds if it is asked otherwise, a filter and a metric."""
+NAMED = re.compile(r"(?P<place>.+?)(?P<asked>\+[0-9a-f]{8})?")
+"""A name or a YAML file, and what `C4LM` adds to the name of a run that was asked otherwise."""
 SEED = 1234
 """With which the harness draws few-shot examples, unless it is told otherwise."""
 LONGEST_TRIED = 300
@@ -42,8 +37,6 @@ LENGTH, BLOCK = 256, 32
 """Positions that are generated if a task does not say how many, and positions per block."""
 LENGTH_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """What the harness's own models take for a length; the first that is given counts."""
-
-NO_VERDICT = "and c4 needs a verdict for each answer, right (1) or wrong (0)"
 
 
 class NoVerdictError(ConfigError):
@@ -63,7 +56,7 @@ class HarnessTask:
     rows: Sequence[Mapping[str, Any]]
     """Every document with its prompt, few-shot examples included, as the harness builds them."""
     metric: str | None
-    """The metric that decides; None where only the results of an answer name it."""
+    """The task's first metric; None where only the results of an answer name it."""
 
     def responses(self, text: str, doc: Any) -> Any:
         """What is left of a text after the filters."""
@@ -75,25 +68,21 @@ class HarnessTask:
         with harness_errors(f"grading {self.name}"), no_programs():
             metrics = self.task.process_results(doc, [self.responses(text, doc)])
         name = self.metric if self.metric in metrics else next(iter(metrics), None)
-        others = [other for other in metrics if other != name]
+        value = metrics.get(name)
         if name is None:
-            raise self._no_verdict("has no metric for an answer", others)
-        if self.task.higher_is_better().get(name) is False:
-            raise self._no_verdict(f"less is better of the metric {name}", others)
-        value = metrics[name]
-        if not isinstance(value, SupportsFloat):
-            raise self._no_verdict(f"the metric {name} judges all answers together", others)
-        if float(value) not in (0.0, 1.0):
-            raise self._no_verdict(f"the metric {name} gives an answer {float(value):g}", others)
-        return float(value) == 1.0
-
-    def _no_verdict(self, why: str, others: Sequence[str]) -> NoVerdictError:
-        named = self.name if self.name.count(":") > 1 else f"{self.name}:{self.ensemble.name}"
-        advice = "evaluate it in the harness, with c4.lm_eval.C4LM as the model"
-        if others:
-            listed = ", ".join(others)
-            advice = f"name another metric ({listed}), as in {named}:{others[0]}, or {advice}"
-        return NoVerdictError(f"{self.name}: {why}, {NO_VERDICT}; {advice}")
+            why = "has no metric for an answer"
+        elif self.task.higher_is_better().get(name) is False:
+            why = f"less is better of the metric {name}"
+        elif not isinstance(value, SupportsFloat):
+            why = f"the metric {name} judges all answers together"
+        elif float(value) not in (0.0, 1.0):
+            why = f"the metric {name} gives an answer {float(value):g}"
+        else:
+            return float(value) == 1.0
+        raise NoVerdictError(
+            f"{self.name}: {why}, and c4 needs a verdict for each answer, right (1) or wrong (0); "
+            "evaluate it in the harness, with c4.lm_eval.C4LM as the model"
+        )
 
     def require_verdicts(self) -> None:
         """Refuse a metric that says neither right nor wrong, before anything is decoded.
@@ -140,46 +129,17 @@ class HarnessJudge:
         return self.harness.score(text, rows[number]["doc"])
 
 
-def find_harness_task(name: str) -> HarnessTask:
-    """A task of the harness by `NAME`, `NAME:FILTER`, `NAME:FILTER:METRIC`, or its YAML file."""
-    named = _read_name(name)
-    return read_harness_task(named["place"], named["filter"] or "", named["metric"] or "")
+def find_harness_task(place: str) -> HarnessTask:
+    """A task of the harness by its name or its YAML file, as `simple_evaluate` would load it.
 
-
-def _read_name(name: str) -> re.Match[str]:
-    named = NAMED.fullmatch(name)
-    if named is None:
-        raise ConfigError(f"write lm-eval:NAME, NAME:FILTER or NAME:FILTER:METRIC, not {name!r}")
-    if "until" in (named["asked"] or ""):
-        raise ConfigError(
-            f"lm-eval:{name} was recorded with stop strings that are not its task's, and what "
-            "gates would watch depends on them; write them into the task's file and record again"
-        )
-    return named
-
-
-def read_harness_task(place: Place, filter_name: str = "", metric: str = "") -> HarnessTask:
-    """A task of the harness with its requests, as `simple_evaluate` would make them."""
+    Its first filter reads answers, and its first metric judges them.
+    """
     with harness_seeds():
         task = load_task(place)
-        name = place_name(place)
-        require_recordable(name, task)
-        requests = requests_of(f"lm-eval:{name}", task)
-    return with_filter(task, requests, filter_name, metric)
-
-
-def with_filter(
-    task: Any, requests: Sequence[Any], filter_name: str = "", metric: str = ""
-) -> HarnessTask:
-    """A task of the harness, read by one of its filters and judged by one of its metrics."""
-    ensembles = {str(one.name): one for one in vars(task)["_filters"]}
-    metrics = metric_names(task)
-    if filter_name and filter_name not in ensembles:
-        raise unknown_name("filter", filter_name, ensembles)
-    if metric and metrics and metric not in metrics:
-        raise unknown_name("metric", metric, metrics)
-    ensemble = ensembles[filter_name] if filter_name else next(iter(ensembles.values()))
-    full = plain_name(str(task.config.task), filter_name, metric)
+        require_recordable(place, task)
+        requests = requests_of(f"lm-eval:{place}", task)
+    full = plain_name(str(task.config.task))
+    ensemble = vars(task)["_filters"][0]
     kwargs = requests[0].args[1]
     with harness_errors(f"the filter {ensemble.name} of {full}"):
         extract = read_filter(
@@ -190,8 +150,8 @@ def with_filter(
             version=version("lm_eval"),
         )
     rows = [_row(task, request) for request in requests]
-    decides = metric or next(iter(metrics), None)
-    return HarnessTask(full, task, ensemble, extract, shape_of(kwargs), rows, decides)
+    metric = next(iter(metric_names(task)), None)
+    return HarnessTask(full, task, ensemble, extract, shape_of(kwargs), rows, metric)
 
 
 def metric_names(task: Any) -> list[str]:
@@ -246,15 +206,21 @@ def _row(task: Any, request: Any) -> dict[str, Any]:
     return {"doc_id": request.doc_id, "prompt": prompt, "target": target, "doc": request.doc}
 
 
-def plain_name(task: str, *rest: str) -> str:
-    """What runs of a task go by: letters that every folder can have."""
-    full = ":".join(filter(None, [task, *rest]))
-    return PREFIX + re.sub(r"[^\w.:+-]+", "_", full)
+def plain_name(task: str) -> str:
+    """The name of a task's runs, in letters that every folder can have."""
+    return PREFIX + re.sub(r"[^\w.:+-]+", "_", task)
 
 
 def find_lm_eval_task(name: str) -> Task:
     """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
-    harness, asked = find_harness_task(name), _read_name(name)["asked"]
+    named = NAMED.fullmatch(name)
+    place, asked = named.groups() if named else (name, None)
+    if place.endswith("+until"):
+        raise ConfigError(
+            f"lm-eval:{name} was recorded with stop strings that are not its task's, and what "
+            "gates would watch depends on them; write them into the task's file and record again"
+        )
+    harness = find_harness_task(place)
     harness.require_verdicts()
     _say_what_decides(harness)
     task = make_task(harness)
@@ -281,11 +247,11 @@ def _say_what_decides(harness: HarnessTask) -> None:
         "metrics": metric_names(harness.task)[1:],
     }
     listed = "; ".join(f"other {k}: {', '.join(names)}" for k, names in others.items() if names)
-    if listed and harness.name.count(":") == 1:  # neither was asked for
+    if listed:
         say_once(
             f"{harness.name}: the metric {harness.metric} after the filter "
-            f"{harness.extract.filter_name} decides ({listed}; name them as "
-            f"{harness.name}:FILTER:METRIC)"
+            f"{harness.extract.filter_name} decides ({listed}; to use one, put it first in a YAML "
+            "file of your own)"
         )
     warn_of_sampling(harness.name, harness.task.config.generation_kwargs or {})
 

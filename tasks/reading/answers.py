@@ -1,6 +1,5 @@
 """Kinds of answers by name: how each is found, brought into normal form, and where gates look."""
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 from c4.errors import unknown_name
@@ -15,70 +14,43 @@ from c4.tasks.reading.plain import (
     normal_latex,
 )
 from c4.tasks.reading.program import written_function
-from c4.tasks.task import (
-    CODE_SHAPE,
-    LETTERS_SHAPE,
-    LONG_REASONING_SHAPE,
-    Extractor,
-    Family,
-    Normal,
-    SearchMode,
-    Shape,
-)
+from c4.tasks.task import SHAPES, Family, SearchMode
 
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerKind:
-    """What tasks with one kind of answer share; the fields are those of `Task`."""
-
-    family: Family
-    extract: Extractor
-    plain: Extractor
-    search: SearchMode
-    shape: Shape
-    normal: Normal = str
-    plain_normal: Normal = str
-
-
-EXTRACTORS = {
-    "number": AnswerKind(
-        family=Family.LONG_REASONING,
-        extract=last_written_number,
-        plain=last_number,
-        normal=written_number,
-        search=SearchMode.LAST,
-        shape=LONG_REASONING_SHAPE,
-    ),
-    "boxed": AnswerKind(
-        family=Family.LONG_REASONING,
-        extract=last_box,
-        plain=last_boxed,
-        normal=normal_answer,
-        plain_normal=normal_latex,
-        search=SearchMode.LAST,
-        shape=LONG_REASONING_SHAPE,
-    ),
-    "letter": AnswerKind(
-        family=Family.LETTERS,
-        extract=stated_letter,
-        plain=first_letter,
-        search=SearchMode.FIRST5,
-        shape=LETTERS_SHAPE,
-    ),
-    "function": AnswerKind(
-        family=Family.CODE,
-        extract=written_function,
-        plain=first_function,
-        search=SearchMode.CODE,
-        shape=CODE_SHAPE,
-    ),
+EXTRACTORS: dict[str, dict[str, Any]] = {
+    "number": {
+        "family": Family.LONG_REASONING,
+        "extract": last_written_number,
+        "plain": last_number,
+        "normal": written_number,
+        "search": SearchMode.LAST,
+    },
+    "boxed": {
+        "family": Family.LONG_REASONING,
+        "extract": last_box,
+        "plain": last_boxed,
+        "normal": normal_answer,
+        "plain_normal": normal_latex,
+        "search": SearchMode.LAST,
+    },
+    "letter": {
+        "family": Family.LETTERS,
+        "extract": stated_letter,
+        "plain": first_letter,
+        "search": SearchMode.FIRST5,
+    },
+    "function": {
+        "family": Family.CODE,
+        "extract": written_function,
+        "plain": first_function,
+        "search": SearchMode.CODE,
+    },
 }
-"""The last number, the last box, a letter or a program, as the benchmarks read them."""
+"""The fields of a `Task` by the kind of its answers: a number, a box, a letter or a program."""
 
 
 def answers(kind: str) -> dict[str, Any]:
     """The fields of a `Task` whose answers are of a kind: `Task(name=…, **answers("number"))`."""
     if kind not in EXTRACTORS:
         raise unknown_name("extractor", kind, EXTRACTORS)
-    shared = EXTRACTORS[kind]
-    return {spec.name: getattr(shared, spec.name) for spec in fields(shared)}
+    fields = EXTRACTORS[kind]
+    return {"shape": SHAPES[fields["family"]], **fields}

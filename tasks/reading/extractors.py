@@ -1,7 +1,7 @@
-"""Extractors by name: how answers are found, by the task's own way, another kind's, or a user's.
+"""Extractors by name: the task's own two, those of other kinds of answers, and users' own.
 
-A task has two extractors, `careful` and `plain`. Any other reads the same texts in its place, so a
-recording can be asked under all of them.
+A task has two extractors, `careful` and `plain`. Any other can take their place, so one recording
+can be evaluated under many.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.plugins import Registry, plain_label
 from c4.tasks.reading.answers import EXTRACTORS
 from c4.tasks.task import (
@@ -28,14 +28,14 @@ REGISTRY = Registry(
     {**{str(style): style for style in ReadingStyle}, **EXTRACTORS},
     "my_extractors:total",
 )
-"""Every way of finding answers that a user can name."""
+"""Every extractor that a user can name."""
 WHOLE_TEXT = "letter"
-"""The kind of answer that is read off all of a text: a part of it is never conclusive."""
+"""The kind of answer that needs the whole text: a part of it is never conclusive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finder:
-    """An extractor of a user's own that changes more than how the answer is found."""
+    """A user's extractor together with a normal form or a place where gates look."""
 
     find: Extractor
     normal: Normal | None = None
@@ -49,7 +49,7 @@ class Finder:
 
 
 def find_style(name: str) -> str:
-    """What readings go by under the extractor that a user names; a user's own is loaded."""
+    """The label of the extractor that a user names; a user's own is loaded and checked."""
     label = REGISTRY.label(name)
     if label not in REGISTRY.own:
         as_finder(name, REGISTRY.behind(label))
@@ -57,7 +57,7 @@ def find_style(name: str) -> str:
 
 
 def as_finder(name: str, found: Any) -> Finder:
-    """An extractor of a user's own, be it a function or more."""
+    """A user's extractor as a Finder, whether it is a function or a Finder already."""
     if isinstance(found, Finder):
         return found
     if not callable(found):
@@ -68,53 +68,48 @@ def as_finder(name: str, found: Any) -> Finder:
     return Finder(find=found)
 
 
-def parse_style(text: str) -> str:
-    """A reading style as a file names it; nothing is loaded."""
-    return REGISTRY.parse(text)
-
-
 def read_under(task: Task, style: str) -> Task:
-    """The task as a reading style sees it: `extract`, `normal` and `search` are that style's."""
+    """The task with the `extract`, `normal` and `search` of a reading style."""
     if style == ReadingStyle.CAREFUL:
         return task
     if style == ReadingStyle.PLAIN:
         return replace(task, extract=task.plain, normal=task.plain_normal)
     if style in EXTRACTORS:
         kind = EXTRACTORS[style]
-        if (kind.family is Family.CODE) is not (task.family is Family.CODE):
+        if (kind["family"] is Family.CODE) is not (task.family is Family.CODE):
             raise ConfigError(
                 f"--reading {style}: answers of {task.name} are "
                 f"{'programs' if task.family is Family.CODE else 'no programs'}; leave it out"
             )
-        return replace(task, extract=kind.extract, normal=kind.normal, search=kind.search)
+        normal = kind.get("normal", str)
+        return replace(task, extract=kind["extract"], normal=normal, search=kind["search"])
     finder = as_finder(style, REGISTRY.behind(style))
-    changes: dict[str, Any] = {"normal": finder.normal, "search": finder.search}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    return replace(task, extract=guard_extractor(plain_label(style), finder.find), **changes)
+    return replace(
+        task,
+        extract=guard_extractor(plain_label(style), finder.find),
+        normal=finder.normal or task.normal,
+        search=finder.search or task.search,
+    )
 
 
 def reads_parts(task: Task, style: str) -> bool:
-    """Whether a part of a text can be conclusive; the careful letter needs all of it."""
+    """Whether a part of a text can settle the answer; the careful letter needs the whole text."""
     if style == ReadingStyle.CAREFUL:
         return task.family is not Family.LETTERS
     return style != WHOLE_TEXT
 
 
 def guard_extractor(name: str, extract: Extractor) -> Extractor:
-    """An extractor of a user's own, whose mistakes become errors in words.
+    """A user's extractor; what it raises, and anything but a Candidate, becomes a clear error.
 
     Args:
-        name: the extractor, or the task that has it.
+        name: of the extractor or of its task, for messages.
     """
 
     @wraps(extract)
     def guarded(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-        try:
+        with naming_failures(f"the extractor of {name} fails"):
             found = extract(text, choices)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"the extractor of {name} fails: {failure(error)}") from error
         if found is None:
             return None
         if not isinstance(found, Candidate):

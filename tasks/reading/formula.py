@@ -98,10 +98,13 @@ def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     boxes = list(BOX.finditer(text))
     closing = closing_braces(text) if boxes else {}
     for match in boxes[:-MOST_BOXES:-1]:
-        span = _contents(text, match, closing)
-        value = normal_answer(text[slice(*span)]) if span else ""
-        if span and value:  # an empty box holds no answer
-            return Candidate(value, *span, conclusive=True)
+        if match["brace"]:
+            start, end = match.end(), closing.get(match.end() - 1, 0)
+        else:
+            bare = BARE_BOX.match(text, match.end())
+            start, end = bare.span() if bare else (0, 0)
+        if value := normal_answer(text[start:end]) if end else "":  # an empty box has no answer
+            return Candidate(value, start, end, conclusive=True)
     if announced := list(MATH_AFTER_ANSWER.finditer(text)):
         value = normal_answer(announced[-1][1])
         if value:
@@ -110,43 +113,23 @@ def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     return found and replace(found, conclusive=False)  # a box may come before it
 
 
-def _contents(text: str, box: re.Match[str], closing: dict[int, int]) -> tuple[int, int] | None:
-    if box["brace"]:
-        end = closing.get(box.end() - 1)
-        return None if end is None else (box.end(), end)
-    bare = BARE_BOX.match(text, box.end())
-    return bare and bare.span()
-
-
 def normal_answer(latex: str) -> str:
     """The normal form of an answer, the same for what is certainly equal."""
     if len(latex) > LONGEST:
         return normal_latex(latex)
-    return _number_list(latex) or _normal_answer(latex)
-
-
-def _number_list(latex: str) -> str:
-    """Numbers with a comma and a space between them; "" for all else. `1, 200` is not `1,200`."""
-    numbers = [_normal_answer(part) for part in LIST_COMMA.split(latex.strip(" $"))]
+    numbers = [_normal_item(part) for part in LIST_COMMA.split(latex.strip(" $"))]
     if len(numbers) < 2 or not all(map(DECIMAL.fullmatch, numbers)):
-        return ""
-    joined = ",".join(numbers)
+        return _normal_item(latex)
+    joined = ",".join(numbers)  # `1, 200` is not `1,200`
     return joined if written_number(joined) == joined else ", ".join(numbers)
 
 
-def _normal_answer(latex: str) -> str:
+def _normal_item(latex: str) -> str:
     text = TEXT_ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", latex).translate(UNICODE)
     text = LAST_LINE_BREAK.sub("", MATRIX.sub("pmatrix", CONTINUED.sub(r"\\frac", text)))
     text = BARE_UNITS.sub("", text.replace(r"\!", "").rstrip(" $.,"))
-    return _finished(_rewritten(_tightened(text)))
-
-
-def _tightened(text: str) -> str:
-    """Spaces that could hide a fraction's argument are dropped; every argument gets its braces."""
-    return braced_fractions(re.sub(r"(\\[dt]?frac)\s+|(?<=\})\s+(?=\{)", r"\1", text))
-
-
-def _finished(text: str) -> str:
+    text = re.sub(r"(\\[dt]?frac)\s+|(?<=\})\s+(?=\{)", r"\1", text)  # may hide an argument
+    text = _rewritten(braced_fractions(text))
     text = DEGREES.sub("", RAISED_UNIT.sub("", text)).rstrip(".,").removeprefix("+")
     text = _without_names(text)
     if letter := LETTER_CHOICE.fullmatch(text):
@@ -230,16 +213,8 @@ def _close(frame: list[Item], outer: list[Item]) -> None:
         outer.append(content)
     else:
         outer.append("{" + content + "}")
-        _reduce(outer)
-
-
-def _reduce(frame: list[Item]) -> None:
-    """Make the fraction whose second argument has just been closed one item."""
-    if len(frame) < 3 or frame[-3] != r"\frac":
-        return
-    above, below = frame[-2], frame[-1]
-    if isinstance(above, str) and isinstance(below, str) and above[:1] == "{":
-        frame[-3:] = [Ratio(above[1:-1], below[1:-1])]
+        if len(outer) > 2 and outer[-3] == r"\frac" and isinstance(last, str) and last[:1] == "{":
+            outer[-3:] = [Ratio(last[1:-1], content)]  # its second argument was just closed
 
 
 def _joined(frame: list[Item]) -> str:

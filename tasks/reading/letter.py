@@ -19,7 +19,7 @@ MOST_JUDGED = 60
 """Letters judged at each end of a text; one that holds more is noise."""
 
 
-class Standing(IntEnum):
+class Rank(IntEnum):
     """What a letter is in its text, from the least to the most."""
 
     NOT_AN_ANSWER = 0  # an article, a pronoun, a choice that is ruled out or left open
@@ -182,17 +182,17 @@ def stated_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     Never conclusive: a statement may follow.
     """
     offered = LETTERS[: len(choices)] or LETTERS
-    best, where = Standing.NOT_AN_ANSWER, -1
+    best, where = Rank.NOT_AN_ANSWER, -1
     for standing, at in _judged(text, offered, choices):
-        if standing > best or standing is best >= Standing.PRAISED:
+        if standing > best or standing is best >= Rank.PRAISED:
             best, where = standing, at
-    if best < Standing.MENTIONED:
+    if best < Rank.MENTIONED:
         lower = _lower_case_answer(text, offered)
         where = where if lower < 0 else lower
     return Candidate(text[where].upper(), where, where + 1) if where >= 0 else None
 
 
-def _judged(text: str, offered: str, choices: Sequence[str]) -> Iterator[tuple[Standing, int]]:
+def _judged(text: str, offered: str, choices: Sequence[str]) -> Iterator[tuple[Rank, int]]:
     """Every letter's standing and place, in order."""
     places = [found.start(1) for found in MENTION.finditer(text) if found[1] in offered]
     if len(places) > 2 * MOST_JUDGED:
@@ -232,28 +232,30 @@ def _closed_as_a_group(text: str, group: list[int], before: str, behind: str) ->
     return bool(is_row and RULED_OUT_BEFORE.search(before))
 
 
-def _standing(text: str, at: int, choices: Sequence[str]) -> Standing:
+def _standing(text: str, at: int, choices: Sequence[str]) -> Rank:
     before, behind = text[max(0, at - WINDOW) : at], text[at + 1 : at + 1 + WINDOW]
     letter = text[at]
     rest = _behind_choice(behind, choices[LETTERS.index(letter)] if choices else "")
+    said = behind if rest is None else rest
+    is_out = any(out.match(said) for out in (RULED_OUT_BEHIND, DENIED, CROSSED))
     is_word = rest is None and _is_a_word(letter, behind)
-    if is_word or _is_ruled_out(before, behind if rest is None else rest):
-        return Standing.NOT_AN_ANSWER
+    if is_word or is_out or RULED_OUT_BEFORE.search(before):
+        return Rank.NOT_AN_ANSWER
     if rest is None and AFFIRMED.match(behind):
-        return Standing.STATED
+        return Rank.STATED
     is_open = ASKED.match(behind) or SUPPOSED.search(before) or CONCEDED.search(before)
     if is_open or _is_part_of_a_name(before, behind):
-        return Standing.DOUBTFUL
+        return Rank.DOUBTFUL
     if _is_stated(before, text_start=at < WINDOW):
-        return Standing.STATED
+        return Rank.STATED
     if (praise := _praise(behind, rest)) is not None:
         return praise
     if _is_list_item(letter, before, behind):
-        return Standing.DOUBTFUL
+        return Rank.DOUBTFUL
     starts = at < WINDOW and TEXT_START.match(before)
     alone = LINE_START.search(before) and LINE_END.match(behind)
     bold = BOLD[0].search(before) and BOLD[1].match(behind)
-    return Standing.LEADING if starts or alone or bold else Standing.MENTIONED
+    return Rank.LEADING if starts or alone or bold else Rank.MENTIONED
 
 
 def _behind_choice(behind: str, choice: str) -> str | None:
@@ -277,26 +279,17 @@ def _is_a_word(letter: str, behind: str) -> bool:
     return not is_verb and not NOT_AFTER_AN_ARTICLE.fullmatch(follower.lower())
 
 
-def _is_ruled_out(before: str, rest: str) -> bool:
-    behind = (RULED_OUT_BEHIND, DENIED, CROSSED)
-    return bool(RULED_OUT_BEFORE.search(before) or any(out.match(rest) for out in behind))
-
-
-def _praise(behind: str, rest: str | None) -> Standing | None:
+def _praise(behind: str, rest: str | None) -> Rank | None:
     """What follows may call it right, `C is correct`, `C. Rome (correct)`, `C: right`, or good."""
     said = behind if rest is None else rest
-    is_chosen = _is_ticked(behind, rest) or CHOSEN_BEHIND.match(said)
-    if not is_chosen and not PRAISED.match(said):
-        return None
-    return Standing.STATED if is_chosen else Standing.PRAISED
-
-
-def _is_ticked(behind: str, rest: str | None) -> bool:
     if rest is not None:
-        return TICKED.match(rest) is not None
-    delimiter = DELIMITER.match(behind)
-    marked = TICKED.match(behind, delimiter.end()) if delimiter else TICK.match(behind)
-    return marked is not None
+        is_ticked = TICKED.match(rest)
+    else:
+        delimiter = DELIMITER.match(behind)
+        is_ticked = TICKED.match(behind, delimiter.end()) if delimiter else TICK.match(behind)
+    if is_ticked or CHOSEN_BEHIND.match(said):
+        return Rank.STATED
+    return Rank.PRAISED if PRAISED.match(said) else None
 
 
 def _is_stated(before: str, *, text_start: bool) -> bool:

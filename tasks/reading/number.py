@@ -65,16 +65,12 @@ def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | N
         start, value = _signed(text, found[-1])
         return Candidate(value, start + offset, found[-1].end() + offset)
     start, value = _signed(text, chosen)
-    conclusive = chosen is found[-1] and _is_conclusive(text[max(0, start - 8) : start], chosen)
-    return Candidate(value, start + offset, chosen.end() + offset, conclusive)
-
-
-def _is_conclusive(before: str, match: re.Match[str]) -> bool:
-    """Whether what stands before a number could not make it another, whatever precedes that."""
-    sign = match["sign"] or ""
+    # Conclusive where no text in front of these characters could make it another number.
+    before, sign = text[max(0, start - 8) : start], chosen["sign"] or ""
     may_be_exponent = bool(sign) and before[-1:] in ("e", "E")  # the end of "1.5e-5"
-    is_whole = match["power"] is None and len(sign) < 2 and not may_be_exponent
-    return is_whole and FREE.search(before) is not None
+    is_whole = chosen["power"] is None and len(sign) < 2 and not may_be_exponent
+    conclusive = chosen is found[-1] and is_whole and FREE.search(before) is not None
+    return Candidate(value, start + offset, chosen.end() + offset, conclusive)
 
 
 def written_number(text: str) -> str:
@@ -95,19 +91,15 @@ def _is_part_of_a_word(text: str, match: re.Match[str]) -> bool:
 def _signed(text: str, match: re.Match[str]) -> tuple[int, str]:
     """Where the number begins, and its value; a minus may be a subtraction or a bullet."""
     start, sign = match.start(), match["sign"] or ""
-    negative = bool(sign) and _is_sign(text[max(0, start - WIDEST_GAP) : start], sign)
+    before = text[max(0, start - WIDEST_GAP) : start]
+    if len(sign) == 1:
+        negative = sign == "-" or not OPERAND.search(before[-1:])  # "-" as in the plain reading
+    else:
+        negative = bool(sign) and BEFORE_A_SIGN.search(before) is not None
     value = _value(match, negative=negative or match["inner"] is not None)
     if match[0][0] == "." and text[start - 1 : start].isalpha():
         value = normal_number(match[0].lstrip("."))  # "Rs.500"
     return start if negative else start + len(sign), value
-
-
-def _is_sign(before: str, sign: str) -> bool:
-    if sign == "-":
-        return True  # as in the plain reading
-    if len(sign) == 1:
-        return not OPERAND.search(before[-1:])
-    return BEFORE_A_SIGN.search(before) is not None
 
 
 def _value(match: re.Match[str], *, negative: bool) -> str:

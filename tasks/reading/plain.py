@@ -166,12 +166,7 @@ def braced_fractions(text: str) -> str:
                 limits.append(end - 1)
             else:
                 edits.append((start, end, "{" + text[start] + "}"))
-    return _edited(text, edits)
-
-
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """The text with parts of it replaced; no two of them overlap."""
-    pieces, at = [], 0
+    pieces, at = [], 0  # no two edits overlap
     for start, end, written in sorted(edits):
         pieces += [text[at:start], written]
         at = end
@@ -203,7 +198,7 @@ def program_in(text: str) -> str:
 
 def _defines_something(program: str) -> bool:
     """Whether it is a program rather than a word that happens to be Python."""
-    body = _parsed(program).body
+    body = parsed(program).body
     prose = body and isinstance(body[0], ast.Expr) and not isinstance(body[0].value, ast.Constant)
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return not prose and any(isinstance(statement, definitions) for statement in body)
@@ -215,7 +210,7 @@ def longest_program(lines: list[str]) -> str:
     for _ in range(MOST_PARSES):
         program = textwrap.dedent("\n".join(lines[:count]))
         try:
-            _parsed(program)
+            parsed(program)
         except SyntaxError as error:
             # A line that is in error is so whatever follows it.
             count = min(count - 1, (error.lineno or 1) - 1)
@@ -226,7 +221,8 @@ def longest_program(lines: list[str]) -> str:
     return ""
 
 
-def _parsed(program: str) -> ast.Module:
+def parsed(program: str) -> ast.Module:
+    """The syntax tree of a program, without Python's warnings about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "invalid escape sequence" is the model's affair
         return ast.parse(program)

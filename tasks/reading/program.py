@@ -7,11 +7,10 @@ says which line is not code. Time is linear in the text.
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from c4.tasks.reading.plain import BROKEN, TOP_LEVEL, normal_code, signature_end
+from c4.tasks.reading.plain import BROKEN, TOP_LEVEL, normal_code, parsed, signature_end
 from c4.tasks.task import Candidate, Example
 
 MOST_PARSES = 14
@@ -61,7 +60,8 @@ STATEMENT = re.compile(
 )
 BRACKET = re.compile(r"[()\[\]{}]")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-KEPT_FROM_OTHER_BLOCKS = (*DEFINITIONS, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
+KEPT_FROM_OTHER_BLOCKS = (*DEFINITIONS, *ASSIGNMENTS, ast.Import, ast.ImportFrom)
 BODY = re.compile(r"^[ \t]*+(?:return|yield)\b", re.MULTILINE)
 
 
@@ -77,9 +77,7 @@ class Parser:
             return 0
         self.parses, self.characters = self.parses - 1, self.characters - len(source)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "invalid escape sequence" is the model's affair
-                return ast.parse(source)
+            return parsed(source)
         except SyntaxError as error:
             return error.lineno or 0
         except (ValueError, RecursionError, MemoryError):
@@ -112,20 +110,19 @@ def written_program(text: str, example: Example) -> str:
     """The program in an answer, ready to be run behind the example's preamble; "" if none."""
     name, stub, parser = wanted_name(example), stub_in(example), Parser()
     text = text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n")
-    texts = list(dict.fromkeys(wrapping.sub(_unwrapped, text) for wrapping in WRAPPINGS))
+    # Strings stay, tags become line ends, and spaces that do not break become spaces that do.
+    texts = list(
+        dict.fromkeys(
+            wrapping.sub(lambda m: m["string"] or ("\n" if m["tag"] else " "), text)
+            for wrapping in WRAPPINGS
+        )
+    )
     for unwrapped in texts:
         if program := _whole_function(unwrapped, name, parser):
             return program
     bodies = (_body_behind(stub, [*_blocks(text)[0], text], name, parser) for text in texts if stub)
     anything = (program.source for text in texts for program in _programs(text, "", parser))
     return next(filter(None, bodies), "") or next(anything, "")
-
-
-def _unwrapped(found: re.Match[str]) -> str:
-    """What takes the place of a wrapping; a string stays as it is."""
-    if found["string"]:
-        return found[0]
-    return "\n" if found["tag"] else " "  # else it is a space that does not break
 
 
 def _whole_function(text: str, name: str, parser: Parser) -> str:
@@ -243,7 +240,9 @@ def _program(lines: list[str], head: int, parser: Parser) -> Program | None:
         tree = parser.parse(source)
         if isinstance(tree, ast.Module):
             is_cut_off = end < len(lines) and lines[end][:1].isspace()
-            return Program(source, tree, is_cut_off) if _holds_code(tree) else None
+            # A word of prose may be Python by accident.
+            holds_code = any(isinstance(n, (*DEFINITIONS, *ASSIGNMENTS)) for n in tree.body)
+            return Program(source, tree, is_cut_off) if holds_code else None
         error = start + tree - 1
         if tree <= 0:
             return None
@@ -271,11 +270,6 @@ def _dedented(lines: list[str]) -> str:
         return "\n".join([first, *lines[1:]])
     kept = [line[indent:] if not line[:indent].strip() else line.lstrip() for line in lines]
     return "\n".join(kept)
-
-
-def _holds_code(tree: ast.Module) -> bool:
-    """Whether anything is defined; a word of prose may be Python by accident."""
-    return any(isinstance(node, (*DEFINITIONS, ast.Assign, ast.AnnAssign)) for node in tree.body)
 
 
 def _definitions(tree: ast.Module, name: str) -> Iterator[ast.stmt]:
@@ -342,23 +336,22 @@ def _kept_of(block: str, parser: Parser) -> str:
     tree = parser.parse(source)
     if not isinstance(tree, ast.Module):
         return ""
-    return _without(source, [node for node in tree.body if not _is_kept(node)]).strip("\n")
-
-
-def _is_kept(node: ast.stmt) -> bool:
-    is_kind = isinstance(node, KEPT_FROM_OTHER_BLOCKS)
-    return is_kind and not _does_nothing(node) and not _calls(node)
+    dropped = [
+        node
+        for node in tree.body
+        if not isinstance(node, KEPT_FROM_OTHER_BLOCKS)
+        or _does_nothing(node)
+        or (  # an assignment that runs something, as a demonstration would
+            isinstance(node, ast.Assign | ast.AnnAssign)
+            and any(isinstance(part, ast.Call) for part in ast.walk(node))
+        )
+    ]
+    return _without(source, dropped).strip("\n")
 
 
 def _first_line(node: ast.stmt) -> int:
     decorators = node.decorator_list if isinstance(node, DEFINITIONS) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _calls(node: ast.stmt) -> bool:
-    """Whether an assignment runs something, as a demonstration would."""
-    is_assignment = isinstance(node, ast.Assign | ast.AnnAssign)
-    return is_assignment and any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
@@ -372,15 +365,10 @@ def _method_bridge(tree: ast.Module, name: str) -> list[str]:
         if name and name not in top and isinstance(node, ast.ClassDef):
             methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
             if name in methods and "__init__" not in methods:
-                return [f"\n{name} = {_owner(node, methods[name])}.{name}"]
+                decorators = map(ast.unparse, methods[name].decorator_list)
+                owner = node.name if "staticmethod" in decorators else f"{node.name}()"
+                return [f"\n{name} = {owner}.{name}"]
     return []
-
-
-def _owner(node: ast.ClassDef, method: ast.FunctionDef) -> str:
-    is_static = any(
-        isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list
-    )
-    return node.name if is_static else f"{node.name}()"
 
 
 def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) -> str:

@@ -3,6 +3,6 @@
 docs/sandbox.md says what this promises, and what not.
 """
 
-from c4.tasks.sandbox.run import Isolation, Limits, Outcome, RunEnd, isolation, run_program
+from c4.tasks.sandbox.run import Limits, Outcome, RunEnd, can_isolate, run_program
 
-__all__ = ["Isolation", "Limits", "Outcome", "RunEnd", "isolation", "run_program"]
+__all__ = ["Limits", "Outcome", "RunEnd", "can_isolate", "run_program"]

@@ -482,7 +482,9 @@ def start_candidate(job: dict[str, Any], source: str) -> Candidate:
                 most = job["processes"] + 2  # the examiner and its parent
                 resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
                 refuse_calls(only_the_machine(os.getpid()))
-            sys.path += library_paths(job)
+                sys.path += [LIBRARIES] if job["libraries"] else []
+            else:
+                sys.path += sorted({os.path.dirname(path) for path in job["libraries"].values()})
             be_candidate(source, os.fdopen(question, "rb"), os.fdopen(reply, "wb"))
         finally:
             os._exit(1)
@@ -497,13 +499,6 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"[:300]
     except Exception:
         return type(error).__name__
-
-
-def library_paths(job: dict[str, Any]) -> list[str]:
-    """Where the program finds the packages it was promised."""
-    if job["isolated"]:
-        return [LIBRARIES] if job["libraries"] else []
-    return sorted({os.path.dirname(path) for path in job["libraries"].values()})
 
 
 def why_gone(pid: int, cpu_seconds: int) -> tuple[str, str]:

@@ -29,7 +29,7 @@ class TestNames:
 
 
 def names_of_tests(tests: str, preamble: str = "", reference: str = "") -> TestNames:
-    """How the names are resolved that tests use and neither they nor the preamble define.
+    """Resolve the names that tests use and that neither they nor the preamble define.
 
     What the reference defines is the program's to define; without a reference, whatever is neither
     built in nor a module of the standard library.

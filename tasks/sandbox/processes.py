@@ -1,4 +1,4 @@
-"""What processes have been doing, as far as the kernel tells."""
+"""What processes have been doing, as reported by /proc."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ HALTED = {"T": "stopped", "t": "being traced", "D": "stuck in the kernel"}
 
 @dataclass(frozen=True)
 class Standing:
-    """How the processes of one sandbox stand. All zero where the kernel does not say."""
+    """What the processes of one sandbox have been doing; all zero where /proc does not say."""
 
     ran: float = 0.0
     """Seconds on a processor, all of them together, those that have ended included."""
@@ -33,7 +33,7 @@ class _Process:
 
 
 def look_at(supervisor: int) -> Standing:
-    """How a supervisor and all that descends from it stand."""
+    """What a supervisor and all its descendants have been doing."""
     processes = {process.pid: process for process in _processes()}
     family = [p for p in processes.values() if _descends(p, supervisor, processes)]
     # What the program has started may be stopped by it; pid 1 and 2 inside may not.

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -42,13 +42,6 @@ class RunEnd(StrEnum):
     TIMEOUT = "timeout"  # wall clock or CPU time
     LIMIT = "limit"  # memory or output
     MACHINE = "machine"  # the machine failed, and nothing is known about the program
-
-
-class Isolation(StrEnum):
-    """What keeps the program from the rest of the machine."""
-
-    NAMESPACES = "namespaces"
-    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -90,9 +83,9 @@ ITS_OWN_DOING = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, s
 NO_LIBRARIES: Mapping[str, Path] = {}
 
 
-def isolation() -> Isolation:
-    """What this machine offers, found by starting an isolated program once."""
-    return Isolation.NONE if _what_is_missing() else Isolation.NAMESPACES
+def can_isolate() -> bool:
+    """Whether this machine can isolate programs, found by starting one once."""
+    return not _what_is_missing()
 
 
 def require_isolation() -> None:
@@ -133,7 +126,7 @@ def run_program(
         tests=f"{names.imports}{tests}",
         entry_points=sorted(names.entry_points),
         limits=limits,
-        isolated=isolation() is Isolation.NAMESPACES,
+        isolated=can_isolate(),
         libraries=libraries,
     )
     try:
@@ -246,52 +239,31 @@ def _watch(process: subprocess.Popen[bytes], report: int, job: _Job) -> Outcome:
     return judge_timeout(said, standing, job.limits)
 
 
-@dataclass(frozen=True)
-class Report:
-    """What examiner and supervisor said before they ended."""
-
-    begun: bool = False
-    """Whether the program was reached."""
-    verdict: str | None = None
-    detail: str = ""
-    exit_code: int | None = None
-    """The examiner's; negative for a signal."""
-    cpu_used_up: bool = False
-    """Whether the examiner had its CPU time."""
-
-    @classmethod
-    def parse(cls, said: bytes) -> "Report":
-        """A report from its lines, a JSON list each; ValueError where it is garbled."""
-        report = cls()
-        try:
-            for name, *rest in map(json.loads, said.splitlines()):
-                if name == "begun":
-                    report = replace(report, begun=True)
-                elif name == "examiner":
-                    code, used_up = rest
-                    report = replace(report, exit_code=int(code), cpu_used_up=bool(used_up))
-                else:
-                    (detail,) = rest
-                    report = replace(report, verdict=name, detail=_printable(detail))
-        except TypeError as error:
-            raise ValueError(f"no report: {error}") from error
-        return report
-
-
 def judge_report(said: bytes) -> Outcome:
-    """How a run ended whose processes are gone."""
+    """How a run ended whose processes are gone.
+
+    Args:
+        said: what examiner and supervisor said before they ended; a line each, a list as JSON.
+    """
+    begun, verdict, detail, code, cpu_used_up = False, None, "", None, False
     try:
-        report = Report.parse(said)
-        if report.verdict == "no isolation":
-            raise _NoIsolation(report.detail)
-        if report.verdict is not None:
-            return Outcome(RunEnd(report.verdict), report.detail)
-    except ValueError:
+        for name, *rest in map(json.loads, said.splitlines()):
+            if name == "begun":
+                begun = True
+            elif name == "examiner":  # its exit code, negative for a signal
+                code, cpu_used_up = rest
+            else:
+                (text,) = rest
+                verdict, detail = name, _printable(text)
+        if verdict == "no isolation":
+            raise _NoIsolation(detail)
+        if verdict is not None:
+            return Outcome(RunEnd(verdict), detail)
+    except (TypeError, ValueError):
         return Outcome(RunEnd.MACHINE, "the report of the sandbox is garbled")
-    code = report.exit_code
-    if not report.begun or code is None:
+    if not begun or code is None:
         return Outcome(RunEnd.MACHINE, "the sandbox was ended before it could say anything")
-    if report.cpu_used_up:
+    if cpu_used_up:
         return Outcome(RunEnd.TIMEOUT, "CPU time used up while the tests ran")
     if code >= 0 or -code in ITS_OWN_DOING:
         return Outcome(RunEnd.CRASHED, f"the tests ended with status {code} on what it answered")

@@ -6,24 +6,19 @@ import shlex
 import polars as pl
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from c4.analysis import Library, make_report
+from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_table
 from c4.analysis.library import COMPARED_GATES
 from c4.cli.app import app
 from c4.errors import ConfigError, RunError
 from c4.figures import FIGURES
 from c4.store.runs import find_runs, open_run
+from tests.commands import done
 
 COMMANDS = get_command(app).commands
 ONCE = ["--n", 1, "--passes", 1, "--warmups", 0]
-
-
-def c4(*args):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == 0, result.output
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +26,13 @@ def root(random_llada, tmp_path_factory):
     """GSM8K in two shapes, most methods in the one that is not the model's; MATH's pool alone."""
     root = tmp_path_factory.mktemp("cohorts")
     common = ["--model", random_llada, "--source", "embedded"]
-    c4("record", "--task", "math", "--skip", 0, "--n", 2, *common, "--out", root)
-    c4("record", "--task", "gsm8k", "--skip", 38, "--n", 4, *common, "--out", root)
+    done("record", "--task", "math", "--skip", 0, "--n", 2, *common, "--out", root)
+    done("record", "--task", "gsm8k", "--skip", 38, "--n", 4, *common, "--out", root)
     short = ["--task", "gsm8k", "--gen-length", 12, *common, "--out", root / "short"]
-    c4("record", "--n", 5, *short)
+    done("record", "--n", 5, *short)
     methods = ["--method", "baseline", "--method", "c4", "--method", "wino", "--set", "c4.H=2"]
-    c4("run", "--n", 2, *methods, *short, "--no-grade")
-    c4("bench", "--method", "baseline", *ONCE, *short)
+    done("run", "--n", 2, *methods, *short, "--no-grade")
+    done("bench", "--method", "baseline", *ONCE, *short)
     return root
 
 
@@ -100,8 +95,8 @@ def test_tables_say_what_part_the_pool_plays(library):
 
 def test_two_folders_of_one_cohort_count_as_one(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded"]
-    c4("record", "--skip", 40, "--n", 2, *common, "--out", tmp_path / "a")
-    c4("record", "--skip", 41, "--n", 2, *common, "--out", tmp_path / "b")
+    done("record", "--skip", 40, "--n", 2, *common, "--out", tmp_path / "a")
+    done("record", "--skip", 41, "--n", 2, *common, "--out", tmp_path / "b")
     library = Library(tmp_path, gates=["cvee"])
     assert library.settling["trajectory"].to_list() == [40, 41, 42]
     assert library.phases["trajectory"].to_list() == [40, 41, 42]
@@ -118,8 +113,8 @@ def test_seconds_are_those_of_every_decode(root):
 
 def test_seconds_of_decodes_count_though_the_replay_has_more_examples(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    c4("record", "--n", 3, *common)
-    c4("run", "--method", "cvee", "--n", 2, *common)
+    done("record", "--n", 3, *common)
+    done("run", "--method", "cvee", "--n", 2, *common)
     library = Library(tmp_path, gates=["cvee"])
     (totals,) = library.totals.filter(method="cvee").to_dicts()
     assert (totals["how"], totals["n"]) == ("replayed", 3)
@@ -128,7 +123,7 @@ def test_seconds_of_decodes_count_though_the_replay_has_more_examples(random_lla
 
 def test_the_steps_of_a_sampler_do_not_pass_for_full_decodes(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--cells", *common)
+    done("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--cells", *common)
     (folder,) = find_runs(tmp_path)
     for root in (tmp_path, folder, folder.parent):
         library = Library(root)
@@ -167,7 +162,7 @@ def test_a_hint_fills_the_gap_with_the_options_of_the_recording(root, random_lla
     short = ["--model", random_llada, "--source", "embedded", "--gen-length", 12, "--n", 2]
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
     (hint,) = [h for note in table.missing for h in re.findall(r"\(run: (c4 run .*)\)", note)]
-    c4(*shlex.split(hint)[1:], *short, "--out", root / "short")
+    done(*shlex.split(hint)[1:], *short, "--out", root / "short")
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
     assert table.rows["steps"].null_count() == 0
     assert not [note for note in table.missing if "c4 run" in note]
@@ -178,13 +173,13 @@ def calibrated(random_llada, tmp_path_factory):
     """GSM8K: a recording, C4 as calibrated on it and under another H, and WINO with its steps."""
     root = tmp_path_factory.mktemp("calibrated")
     common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded", "--out", root]
-    c4("record", "--skip", 38, "--n", 5, *common)
+    done("record", "--skip", 38, "--n", 5, *common)
     frozen = root / "calibration.json"
     grid = ["--gamma", 0, "--set", "tau=0.05", "--set", "p_min=1", "--tolerance", 100]
-    c4("calibrate", "--runs", root, *grid, "--out", frozen)
-    c4("run", "--method", "c4", "--config", frozen, "--n", 3, *common)
-    c4("run", "--method", "c4", "--set", "H=0", "--n", 3, *common)
-    c4("run", "--method", "wino", "--n", 3, *common, "--cells")
+    done("calibrate", "--runs", root, *grid, "--out", frozen)
+    done("run", "--method", "c4", "--config", frozen, "--n", 3, *common)
+    done("run", "--method", "c4", "--set", "H=0", "--n", 3, *common)
+    done("run", "--method", "wino", "--n", 3, *common, "--cells")
     return root
 
 
@@ -222,13 +217,13 @@ def timings(library, **chosen):
 
 def test_the_better_timing_counts_and_not_the_newest(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    c4("bench", "--method", "c4", "--n", 3, "--passes", 2, "--warmups", 0, *common)
-    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
+    done("bench", "--method", "c4", "--n", 3, "--passes", 2, "--warmups", 0, *common)
+    done("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
     row = timings(Library(tmp_path), method="c4")
     assert (row["timed"], row["cv"]) == ("1×1", None)
     assert row["speedup"] is not None
-    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, "--passes", 2, *common)
-    c4("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
+    done("bench", "--method", "baseline", "--method", "c4", *ONCE, "--passes", 2, *common)
+    done("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
     row = timings(Library(tmp_path), method="c4")
     assert (row["timed"], row["cv"] >= 0) == ("1×2", True)
 
@@ -245,11 +240,11 @@ def test_speeds_stand_with_how_they_were_measured(root, random_llada):
 
 def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path, "--n", 2]
-    c4("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
+    done("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     (hint,) = [note for note in table.missing if "DualCache" in note]
     (command,) = re.findall(r"\(run: (c4 run [^()]*)\)", hint)
-    c4(*shlex.split(command)[1:], *common)
+    done(*shlex.split(command)[1:], *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
     assert not table.missing
     assert table.rows["method_label"].to_list() == [
@@ -272,8 +267,8 @@ def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_p
     common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded"]
     settings = ["--set", "cvee.tau=0.8", "--set", "p_min=5", "--set", "gamma=4"]
     out = ["--n", 3, "--out", tmp_path]
-    c4("run", "--method", "wino", "--method", "wino+cvee", *common, *out)
-    c4("run", "--method", "wino+cvee", *settings, *common, *out)
+    done("run", "--method", "wino", "--method", "wino+cvee", *common, *out)
+    done("run", "--method", "wino+cvee", *settings, *common, *out)
     live, replayed = Library(tmp_path), Library(calibrated)
     numbers = ["method", "n", "accuracy", "steps", "fired"]
     swept = replayed.wino_totals.filter(pl.col("method").is_in(live.totals["method"].implode()))
@@ -284,11 +279,37 @@ def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_p
 
 def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_path):
     common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    c4("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
+    done("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.is_empty
     ((hint,),) = [re.findall(r"\(run: (c4 run [^()]*)\)", note) for note in table.missing]
-    c4(*shlex.split(hint)[1:], *common, "--n", 2)
+    done(*shlex.split(hint)[1:], *common, "--n", 2)
     table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
     assert table.rows["settings"].to_list() == [45]
     assert not table.missing
+
+
+def test_calibration_files_become_rows(calibrated, tmp_path, caplog):
+    whole = (calibrated / "calibration.json").read_text()
+    (tmp_path / "frozen.json").write_text(whole)
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "damaged.json").write_text(whole[:-9])
+    found = readable_calibrations(tmp_path)
+    assert [calibration.file for calibration in found] == ["frozen.json"]
+    assert "damaged.json: not a file that `c4 calibrate` wrote" in caplog.text
+    assert "broken.json" not in caplog.text  # nothing says that it was one
+    runs = [open_run(folder) for folder in find_runs(calibrated)]
+    (row,) = calibration_table(found, runs).to_dicts()
+    (share,) = found[0].pool
+    (recording,) = [run for run in runs if run.is_baseline]
+    pool = [r for r in recording.rows() if r.trajectory in share.trajectories]
+    assert (row["pool"], row["trajectories"], row["settings"]) == ("gsm8k", len(pool), 1)
+    assert row["forward_passes"] == sum(r.steps for r in pool)
+    assert row["decode_seconds"] == pytest.approx(sum(r.wall_seconds for r in pool))
+    assert row["chosen"] == "tau=0.05, gamma=0, p_min=1"
+    assert row["worst_drop"] == found[0].worst_drop
+    assert row["search_seconds"] > 0
+    assert (row["paper"], row["unlike_paper"]) == (None, "not a model of the paper")
+    gone = calibration_table(found, []).row(0, named=True)
+    assert gone["forward_passes"] is gone["decode_seconds"] is None

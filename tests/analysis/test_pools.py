@@ -3,16 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from c4.analysis import Library, make_report
-from c4.cli.app import app
-
-
-def c4(*args):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+from tests.commands import done
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +13,10 @@ def root(random_llada, tmp_path_factory):
     """MMLU 40 to 48 recorded and run live, in another shape too; nothing that is set aside."""
     root = tmp_path_factory.mktemp("pools")
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded"]
-    c4("record", "--n", 9, *common, "--out", root)
-    c4("run", "--method", "c4", "--n", 6, *common, "--out", root)
-    c4("record", "--n", 4, "--gen-length", 8, *common, "--out", root / "short")
-    c4("record", "--n", 4, "--seed", 1, *common, "--out", root / "seed")
+    done("record", "--n", 9, *common, "--out", root)
+    done("run", "--method", "c4", "--n", 6, *common, "--out", root)
+    done("record", "--n", 4, "--gen-length", 8, *common, "--out", root / "short")
+    done("record", "--n", 4, "--seed", 1, *common, "--out", root / "seed")
     return root
 
 
@@ -32,7 +25,7 @@ def frozen(root, tmp_path, monkeypatch):
     """A setting chosen on 40, 41 and 42, in the folder where c4 is called."""
     monkeypatch.chdir(tmp_path)
     grid = ["--gamma", 0, "--set", "tau=0.05", "--set", "p_min=1", "--tolerance", 100]
-    c4("calibrate", "--runs", root / "model=random-llada", *grid)
+    done("calibrate", "--runs", root / "model=random-llada", *grid)
     path = tmp_path / "calibration.json"
     assert json.loads(path.read_text())["pool"][0]["trajectories"] == [40, 41, 42]
     return path
@@ -68,7 +61,7 @@ def test_tables_and_figures_say_how_many(root, frozen):
     note = "examples left out because calibration may have seen them: 3 of mmlu"
     for table in make_report(["stabilization"], Library(runs), paper=False):
         assert note in table.caption
-    assert note in c4("figures", "phase-diagram", "--runs", runs, "--format", "png")
+    assert note in done("figures", "phase-diagram", "--runs", runs, "--format", "png").stdout
 
 
 def test_a_file_elsewhere_counts_once_it_is_named(root, frozen, tmp_path, monkeypatch):
@@ -78,7 +71,7 @@ def test_a_file_elsewhere_counts_once_it_is_named(root, frozen, tmp_path, monkey
     assert examples(Library(runs).settling) == list(range(40, 49))
     assert examples(Library(runs, calibrations=[frozen]).settling) == list(range(43, 49))
     args = ["figures", "stabilization", "--runs", runs, "--format", "png", "--calibration", frozen]
-    assert "3 of mmlu" in c4(*args)
+    assert "3 of mmlu" in done(*args).stdout
 
 
 def test_naming_one_file_does_not_hide_those_that_are_found(root, frozen):

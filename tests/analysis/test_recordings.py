@@ -23,12 +23,12 @@ from c4.gates.cvee import CVEE
 from c4.gates.oracle import Oracle
 from c4.gates.progress import FixedProgress
 from c4.gates.prophet import Prophet
-from c4.record.choices import MethodChoice, plan_methods
-from c4.record.plan import RunConfig, plan_recording
+from c4.record.plan import RunConfig, plan_methods, plan_recording
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.decisions import replay
 from c4.store.runs import find_runs, open_run
-from tests.commands import c4
+from tests.commands import c4, done
 
 
 @pytest.fixture(scope="module")
@@ -210,8 +210,7 @@ def test_some_tasks_or_models_can_be_asked_for(runs):
 
 
 def test_figures_are_written_with_their_data(runs, tmp_path):
-    result = c4("figures", "phase-diagram", "text", "--runs", runs, "--out", tmp_path, "--json")
-    assert result.exit_code == 0, result.output
+    result = done("figures", "phase-diagram", "text", "--runs", runs, "--out", tmp_path, "--json")
     drawn = json.loads(result.stdout.splitlines()[-1])["drawn"]
     assert sorted(drawn) == ["phase-diagram", "text"]
     assert (tmp_path / "phase-diagram.png").read_bytes().startswith(b"\x89PNG")
@@ -222,28 +221,20 @@ def test_figures_are_written_with_their_data(runs, tmp_path):
 
 
 def test_a_figure_without_data_says_what_makes_it(runs, tmp_path):
-    result = c4("figures", "h-sweep", "stabilization", "--runs", runs, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
+    result = done("figures", "h-sweep", "stabilization", "--runs", runs, "--out", tmp_path)
     assert "h-sweep: skipped, there is no data for it; make it with: c4 run" in result.stderr
     assert not (tmp_path / "h-sweep.png").exists()
 
 
-def test_equal_figures_are_equal_files(runs, tmp_path):
-    for folder in ("a", "b"):
-        args = ["--runs", runs, "--out", tmp_path / folder, "--format", "svg"]
-        assert c4("figures", "stabilization", *args).exit_code == 0
-    first, second = ((tmp_path / f / "stabilization.svg").read_bytes() for f in "ab")
-    assert first == second
-
-
-def test_figures_can_be_as_wide_as_a_column_or_a_page(runs, tmp_path):
-    points = {}
-    for width in ("column", "page"):
-        args = ["--runs", runs, "--out", tmp_path / width, "--width", width, "--format", "svg"]
-        assert c4("figures", "stabilization", "phase-diagram", *args).exit_code == 0
-        svgs = [path.read_text() for path in (tmp_path / width).glob("*.svg")]
-        points[width] = {re.search(r'width="([\d.]+)pt"', svg)[1] for svg in svgs}
-    assert points == {"column": {"244.8"}, "page": {"504"}}
+def test_equal_figures_are_equal_files_as_wide_as_a_column_or_a_page(runs, tmp_path):
+    drawn = {}
+    for folder, width in (("a", "column"), ("b", "column"), ("c", "page")):
+        args = ["--runs", runs, "--out", tmp_path / folder, "--width", width, "--format", "svg"]
+        done("figures", "stabilization", *args)
+        drawn[folder] = (tmp_path / folder / "stabilization.svg").read_text()
+    assert drawn["a"] == drawn["b"]
+    widths = [re.search(r'width="([\d.]+)pt"', drawn[folder])[1] for folder in "ac"]
+    assert widths == ["244.8", "504"]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"gate": "cvee"}', None])
@@ -278,8 +269,7 @@ def test_what_cannot_be_meant_is_one_clear_error(runs, args, message):
 
 
 def test_a_report_has_dashes_and_says_what_is_missing(runs):
-    result = c4("report", "main", "--runs", runs)
-    assert result.exit_code == 0, result.output
+    result = done("report", "main", "--runs", runs)
     assert "| MMLU | C4 |" not in result.stdout
     everything = c4("report", "main", "--runs", runs, "--all").stdout
     (line,) = [x for x in everything.splitlines() if "| MMLU | C4 |" in x]
@@ -301,8 +291,7 @@ def test_a_report_comes_in_every_format(runs):
 
 
 def test_every_report_can_be_made_of_recordings_alone(runs):
-    result = c4("report", "--runs", runs, "--against", "paper", "--task", "mmlu")
-    assert result.exit_code == 0, result.output
+    result = done("report", "--runs", runs, "--against", "paper", "--task", "mmlu")
     assert np.all([name in result.stdout for name in ("Ablation", "calibrations cost")])
     assert "published numbers: there are none that compare with these rows" in result.stdout
     assert "mmlu on random-llada (not a model of the paper)" in result.stdout
@@ -310,11 +299,11 @@ def test_every_report_can_be_made_of_recordings_alone(runs):
 
 def test_only_graded_answers_are_counted_as_right_or_wrong(random_llada, tmp_path):
     common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    assert c4("record", "--n", 3, *common, "--no-grade").exit_code == 0
+    done("record", "--n", 3, *common, "--no-grade")
     (folder,) = find_runs(tmp_path)
     blank = evaluate_run(open_run(folder))
     assert (blank.n, blank.graded, blank.accuracy, blank.interval) == (3, 0, None, None)
-    assert c4("record", "--n", 5, *common).exit_code == 0
+    done("record", "--n", 5, *common)
     run = open_run(folder)
     right = [row.correct for row in run.rows() if row.correct is not None]
     some = evaluate_run(run)

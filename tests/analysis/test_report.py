@@ -1,8 +1,7 @@
 """The published numbers, and how tables show them."""
 
 import json
-from dataclasses import asdict, replace
-from types import SimpleNamespace
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -10,15 +9,12 @@ from conftest import save_llada
 from typer.testing import CliRunner
 
 from c4.analysis import Library, TableFormat, make_report, render_tables
-from c4.analysis.calibrations import calibration_table, readable_calibrations
 from c4.analysis.paper import beside, published, unlike_paper
 from c4.analysis.render import Column, ReportTable, show_cell, without_dashes
 from c4.cli.app import app
 from c4.record.methods import METHODS
 from c4.store.labels import method_name
-from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
-from tests.store.made import MANIFEST
 
 TABLES = ("main", "ablation", "paired", "scaling", "wino_cvee", "stabilization")
 
@@ -174,54 +170,6 @@ def test_json_has_shares_instead_of_percent_and_says_which_numbers_are_points(ta
     assert [row["accuracy"] for row in stored["rows"]] == [0.1234, None]
     assert {row["lost_points"] for row in stored["rows"]} == {2.5}
     assert [row["task"] for row in stored["rows"]] == table.rows["task"].to_list()
-
-
-def test_calibration_files_become_rows(tmp_path, caplog):
-    shape = {"length": 64, "budget": 64, "block_length": 16}
-    identity = {**MANIFEST.identity, "model": "tiny", "task": "math", "source": "embedded"}
-    identity |= {"shape": shape}
-    share = {"identity": identity, "trajectories": [0, 1, 2]}
-    tried = [
-        {"tau": 0.5, "p_min": 3, "worst_drop": 5.0},
-        {"tau": 0.7, "p_min": 3, "worst_drop": 1.5},
-    ]
-    frozen = {
-        "gate": "cvee",
-        "parameters": {"tau": 0.7, "p_min": 3},
-        "reading": asdict(AnswerReading()),
-        "statement": "it loses at most 1.5 points",
-        "pool": [share, share | {"identity": identity | {"task": "mmlu"}}],
-        "table": tried,
-        "seconds": 0.25,
-    }
-    frozen["checksum"] = content_checksum(frozen)
-    (tmp_path / "frozen.json").write_text(json.dumps(frozen))
-    (tmp_path / "other.json").write_text("{}")
-    (tmp_path / "broken.json").write_text("{")
-    (tmp_path / "damaged.json").write_text(json.dumps(frozen)[:-9])
-    found = readable_calibrations(tmp_path)
-    assert [calibration.file for calibration in found] == ["frozen.json"]
-    assert "damaged.json: not a file that `c4 calibrate` wrote" in caplog.text
-    assert "broken.json" not in caplog.text  # nothing says that it was one
-    pool = [
-        recorded(share["identity"], steps=8, seconds=0.5, indices=[0, 1, 2, 3])
-        for share in frozen["pool"]
-    ]
-    row = calibration_table(found, pool).row(0, named=True)
-    assert row["pool"] == "math, mmlu"
-    assert (row["trajectories"], row["settings"]) == (6, 2)
-    assert (row["forward_passes"], row["decode_seconds"]) == (48, 3.0)
-    assert (row["chosen"], row["worst_drop"]) == ("tau=0.7, p_min=3", 1.5)
-    assert row["search_seconds"] == 0.25
-    assert (row["paper"], row["unlike_paper"]) == (None, "not a model of the paper")
-    gone = calibration_table(found, pool[:1]).row(0, named=True)
-    assert gone["forward_passes"] is gone["decode_seconds"] is None
-
-
-def recorded(identity, *, steps, seconds, indices):
-    """As much of a recording as a calibration's cost is counted from."""
-    rows = [SimpleNamespace(trajectory=i, steps=steps, wall_seconds=seconds) for i in indices]
-    return SimpleNamespace(manifest=SimpleNamespace(identity=identity), rows=lambda: iter(rows))
 
 
 def test_what_a_table_is_about_stays_where_nothing_stands_in_it():

@@ -101,8 +101,8 @@ GOOD = {
 FOLDERS = ["runs", "damaged", "empty", "gone", f"runs {EVIL}", "runs/model=tiny/task=mmlu"]
 FOLDERS += ["runs/model=tiny/task=mmlu/method=baseline", "damaged/model=tiny/task=mmlu/method=c4"]
 PLACES = ["out", f"out {EVIL}", "rows.jsonl", "link", "circle", "deep/er/out", "out.json", "runs"]
-BOUNDED = {"n": "1", "passes": "1", "warmups": "0", "task": "mmlu"}
-"""What is added where a command line leaves it open: all examples of all tasks would take long."""
+BOUNDED = {"n": "1", "passes": "1", "warmups": "0", "task": "mmlu", "names": "text"}
+"""What is added where a command line leaves it open: all examples, tasks and figures take long."""
 LONG = {"demo": {"out": "rows.jsonl"}}
 """Commands that take long even so, and the value that they get to end early."""
 

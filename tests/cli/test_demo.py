@@ -4,17 +4,19 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from c4.cli.app import app
 from c4.cli.demo import demo_commands
 from c4.figures import FIGURES
+from tests.commands import c4
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "out"
-    result = CliRunner().invoke(app, ["demo", "--n", "1", "--pool", "1", "--out", str(out)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("c4.cli.demo.TIMED", ("baseline", "c4"))
+        patch.setattr("c4.cli.demo.FORMATS", ("png",))
+        result = c4("demo", "--n", 1, "--pool", 1, "--out", out)
     assert result.exit_code == 0, result.output
     return out, result
 
@@ -47,12 +49,11 @@ def test_it_says_what_it_does_and_where_to_look(demo):
 
 def test_a_second_call_decodes_nothing_again(demo, monkeypatch):
     out, _ = demo
-    for drawing in ("_draw_first", "_draw_everything"):  # which the first call has shown to work
+    for drawing in ("draw_first", "draw_everything"):  # which the first call has shown to work
         monkeypatch.setattr(f"c4.cli.demo.{drawing}", lambda out, page: None)
     kept = [p for p in out.rglob("*.parquet") if p.parent.name != "signals"]
     before = {path: path.stat().st_mtime_ns for path in kept}
-    args = ["demo", "--n", "1", "--pool", "1", "--out", str(out), "--json"]
-    result = CliRunner().invoke(app, args)
+    result = c4("demo", "--n", 1, "--pool", 1, "--out", out, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["out"] == str(out / "index.html")
     assert {path: path.stat().st_mtime_ns for path in kept} == before

@@ -1,12 +1,13 @@
 """The first three commands of the README, as a newcomer types them in an empty folder."""
 
-import os
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+
+from c4.tasks import TASKS
+from tests.commands import c4
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = (
@@ -14,36 +15,21 @@ COMMANDS = (
     "c4 calibrate --gamma 2",
     "c4 figures stabilization phase-diagram",
 )
-FEW = """
-from dataclasses import replace
-from c4.cli import main
-from c4.tasks import TASKS
-
-TASKS["math"] = replace(TASKS["math"], n=6)
-main()
-"""
-"""The command with 6 examples of math by default, because 100 take most of a minute."""
 
 
-def typed(line, folder):
-    """What a command prints; it must succeed. One thread: those of a busy machine wait."""
+def typed(line):
+    """What a command prints; it must succeed."""
     program, *args = line.split()
     assert program == "c4"
-    run = subprocess.run(
-        [sys.executable, "-c", FEW, *args],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert "Traceback" not in run.stderr
-    return run.stdout
+    done = c4(*args)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
-def test_the_first_three_commands_work_as_they_stand(tmp_path):
-    recorded, calibrated, drawn = (typed(line, tmp_path) for line in COMMANDS)
+def test_the_first_three_commands_work_as_they_stand(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(TASKS, "math", replace(TASKS["math"], n=6))  # 100 take most of a minute
+    recorded, calibrated, drawn = map(typed, COMMANDS)
     assert recorded.startswith("math on tiny (source=embedded): 6 trajectories, accuracy ")
     assert calibrated.startswith(
         "math: no example set aside for calibration is recorded; chosen on the first 2 of 6 "

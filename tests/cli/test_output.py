@@ -241,7 +241,6 @@ def run(*args, **options):
     "env",
     [
         {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
         {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     ],
 )

@@ -1,15 +1,12 @@
 import json
-import random
 import re
-import time
-from dataclasses import asdict
 
 import pytest
-from test_cli import c4, start
 
 from c4.record.methods import METHODS
 from c4.store.runs import find_runs, open_run
 from c4.store.timings import read_timings
+from tests.commands import c4
 
 
 @pytest.fixture
@@ -140,33 +137,6 @@ def test_bad_input_is_one_clear_error_and_leaves_nothing(run_args, tmp_path, cha
 def test_help_names_every_method(command):
     listed = re.findall(r"[\w+-]+(?=[,;])", c4(command, "--help").stdout)
     assert set(METHODS) <= set(listed)
-
-
-def wait_for_results(root, count, process):
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if sum(1 for _ in root.rglob("pending/*.parquet")) >= count:
-            return
-        time.sleep(0.005)
-
-
-def contents(root):
-    (folder,) = find_runs(root)
-    rows = map(asdict, open_run(folder).rows())
-    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
-
-
-def test_a_process_killed_at_random_resumes_to_the_same_results(run_args, tmp_path):
-    args = [*run_args[:-1], tmp_path / "killed", "--n", 60, "--method", "c4"]
-    process = start(args)
-    wait_for_results(tmp_path / "killed", 5, process)
-    time.sleep(random.random() / 10)
-    process.kill()
-    process.communicate()
-    assert 5 <= len(contents(tmp_path / "killed")) < 60
-    assert c4(*args).exit_code == 0
-    c4(*run_args, "--n", 60, "--method", "c4")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "runs")
 
 
 def test_timing_prints_a_table_and_keeps_it(run_args, tmp_path):

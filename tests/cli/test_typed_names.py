@@ -163,11 +163,11 @@ def test_a_run_names_no_folder_of_the_rows_and_still_finds_them(tmp_path, monkey
         ("replay --task mmlu --gate my_gates.py:Clam", "has no gate named 'Clam'; did you mean Ca"),
         (
             "replay --task mmlu --gate my_gates:X",
-            "module my_gates has no gate named 'X'; there",
+            "the module my_gates has no gate named 'X'; it defines Calm",
         ),
         (
             "replay --task mmlu --gate my_rules.py:X",
-            "my_rules.py has no gate named 'X'; there is",
+            "my_rules.py has no gate named 'X'; it defines Greedy",
         ),
         ("replay --task my_task.py:TSK", "my_task.py has no task named 'TSK'; did you mean TASK?"),
         ("run --task mmlu --method my_rules.py:Gredy", "no method named 'Gredy'; did you mean Gre"),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from c4.decode.loop import decode
 from c4.gates.steps import CellRecorder, fixed_point
 from c4.models import Reading
-from c4.store.schema import HIGHEST, RESOLUTION
+from c4.store.columns import HIGHEST, RESOLUTION
 from c4.tasks import Shape
 
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from c4.analysis.outcomes import OUTCOMES
-from c4.analysis.phases import PHASES
+from c4.analysis.phases import GATE_SIGNALS, PHASES
 from c4.analysis.stabilization import SETTLING
+from c4.figures import Width
 from c4.tasks import TASKS
 
 CASES = {
@@ -21,6 +23,14 @@ CASES = {
         "never": 0.3,
     },
 }
+SLOW = pytest.mark.slow
+WIDTHS = [
+    Width.COLUMN,
+    pytest.param(Width.PAGE, marks=SLOW),
+    pytest.param(None, marks=SLOW, id="as it comes"),
+]
+"""CI draws the narrowest figure, in which room is scarce."""
+STEPS = 24
 SETTLES = {"letters": (1, 15), "long_reasoning": (9, 2), "code": (3, 4)}
 
 
@@ -47,6 +57,26 @@ def make_settling(phases):
     one = phases.filter(pl.col("gate") == phases["gate"][0])
     shown = pl.col("stabilization") * 0.5
     return one.with_columns(first_appearance=shown).select(SETTLING.names())
+
+
+def make_signals(tasks, gates=("prophet", "cvee")):
+    rng = np.random.default_rng(0)
+    rows = []
+    for task in tasks:
+        key = {"model": "tiny", "task": task, "family": str(TASKS[task].family), "cohort": task}
+        for signal in ("gap", "confidence", "entropy"):
+            for step in range(1, STEPS + 1):
+                value = float(rng.random())
+                course = {"value": value, "low": value - 0.1, "high": value + 0.1}
+                rows.append(
+                    key | course | {"kind": "course", "signal": signal, "progress": step / STEPS}
+                )
+            for trajectory in range(3):
+                moment = {"signal": signal, "trajectory": trajectory, "value": 0.5}
+                rows.append(key | moment | {"kind": "settled", "progress": 0.8})
+                for gate in gates:
+                    rows.append(key | moment | {"kind": "trigger", "gate": gate, "progress": 0.4})
+    return pl.DataFrame(rows, schema=GATE_SIGNALS)
 
 
 def make_outcomes(models, tasks, n, methods=("baseline", "cvee", "c4"), **_):
@@ -79,8 +109,10 @@ def settings_of(method):
     return '{"rule": {"name": "cctc", "H": %s}}' % ('"inf"' if hole == "inf" else hole)
 
 
-def check_figure(figure):
+def check_figure(figure, asked=None):
     """Neither tick labels nor titles overlap, nothing that is written leaves the page."""
+    if asked is not None:
+        assert figure.get_figwidth() == pytest.approx({"column": 3.4, "page": 7.0}[asked])
     figure.draw_without_rendering()  # everything gets its place, and no pixel its colour
     width, height = figure.canvas.get_width_height()
     titles = [title for ax in figure.axes for title in (ax.title, ax._left_title)]

@@ -6,7 +6,16 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
-from frames import CASES, check_figure, make_outcomes, make_phases, make_settling
+from frames import (
+    CASES,
+    SLOW,
+    WIDTHS,
+    check_figure,
+    make_outcomes,
+    make_phases,
+    make_settling,
+    make_signals,
+)
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
@@ -15,7 +24,6 @@ from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.colours import MARKS, mark_of, shade_of
 from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
-from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.sweeps import h_sweep
 from c4.errors import ConfigError
 from c4.figures import (
@@ -41,21 +49,9 @@ from c4.tasks import TASKS
 NO_BENCH = pl.DataFrame(schema={"cohort": pl.String, "method": pl.String, "tps": pl.Float64})
 
 
-@pytest.fixture(params=CASES.values(), ids=CASES)
-def case(request):
-    return request.param
-
-
-@pytest.fixture(params=[None, *Width], ids=["as it comes", *Width])
+@pytest.fixture(params=WIDTHS)
 def width(request):
     return request.param
-
-
-def check_width(figure, width):
-    """A figure is sound, and as wide as it was asked to be."""
-    if width is not None:
-        assert figure.get_figwidth() == pytest.approx({"column": 3.4, "page": 7.0}[width])
-    return check_figure(figure)
 
 
 DRAWN = {
@@ -67,14 +63,20 @@ DRAWN = {
     "frontier": lambda _, outcomes: method_totals(outcomes),
 }
 VARIANT = "c4,cvee.tau=0.5,p_min=1"
+EVERY_WIDTH = [
+    pytest.param(case, width, marks=() if i % 3 == j else SLOW, id=f"{name}-{width}")
+    for i, (name, case) in enumerate(CASES.items())
+    for j, width in enumerate((None, *Width))
+]
+"""Every case at every width; CI draws each at one of them."""
 
 
 @pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(("case", "width"), EVERY_WIDTH)
 def test_figures_of_many_panels_are_sound_at_every_width(name, case, width):
     phases = make_phases(**case, gates=("prophet", "sched", "cvee"))
     outcomes = make_outcomes(**case, methods=("baseline", "cvee", "c4", VARIANT))
-    frame = DRAWN[name](phases, outcomes)
-    check_width(FIGURES[name].draw(frame, width), width)
+    check_figure(FIGURES[name].draw(DRAWN[name](phases, outcomes), width), width)
 
 
 LONG = "my_gates.py:AGateWhoseAuthorLikesToSayWhatItDoes"
@@ -88,16 +90,18 @@ def test_figures_have_room_for_many_gates_and_long_names(name, width):
     case = {"models": models, "tasks": ["truthfulqa", "gsmhard"], "n": 2, "never": 0.5}
     phases = make_phases(**case, gates=OWN, fires=0.7)
     outcomes = make_outcomes(**case, methods=("baseline", *OWN))
-    check_width(FIGURES[name].draw(DRAWN[name](phases, outcomes), width), width)
+    check_figure(FIGURES[name].draw(DRAWN[name](phases, outcomes), width), width)
 
 
 def test_tasks_of_users_own_keep_their_names_apart(width, monkeypatch):
     names = [f"{word}_is_the_beginning_of_a_long_name" for word in ("this", "that", "other")]
     monkeypatch.setattr("c4.analysis.names.TASK_LABELS", dict(zip(TASKS, names, strict=False)))
     phases = make_phases(["tiny"], list(TASKS)[:3], 2)
-    drawn = [check_width(draw(phases, width), width) for draw in (phase_diagram,)]
-    drawn.append(check_width(stabilization_figure(make_settling(phases), width), width))
-    for figure in drawn:
+    for figure in (
+        phase_diagram(phases, width),
+        stabilization_figure(make_settling(phases), width),
+    ):
+        check_figure(figure, width)
         printed = " ".join(text.get_text() for text in figure.findobj(match=is_text))
         assert all(name[:4] in printed for name in names)
 
@@ -114,7 +118,7 @@ def test_bars_are_equally_thick_in_all_panels(width):
     outcomes = make_outcomes(["tiny"], ["mmlu", "gsm8k", "math"], 2, ("baseline", "c4", "cvee"))
     some = outcomes.filter((pl.col("task") != "gsm8k") | (pl.col("method") == "baseline"))
     some = some.filter((pl.col("task") != "math") | (pl.col("method") != "c4"))
-    figure = check_width(time_share_figure(time_shares(some, NO_BENCH), width), width)
+    figure = check_figure(time_share_figure(time_shares(some, NO_BENCH), width), width)
     thick = [ax.patches[0].get_window_extent().height for ax in figure.axes]
     assert thick == pytest.approx([thick[0]] * 3, rel=0.02)
 
@@ -135,7 +139,7 @@ def test_the_sweep_of_several_models_is_sound_at_every_width(width):
     models = ["tiny", "GSAI-ML--LLaDA-8B-Instruct"]
     outcomes = make_outcomes(models, ["mmlu", "truthfulqa", "humaneval"], 3, methods)
     sweep = h_sweep(outcomes, method_totals(outcomes))
-    figure = check_width(h_sweep_figure(sweep, width), width)
+    figure = check_figure(h_sweep_figure(sweep, width), width)
     assert len(figure.axes) == 3
 
 
@@ -149,25 +153,24 @@ def test_a_variant_is_hollow_beside_its_method():
     assert [line.get_fillstyle() for line in legend.get_lines()[:3]] == ["full", "full", "none"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
 def phases(case):
     return make_phases(**case)
 
 
-@pytest.fixture
-def settling(phases):
-    return make_settling(phases)
+@pytest.fixture(scope="module")
+def diagram(phases):
+    return phase_diagram(phases)
 
 
-@pytest.fixture
-def outcomes(case):
-    return make_outcomes(**case)
-
-
-@pytest.fixture
-def h_outcomes():
-    methods = ("baseline", "c4", "c4,H=0", "c4,H=4", "c4,H=inf", "c4,tau=0.9")
-    return make_outcomes(["tiny"], ["mmlu", "gsm8k"], 6, methods)
+@pytest.fixture(scope="module", params=["plain", "two models, long names"])
+def outcomes(request):
+    return make_outcomes(**CASES[request.param])
 
 
 def panels(frame):
@@ -185,10 +188,9 @@ def legend_of(figure):
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
-def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases):
-    figure = check_figure(phase_diagram(phases))
-    assert len(figure.axes) == panels(phases)
-    for ax, rows in by_panel(figure, phases):
+def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases, diagram):
+    assert len(diagram.axes) == panels(phases)
+    for ax, rows in by_panel(diagram, phases):
         for gate in ("prophet", "cvee"):
             found = [m.get_offsets() for m in ax.collections if m.get_label() == gate]
             points = np.vstack(found)
@@ -200,18 +202,12 @@ def test_the_phase_diagram_draws_every_point_on_its_side_of_the_diagonal(phases)
             drawn_first = np.vstack([expected[places[fired]] for fired in (True, False)])
             assert np.abs(points - drawn_first).max() <= CROWDED
             below = (points[:, 1] < points[:, 0]).sum()
-            assert below == wanted["premature"].sum() + unsettled(wanted)
+            assert below == wanted["premature"].sum() + wanted["premature"].null_count()
             assert (points[:, 0] <= ax.get_xlim()[1]).all()
 
 
-def unsettled(phases):
-    """Points beyond the end, of trajectories that never settle."""
-    return phases["premature"].null_count()
-
-
-def test_every_panel_prints_how_often_each_gate_stopped_and_how_often_too_early(phases):
-    figure = check_figure(phase_diagram(phases))
-    for ax, rows in by_panel(figure, phases):
+def test_every_panel_prints_how_often_each_gate_stopped_and_how_often_too_early(phases, diagram):
+    for ax, rows in by_panel(diagram, phases):
         printed = [text.get_text().strip() for text in set(ax.findobj(match=is_text))]
         never = rows.unique("trajectory")["stabilization"].null_count()
         if never == rows["trajectory"].n_unique():
@@ -272,30 +268,23 @@ def is_text(artist):
     return isinstance(artist, Text) and bool(artist.get_text())
 
 
-def test_marks_of_one_trajectory_are_joined(phases):
-    figure = check_figure(phase_diagram(phases))
-    lines = [c for ax in figure.axes for c in ax.collections if hasattr(c, "get_segments")]
+def test_marks_of_one_trajectory_are_joined_and_hollow_where_a_gate_never_stopped(phases, diagram):
+    lines = [c for ax in diagram.axes for c in ax.collections if hasattr(c, "get_segments")]
     assert sum(len(c.get_segments()) for c in lines) == phases.height // 2
-
-
-def test_a_hollow_mark_is_a_gate_that_never_stopped(phases):
-    figure = check_figure(phase_diagram(phases))
     hollow = sum(
         len(marks.get_offsets())
-        for ax in figure.axes
+        for ax in diagram.axes
         for marks in ax.collections
         if marks.get_label() in ("prophet", "cvee") and not len(marks.get_facecolor())
     )
     assert hollow == phases.filter(~pl.col("fired")).height
 
 
-def test_the_stabilization_curve_ends_at_the_share_that_settles(settling):
-    figure = check_figure(stabilization_figure(settling))
-    models = settling["model"].n_unique()
-    assert len(figure.axes) == 2 * models
-    for ax, (_, rows) in zip(
-        figure.axes[::2], settling.sort("model").group_by("model", maintain_order=True), strict=True
-    ):
+def test_the_stabilization_curve_ends_at_the_share_that_settles(phases):
+    settling = make_settling(phases)
+    figure = stabilization_figure(settling)
+    by_model = settling.sort("model").group_by("model", maintain_order=True)
+    for ax, (_, rows) in zip(figure.axes[::2], by_model, strict=True):
         for (task,), cohort in rows.group_by("task"):
             (line,) = [curve for curve in ax.lines if curve.get_label() == task]
             settled = 1 - cohort["stabilization"].null_count() / cohort.height
@@ -304,10 +293,6 @@ def test_the_stabilization_curve_ends_at_the_share_that_settles(settling):
             assert line.get_xdata().tolist() == [0, *progress, 1]
         colours = [line.get_color() for line in ax.lines if line.get_label() in rows["task"]]
         assert len(set(colours)) == len(colours)
-
-
-def test_s_p_is_printed_beside_every_task(settling):
-    figure = check_figure(stabilization_figure(settling))
     summary = stabilization_summary(settling).filter(pl.col("share") == 0.9)
     ticks = [t.get_text() for ax in figure.axes[1::2] for t in ax.get_yticklabels()]
     assert ticks == [f"{task_label(row['task'])}, n={row['n']}" for row in summary.to_dicts()]
@@ -318,7 +303,7 @@ def test_s_p_is_printed_beside_every_task(settling):
 
 def test_blocks_have_a_line_for_every_method(outcomes):
     blocks = block_usage(outcomes, method_totals(outcomes))
-    figure = check_figure(blocks_figure(blocks))
+    figure = blocks_figure(blocks)
     assert len(figure.axes) == panels(outcomes)
     assert legend_of(figure) == [method_label(m) for m in ("baseline", "cvee", "c4")]
     for ax in figure.axes:
@@ -331,7 +316,7 @@ def test_blocks_have_a_line_for_every_method(outcomes):
 
 def test_total_bars_add_up_to_the_steps_and_losses_are_marked(outcomes):
     totals = method_totals(outcomes)
-    figure = check_figure(totals_figure(block_usage(outcomes, totals)))
+    figure = totals_figure(block_usage(outcomes, totals))
     widths = sum(
         bar.get_width() for ax in figure.axes for bar in ax.patches if bar.get_height() > 0.4
     )
@@ -341,7 +326,7 @@ def test_total_bars_add_up_to_the_steps_and_losses_are_marked(outcomes):
 
 
 def test_time_shares_fill_the_whole_bar_and_show_no_speed_that_was_not_measured(outcomes):
-    figure = check_figure(time_share_figure(time_shares(outcomes, NO_BENCH)))
+    figure = time_share_figure(time_shares(outcomes, NO_BENCH))
     for ax in figure.axes:
         widths = sum(bar.get_width() for bar in ax.patches)
         assert widths == pytest.approx(300)
@@ -350,7 +335,7 @@ def test_time_shares_fill_the_whole_bar_and_show_no_speed_that_was_not_measured(
 
 def test_the_frontier_has_a_point_for_every_method(outcomes):
     totals = method_totals(outcomes)
-    figure = check_figure(frontier_figure(totals))
+    figure = frontier_figure(totals)
     for ax, rows in by_panel(figure, totals):
         drawn = {line.get_label(): line.get_xydata() for line in ax.lines}
         for row in rows.iter_rows(named=True):
@@ -383,10 +368,12 @@ def test_methods_with_other_examples_say_how_many():
             assert any("n=2" in text or "n from 2 to 4" in text for text in texts) == said
 
 
-def test_the_h_sweep_is_relative_to_one_and_ends_in_infinity(h_outcomes):
-    sweep = h_sweep(h_outcomes, method_totals(h_outcomes))
+def test_the_h_sweep_is_relative_to_one_and_ends_in_infinity():
+    methods = ("baseline", "c4", "c4,H=0", "c4,H=4", "c4,H=inf", "c4,tau=0.9")
+    outcomes = make_outcomes(["tiny"], ["mmlu", "gsm8k"], 6, methods)
+    sweep = h_sweep(outcomes, method_totals(outcomes))
     assert sweep.filter(pl.col("task") == "mmlu")["H"].to_list() == [None, 0, 1, 4]
-    figure = check_figure(h_sweep_figure(sweep))
+    figure = h_sweep_figure(sweep)
     accuracy, steps, _ = figure.axes
     assert [t.get_text() for t in accuracy.get_xticklabels()] == ["0", "1", "4", "∞"]
     assert all(line.get_ydata()[1] == 0 for line in accuracy.lines)
@@ -405,9 +392,9 @@ def test_every_method_and_gate_has_a_label_and_a_mark(name):
     assert name in MARKS
 
 
-def test_figures_leave_no_settings_behind(phases):
+def test_figures_leave_no_settings_behind():
     before = dict(mpl.rcParams) | {"backend": None}  # resolved when it is first looked at
-    phase_diagram(phases)
+    phase_diagram(make_phases(["tiny"], ["math"], 1))
     assert dict(mpl.rcParams) | {"backend": None} == before
 
 
@@ -422,16 +409,16 @@ def test_a_matplotlibrc_has_no_say(monkeypatch):
     assert settings() == (False, "black")
 
 
-@pytest.mark.parametrize("name", ["a$b$c", "$\\frac{", "\0\x1b[2J", "漢字", "a\nb", "%", "{}"])
-def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path, name):
-    outcomes = make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4"))
-    named = outcomes.with_columns(
-        method=pl.when(pl.col("method") == "c4").then(pl.lit(name)).otherwise("method"),
-        model=pl.lit(name),
-    )
-    figure = frontier_figure(method_totals(named))
-    for form in ("png", "pdf", "svg"):
-        save_figure(figure, tmp_path / f"figure.{form}")
+NAMES = ["a$b$c", "$\\frac{", "\0\x1b[2J", "漢字", "a\nb", "%", "{}"]
+
+
+@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
+def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path, form):
+    outcomes = make_outcomes(NAMES, ["gsm8k"], 1, ("baseline", "c4"))
+    named = pl.when(pl.col("method") == "c4").then("model").otherwise("method")
+    figure = frontier_figure(method_totals(outcomes.with_columns(method=named)))
+    save_figure(figure, tmp_path / f"figure.{form}")
+    assert (tmp_path / f"figure.{form}").stat().st_size > 5_000
 
 
 def test_marks_that_would_cover_each_other_are_spread_on_their_side():
@@ -479,7 +466,7 @@ def test_larger_letters_of_a_style_have_room_too():
     style = {"legend.fontsize": "x-large", "axes.titlesize": 14, "text.parse_math": True}
     totals = method_totals(make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4", *OWN)))
     with use_style(style):
-        check_width(frontier_figure(totals, Width.COLUMN), Width.COLUMN)
+        check_figure(frontier_figure(totals, Width.COLUMN), Width.COLUMN)
 
 
 @pytest.mark.parametrize(
@@ -514,24 +501,11 @@ def brightness(colour):
     return np.mean(to_rgb(colour))
 
 
-def make_signals():
-    """What gates saw: a course of three steps, and a trajectory that settles and is stopped."""
-    place = ("tiny", "math", "long_reasoning", "c", False)
-    rows = []
-    for signal in ("gap", "confidence", "entropy"):
-        rows += [
-            (*place, "course", None, None, step / 3, signal, 0.5, 0.4, 0.6) for step in (1, 2, 3)
-        ]
-        rows.append((*place, "settled", None, 1, 2 / 3, signal, 0.5, None, None))
-        rows.append((*place, "trigger", "cvee", 1, 1.0, signal, 0.5, None, None))
-    return pl.DataFrame(rows, schema=GATE_SIGNALS, orient="row")
-
-
 def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
     dark = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
     bright = dict.fromkeys(("axes.edgecolor", "xtick.color"), "#ffffff")
     with use_style(dark | bright):
-        figure = gates_figure(make_signals())
+        figure = gates_figure(make_signals(["math"]))
         swept = stabilization_figure(make_settling(make_phases(["tiny"], ["math"], 3)))
     for drawn in (figure, swept):
         adapt_to_ground(drawn)

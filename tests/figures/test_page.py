@@ -10,7 +10,7 @@ from c4.analysis import Library
 from c4.analysis.render import Column, ReportTable
 from c4.figures import FIGURES, draw_figure, phase_diagram
 from c4.figures.gallery import FigureKind, Format, choose_figures
-from c4.figures.page import Look, Page, tell_example, write_page
+from c4.figures.page import Look, tell_example, write_page
 
 NASTY = "<script>alert('x')</script> & \"more\""
 
@@ -30,26 +30,35 @@ class Tags(HTMLParser):
         self.text += data
 
 
-@pytest.fixture
-def drawings(tmp_path):
+def written(folder, **shown):
+    """A page with a title and an introduction, written and read."""
+    write_page(folder / "index.html", **{"title": "t", "intro": "i"} | shown)
+    page = Tags()
+    page.feed((folder / "index.html").read_text(encoding="utf-8"))
+    return page
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("page")
+
+
+@pytest.fixture(scope="module")
+def drawings(folder):
     phases = make_phases(["tiny"], ["math"], 3)
     figure_kind = FigureKind(
         "phase-diagram", lambda library: phases, phase_diagram, NASTY, "c4 record"
     )
-    return draw_figure(
-        figure_kind, Library(tmp_path), tmp_path / "figures", [Format.PDF, Format.PNG]
-    )
+    return draw_figure(figure_kind, Library(folder), folder / "figures", [Format.PDF, Format.PNG])
 
 
-def test_text_never_becomes_markup(drawings, tmp_path):
+def test_text_never_becomes_markup(drawings, folder):
     rows = pl.DataFrame({"task": [NASTY], "accuracy": [1.0], "past": [False]})
     columns = [Column("task", NASTY), Column("accuracy", "accuracy", 1)]
     table = ReportTable("t", NASTY, columns, rows, [NASTY], "accuracy")
     look = Look(NASTY, NASTY, "view.html#t=1", NASTY)
-    shown = Page(title=NASTY, intro=NASTY, drawings=[drawings], tables=[table], looks=[look])
-    write_page(tmp_path / "index.html", shown)
-    page = Tags()
-    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    given = {"drawings": [drawings], "tables": [table], "looks": [look]}
+    page = written(folder, title=NASTY, intro=NASTY, **given)
     assert "script" not in {tag for tag, _ in page.tags}
     # title, heading, introduction, three of the look, figure, caption, column, cell, missing
     assert page.text.count(NASTY) == 11
@@ -62,9 +71,7 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     columns = [Column("difference", "Δ", 1, signed=True)]
     full = ReportTable("full", "Full", columns, rows, (), "difference")
     empty = ReportTable("empty", "Empty", columns, rows.clear(), ["all of it"], "difference")
-    write_page(tmp_path / "index.html", Page(title="t", intro="i", tables=[full, empty]))
-    page = Tags()
-    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    page = written(tmp_path, tables=[full, empty])
     marked = [tag for tag, attrs in page.tags if attrs.get("class") == "past"]
     assert marked == ["td", "p"]
     assert "a drop of more than 2.0 points" in page.text
@@ -74,14 +81,11 @@ def test_a_mark_has_its_meaning_beside_it_and_an_empty_table_says_what_is_missin
     assert [tag for tag, _ in page.tags].count("table") == 1
 
 
-def test_words_stand_left_and_numbers_right_and_contents_lead_to_all_of_it(drawings, tmp_path):
+def test_words_stand_left_and_numbers_right_and_contents_lead_to_all_of_it(drawings, folder):
     rows = {"task": ["math", "never run"], "accuracy": [1.0, None], "past": [False, False]}
     columns = [Column("task", "task"), Column("accuracy", "accuracy", 1)]
     table = ReportTable("main", "All", columns, pl.DataFrame(rows))
-    shown = Page(title="t", intro="i", drawings=[drawings], narrow=[drawings], tables=[table])
-    write_page(tmp_path / "index.html", shown)
-    page = Tags()
-    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+    page = written(folder, drawings=[drawings], narrow=[drawings], tables=[table])
     assert "never run" not in page.text
     cells = [attrs.get("class") for tag, attrs in page.tags if tag in ("th", "td")]
     assert cells == ["word", None, "word", None]
@@ -107,10 +111,8 @@ def test_an_example_is_told_only_if_cvee_stops_it():
     assert tell_example(pl.DataFrame([shared | row for row in rows[:1]])) is None
 
 
-def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(drawings, tmp_path):
-    write_page(tmp_path / "index.html", Page(title="t", intro="i", drawings=[drawings]))
-    page = Tags()
-    page.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
+def test_figures_that_could_not_be_drawn_are_listed_with_what_they_need(drawings, folder):
+    page = written(folder, drawings=[drawings])
     for name, figure_kind in FIGURES.items():
         listed = (
             f"No {name}: there is no data for it; make it with: {figure_kind.needs}" in page.text

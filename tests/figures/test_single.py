@@ -3,20 +3,15 @@
 import io
 import unicodedata
 
-import numpy as np
 import polars as pl
 import pytest
-from frames import check_figure
+from frames import SLOW, STEPS, WIDTHS, check_figure, make_signals
 from rich.console import Console
 
 from c4.analysis.names import method_label
-from c4.analysis.phases import GATE_SIGNALS
 from c4.analysis.traces import TEXTS, TRACE
 from c4.figures import Width, gates_figure, text_figure, trace_figure
 from c4.figures.text import terminal_texts
-from c4.tasks import TASKS
-
-STEPS = 24
 
 
 def make_trace(candidates, exits=None):
@@ -59,7 +54,7 @@ TRACES = {
 }
 
 
-@pytest.fixture(params=[None, *Width], ids=["as it comes", *Width])
+@pytest.fixture(params=WIDTHS)
 def width(request):
     return request.param
 
@@ -157,7 +152,9 @@ def test_verdicts_of_gates_with_long_names_stay_on_the_page():
     check_figure(text_figure(texts, Width.COLUMN))
 
 
-@pytest.mark.parametrize(("width", "cut"), [(None, 54), (Width.PAGE, 54), (Width.COLUMN, 57)])
+@pytest.mark.parametrize(
+    ("width", "cut"), [pytest.param(None, 54, marks=SLOW), (Width.PAGE, 54), (Width.COLUMN, 57)]
+)
 def test_long_and_strange_texts_stay_on_the_page(width, cut):
     pieces = ["word " * 60, "~def f():\n\treturn 1\n", "苹果\x13", "$x^2$", "line\n" * 80]
     figure = text_figure(make_texts({"baseline": (False, True, pieces)}), width)
@@ -192,26 +189,6 @@ def test_a_terminal_is_not_steered_by_what_a_model_wrote():
     assert r"answer 7\x1b[8m" in shown.getvalue()
     written = r"\x1b]0;owned\x07‹\x1b[2J\r\x9b31m›«7\x1b[8m»\u202ea  b"
     assert written in shown.getvalue()
-
-
-def make_signals(tasks, gates=("prophet", "cvee")):
-    rng = np.random.default_rng(0)
-    rows = []
-    for task in tasks:
-        key = {"model": "tiny", "task": task, "family": str(TASKS[task].family), "cohort": task}
-        for signal in ("gap", "confidence", "entropy"):
-            for step in range(1, STEPS + 1):
-                value = float(rng.random())
-                course = {"value": value, "low": value - 0.1, "high": value + 0.1}
-                rows.append(
-                    key | course | {"kind": "course", "signal": signal, "progress": step / STEPS}
-                )
-            for trajectory in range(3):
-                moment = {"signal": signal, "trajectory": trajectory, "value": 0.5}
-                rows.append(key | moment | {"kind": "settled", "progress": 0.8})
-                for gate in gates:
-                    rows.append(key | moment | {"kind": "trigger", "gate": gate, "progress": 0.4})
-    return pl.DataFrame(rows, schema=GATE_SIGNALS)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 import c4
 from c4.cli.app import app
-from c4.decode import Choice, MemorylessRule, Rule, RuleState, most_confident
+from c4.decode import Choice, Rule, RuleState, most_confident
+from c4.decode.rules import RULES
 from c4.errors import ConfigError
 from c4.gates import GATES
 from c4.gates.signals import SIGNAL_NAMES
-from c4.record.methods import RULES
 from c4.tasks import TASKS, Candidate, Example, SearchMode, Task, answers
 from c4.tasks.graders import REGISTRY as GRADERS
 from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
@@ -94,7 +94,7 @@ def refuses(error):
     return rule(best, check=check)
 
 
-class Plain(MemorylessRule):
+class Plain(Rule):
     def choose(self, places, reading):
         return Choice(most_confident(places, reading, 1), 0)
 

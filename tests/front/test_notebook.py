@@ -160,7 +160,7 @@ def test_decisions_keep_their_summary_when_they_are_filtered_or_sorted(run):
     assert c4.Decisions(pl.concat([decisions, some])).summary["n"].to_list() == [6, 3]
 
 
-def test_what_no_figure_can_draw_is_refused_in_words(run):
+def test_what_no_figure_can_draw_is_refused_with_a_message(run):
     decisions = run.replay("cvee")
     cases = [
         (c4.phase_diagram, decisions.clear(), "has no rows"),
@@ -378,7 +378,7 @@ def test_a_calibration_is_saved_where_an_address_says(run, monkeypatch):
     assert places == [parse_location("s3://bucket/frozen.json")]
 
 
-def test_a_value_that_is_none_is_refused_in_words(run):
+def test_a_value_that_is_none_is_refused_with_a_message(run):
     with pytest.raises(ConfigError, match="takes gamma at least 0, not None"):
         c4.calibrate(run, "cvee", gamma=None)
 

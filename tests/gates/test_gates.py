@@ -1,7 +1,7 @@
 """Vectorised gates against a plain reading of the specification's equations."""
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c4.errors import ConfigError, NotReplayable
+from c4.errors import ConfigError
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import ask, exit_step, needs_future, require_live, wants_cells
 from c4.gates.oracle import Oracle
@@ -19,7 +19,6 @@ from c4.gates.registry import GATES, make_gate
 from c4.gates.run_signals import RunSignals, stack_signals
 from c4.gates.sched import Aggregate, Clock, Curve, Region, SchED
 from c4.gates.signals import NONE, Signals, consecutive, stability, stabilization_step
-from c4.record.methods import refuse_sampler
 from c4.replay.calibration import Requirement, calibrate
 from c4.replay.exits import RunSubset
 from c4.replay.grids import DEFAULT_RANGES, grid_exits, make_grid
@@ -211,26 +210,6 @@ def test_a_stricter_threshold_never_exits_earlier(s, taus):
     assert (loose or 99) <= (strict or 99)
 
 
-@given(st.lists(trajectories(), min_size=1, max_size=4))
-def test_a_grid_over_many_trajectories_is_each_of_them_alone(many):
-    steps = min(len(s.step) for s in many)
-    many = [
-        replace(s, **{f.name: getattr(s, f.name)[:steps] for f in fields(Signals)}) for s in many
-    ]
-    stacked = Signals(
-        **{f.name: np.stack([getattr(s, f.name) for s in many]) for f in fields(Signals)}
-    )
-    taus, gammas = np.array([0.0, 0.5, 0.7]), np.array([0.0, 2.0])
-    grid = CVEE(tau=taus[:, None, None, None], gamma=gammas[None, :, None, None], p_min=2).fires(
-        stacked
-    )  # (taus, gammas, trajectories, steps)
-    for i, tau in enumerate(taus):
-        for j, gamma in enumerate(gammas):
-            for k, s in enumerate(many):
-                alone = CVEE(tau, gamma, 2).fires(s)
-                np.testing.assert_array_equal(grid[i, j, k], alone)
-
-
 @pytest.mark.parametrize("name", DEFAULT_RANGES)
 @settings(max_examples=10)
 @given(many=st.lists(trajectories(), min_size=1, max_size=3))
@@ -349,14 +328,3 @@ def test_the_paper_s_settings_come_with_the_family_and_yield_to_the_user():
 def test_bad_gates_and_parameters_are_refused(name, params, message):
     with pytest.raises(ConfigError, match=message):
         make_gate(name, **params)
-
-
-@pytest.mark.parametrize("name", ["cctc", "c4", "wino+cvee"])
-def test_samplers_are_refused_with_the_reason(name):
-    with pytest.raises(ConfigError, match="no gate named"):
-        make_gate(name)
-    with pytest.raises(NotReplayable, match="changes which steps exist") as refused:
-        refuse_sampler(name)
-    assert f"c4 run --method {name} --task TASK;" in str(refused.value)
-    with pytest.raises(NotReplayable, match="--task math;"):
-        refuse_sampler(name, "math")

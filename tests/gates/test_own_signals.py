@@ -68,7 +68,7 @@ def test_the_layout_of_a_recording_changes_no_sum():
     turned = replace(stored, confidence=np.asfortranarray(stored.confidence))  # as Parquet has it
     assert not np.array_equal(warmth(None, stored), warmth(None, turned))
     first, second = (
-        read_signals(cells[None], SHAPE, made.reader, [("no", "yes")], own).signals
+        read_signals(cells[None], SHAPE, made.reader, [("no", "yes")], own)[0]
         for cells in (stored, turned)
     )
     assert np.array_equal(first.warmth, second.warmth)

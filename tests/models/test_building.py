@@ -70,18 +70,23 @@ def test_a_model_is_what_transformers_would_have_loaded(reference, tmp_path, nam
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def tied(folder, change=0.0):
-    """A checkpoint whose output layer is stored beside the embedding it is tied to."""
+def tied(folder, change=0.0, *, stored=True):
+    """A checkpoint whose output layer may be stored beside the embedding it is tied to."""
     save_llada(folder, weight_tying=True)
     tensors = load_file(folder / WEIGHTS)
     head = tensors["model.transformer.wte.weight"].clone()
     head[-1, -1] += change
+    if not stored:
+        del tensors["model.transformer.ff_out.weight"]
+        save_file(tensors, folder / WEIGHTS)
+        return folder
     save_file(tensors | {"model.transformer.ff_out.weight": head}, folder / WEIGHTS)
     return folder
 
 
-def test_a_tied_output_layer_is_the_embedding(tmp_path):
-    model = build(tied(tmp_path / "tied"), torch.bfloat16)
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_tied_output_layer_is_the_embedding(tmp_path, stored):
+    model = build(tied(tmp_path / "tied", stored=stored), torch.bfloat16)
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert model.get_input_embeddings().weight.is_contiguous()
 
@@ -248,7 +253,7 @@ for dtype in (torch.bfloat16, torch.float32):  # the highest mark never falls: t
 def test_at_most_one_tensor_is_in_memory_twice(tmp_path):
     small, large = save_llada(tmp_path / "small"), tmp_path / "large"
     large.mkdir()
-    config = LLADA | {"d_model": 1024, "n_layers": 8, "vocab_size": 20_000}
+    config = LLADA | {"d_model": 1024, "n_layers": 2, "vocab_size": 20_000}
     (large / "config.json").write_text(json.dumps(config))
     tensors = llada_tensors(config, config["vocab_size"])
     shards = {name: f"{int('ff_out' in name)}.safetensors" for name in tensors}

@@ -12,10 +12,10 @@ from c4.errors import ConfigError, ModelError, RunError
 from c4.gates.registry import make_gate
 from c4.models.batch import BatchDenoiser, padded
 from c4.record.bench import Bench, TimingProtocol
-from c4.record.choices import MethodChoice, plan_methods
 from c4.record.methods import METHODS
-from c4.record.plan import RunConfig, load_planned, plan_decode, plan_recording
+from c4.record.plan import RunConfig, load_planned, plan_decode, plan_methods, plan_recording
 from c4.record.recorder import Waiting, start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.verify import FULL, compare_batches, verify
 from c4.store.cells import SIGNALS
 from c4.store.runs import open_run

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pytest
@@ -13,17 +13,17 @@ from c4.cli.app import app
 from c4.cli.engines import give_again
 from c4.cli.watch import progress_line
 from c4.errors import C4Error, ConfigError
-from c4.record.engines import (
+from c4.record.engines import EngineChoice, open_engine, supervise
+from c4.record.engines.local import LocalEngine
+from c4.record.engines.worker import (
+    DONE,
+    FAILED,
+    REFUSED,
     Command,
     Ended,
-    EngineChoice,
     Worker,
-    open_engine,
-    supervise,
     this_worker,
 )
-from c4.record.engines.local import LocalEngine
-from c4.record.engines.worker import DONE, FAILED, REFUSED
 from c4.record.plan import RunConfig, plan_recording
 from c4.record.progress import Progress, ProgressWatch
 from c4.record.recorder import start_recording
@@ -62,25 +62,23 @@ class ScriptedEngine:
     """Workers that end as they are told, one after another."""
 
     endings: list[Ended]
-    workers: int = 1
+    name: str = "scripted"
+    devices: tuple[str, ...] = ("cpu",)
     poll_seconds: float = 0.0
     started: int = 0
     stopped: bool = False
 
-    def start(self, places):
-        self.started += len(places)
-        return [ScriptedWorker(self.endings) for _ in places]
+    def start(self, workers):
+        self.started += len(workers)
+        return [self for _ in workers]
 
-    def stop(self, running):
+    def stop(self, jobs):
         self.stopped = True
 
+    def done(self):
+        return True
 
-@dataclass
-class ScriptedWorker:
-    endings: list[Ended]
-    worker: Worker = field(default_factory=Worker)
-
-    def ended(self):
+    def result(self):
         return self.endings.pop(0)
 
 
@@ -88,7 +86,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path):
     command = Command([str(tmp_path / "mark")], give_again)
     engine = LocalEngine(command, ["cpu"], [sys.executable, "-c", KILLER])
     failures = supervise(engine, [], lambda: 0)
-    assert list(failures.values()) == ["ended by SIGKILL, perhaps because memory ran out"]
+    assert list(failures.values()) == ["ended by signal 9 (Killed), perhaps because memory ran out"]
 
 
 @pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("slurm", 1)])

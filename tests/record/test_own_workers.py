@@ -10,7 +10,7 @@ from c4.cli.app import app
 FILES = {
     "own_parts.py": """
 from dataclasses import dataclass
-from c4.decode import MemorylessRule, accept
+from c4.decode import Rule, accept
 from c4.tasks import Candidate, Example, Task, answers
 
 ROWS = [{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
@@ -26,7 +26,7 @@ class Late:
         return s.elapsed_steps >= 5
 
 @dataclass(frozen=True)
-class Greedy(MemorylessRule):
+class Greedy(Rule):
     def choose(self, places, reading):
         return accept(places[:1], places, reading)
 

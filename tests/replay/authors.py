@@ -33,8 +33,8 @@ from c4.models import (
 from c4.models._architectures import architecture_of
 from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
-from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.arrays import BoolArray, IntArray
 from c4.tasks import TASKS, AnswerReading, Ending, ReadingStyle, Shape
 from c4.tasks.vocabulary import Vocabulary

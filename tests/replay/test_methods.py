@@ -14,8 +14,8 @@ from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
 from c4.errors import ConfigError, NotReplayable
 from c4.gates.registry import GATES
-from c4.record.choices import MethodChoice, resolve_methods
 from c4.record.methods import METHODS, refuse_sampler
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.store.manifest import content_checksum
 from c4.tasks import TASKS, AnswerReading
 from tests.store.made import MANIFEST
@@ -96,8 +96,8 @@ def test_the_ladder_adds_one_thing_a_rung():
 def is_sampler(name):
     try:
         refuse_sampler(name)
-    except NotReplayable:
-        return True
+    except NotReplayable as refused:
+        return f"c4 run --method {name} --task TASK;" in str(refused)
     return False
 
 

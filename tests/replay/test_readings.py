@@ -12,10 +12,10 @@ from c4.gates import run_signals as cache_module
 from c4.gates.cvee import CVEE
 from c4.gates.progress import FixedProgress
 from c4.gates.run_signals import load_signals, stack_signals
-from c4.record.choices import MethodChoice, plan_methods, resolve_methods
-from c4.record.plan import RunConfig, plan_recording
+from c4.record.plan import RunConfig, plan_methods, plan_recording
 from c4.record.recorder import start_recording
 from c4.record.regrade import regrade
+from c4.record.settings import MethodChoice, resolve_methods
 from c4.replay import grader as grader_module
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader

@@ -22,9 +22,9 @@ from c4.gates.oracle import Oracle
 from c4.gates.progress import FixedProgress
 from c4.gates.registry import GATES
 from c4.gates.signals import Signals
-from c4.record.choices import MethodChoice, plan_methods
-from c4.record.plan import RunConfig, plan_recording
+from c4.record.plan import RunConfig, plan_methods, plan_recording
 from c4.record.recorder import start_recording
+from c4.record.settings import MethodChoice
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
 from c4.replay.selection import GateChoice
 from c4.store.manifest import run_folder

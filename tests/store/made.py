@@ -9,10 +9,10 @@ import numpy as np
 
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
+from c4.store.columns import RESOLUTION
 from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
 from c4.store.rows import Row
 from c4.store.runs import open_run
-from c4.store.schema import RESOLUTION
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Shape, Verdict
 

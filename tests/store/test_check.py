@@ -15,8 +15,7 @@ from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import list_parts, run_parts, write_part
-from c4.store.schema import BENCH
-from c4.store.timings import read_timings, timings_folder, write_timings
+from c4.store.timings import BENCH, read_timings, timings_folder, write_timings
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 
@@ -179,7 +178,7 @@ def test_timings_in_the_folder_of_another_model_or_task_are_refused(tmp_path, mo
     moved = timings_folder(tmp_path, model, task) / path.name
     moved.parent.mkdir(parents=True)
     moved.write_bytes(path.read_bytes())
-    with pytest.raises(RunError, match=rf"{path.name}: timings of m on gsm8k, which belong into"):
+    with pytest.raises(RunError, match=rf"{path.name}: timings of m on gsm8k, which belong in"):
         read_timings(tmp_path)
     problem = [found for found in check_timings(tmp_path) if found.state is State.PROBLEM]
     assert [found.path for found in problem] == [moved]

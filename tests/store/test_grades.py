@@ -8,9 +8,9 @@ import pytest
 from made import make_manifest, make_row, snapshot, write
 
 from c4.errors import RunError
+from c4.store.grades import GRADES
 from c4.store.parts import list_parts, write_part
 from c4.store.runs import open_run
-from c4.store.schema import GRADES
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Ending, Grade, Grader, ReadingStyle, Verdict
 

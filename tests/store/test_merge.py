@@ -189,7 +189,7 @@ def test_two_different_grades_are_refused_whatever_their_counters_say(tmp_path, 
     grade(source, 1, Verdict.CRASHED)
     grade(target, 1, Verdict.WRONG)
     before = snapshot(target)
-    with pytest.raises(RunError, match=r"trajectory 1 has different grades under .*; nothing was"):
+    with pytest.raises(RunError, match=r"trajectory 1 has different grades in .*; nothing was"):
         merge(source, target)
     assert snapshot(target) == before
     grade(target, 1, Verdict.CRASHED)

@@ -1,7 +1,7 @@
 """What is on disk: written, read back bit for bit, damaged, refused."""
 
 import errno
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from made import (
 
 from c4.errors import RunError
 from c4.store import folders, parts, runs
-from c4.store.cells import CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.store.cells import CELLS, CELLS_PER_PART, SIGNALS, cells_to_table
+from c4.store.grades import GRADES
 from c4.store.manifest import (
     SCHEMA_VERSION,
     identity_digest,
@@ -27,9 +28,8 @@ from c4.store.manifest import (
     write_manifest,
 )
 from c4.store.parts import list_parts, write_part
-from c4.store.rows import Row
+from c4.store.rows import ROWS
 from c4.store.runs import find_recordings, find_runs, open_run
-from c4.store.schema import CELLS, GRADES, ROWS
 from c4.store.storage import read_file
 from c4.store.writer import RunWriter, plan_parts
 from c4.tasks import Grade, Shape, Verdict
@@ -72,10 +72,6 @@ def test_pending_trajectories_can_be_read_before_their_part_is_full(tmp_path):
     assert run.indices == [0, 1, 2, 3]
     assert [t.row.trajectory for t in run] == [0, 1, 2, 3]
     assert_same(run, 3)
-
-
-def test_rows_have_the_schema_s_columns_in_its_order():
-    assert [field.name for field in fields(Row)] == ROWS.names
 
 
 def test_the_schema_of_the_cells_is_frozen():

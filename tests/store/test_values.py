@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from c4.cli.app import app
 from c4.errors import RunError
 from c4.store.check import State, check_run
+from c4.store.grades import GRADES
 from c4.store.parts import ROW_KEY, list_parts, write_part
 from c4.store.runs import open_run
-from c4.store.schema import GRADES
 from c4.store.writer import RunWriter
 from c4.tasks import AnswerReading, Grade, Verdict
 

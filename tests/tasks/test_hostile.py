@@ -23,10 +23,10 @@ from hostile import (
     survivors,
 )
 
-from c4.tasks.sandbox.run import Isolation, isolation
+from c4.tasks.sandbox.run import can_isolate
 
 isolated = pytest.mark.skipif(
-    isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
+    not can_isolate(), reason="this machine cannot isolate model-written code"
 )
 PR_SET_CHILD_SUBREAPER = 36
 

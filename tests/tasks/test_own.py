@@ -214,6 +214,8 @@ FILES = {"train": "a.jsonl", "validation": "b.jsonl"}
         ({"extractor": "my_module:find"}, "no extractor named 'my_module:find'"),
         ({"doc_to_text": "{{question"}, "doc_to_text: not a Jinja template"),
         ({"doc_to_text": None}, "doc_to_text"),
+        ({"doc_to_text": 5}, "doc_to_text is the name of a field, or a Jinja template"),
+        ({"doc_to_text": "{% include 'rows.jsonl' %}"}, "a template stands alone"),
         ({"search": "middle"}, "search is one of last, first5, code, not 'middle'"),
         ({"shape": {"length": 10}}, "shape needs whole numbers for length, steps and block_length"),
         ({"shape": {"length": 10, "block_length": 3}}, "10 is not a multiple of block length 3"),
@@ -446,21 +448,6 @@ def test_a_python_task_s_file_of_rows_stands_beside_it(folder, monkeypatch):
     monkeypatch.chdir(folder / "elsewhere")
     assert len(samples(find_task(f"{folder}/beside.py:FILED"))) == len(ROWS)
     assert samples(find_task("../beside.py:MADE"))[0].example.target == "2"
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"doc_to_target": "anser"}, "the row has no field 'anser'; did you mean answer?"),
-        ({"doc_to_text": "prompt"}, "the row has no field 'prompt'; there are question, answer"),
-        ({"doc_to_text": 5}, "doc_to_text is the name of a field, or a Jinja template"),
-        ({"doc_to_text": "{% include 'rows.jsonl' %}"}, "a template stands alone"),
-        ({"doc_to_text": "{{question"}, r"^my_task\.yaml, doc_to_text: not a Jinja template"),
-    ],
-)
-def test_a_field_that_rows_lack_is_no_answer(folder, fields, message):
-    with pytest.raises(C4Error, match=message):
-        samples(find_task(write(folder, SUMS | fields)))
 
 
 def test_a_row_without_fields_is_refused(folder):

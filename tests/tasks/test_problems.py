@@ -12,7 +12,7 @@ import pytest
 
 from c4.tasks import TASKS, Family, grade, load_samples
 from c4.tasks.problems import EVALUATION, held_out, problem
-from c4.tasks.sandbox.run import Isolation, isolation
+from c4.tasks.sandbox.run import can_isolate
 
 SOME = 200
 
@@ -52,7 +52,7 @@ def test_the_worked_solution_is_graded_correct(task):
         assert grade(TASKS[task], example, answer_text(task, made)).correct, made
 
 
-@pytest.mark.skipif(isolation() is Isolation.NONE, reason="cannot isolate model-written code")
+@pytest.mark.skipif(not can_isolate(), reason="cannot isolate model-written code")
 @pytest.mark.parametrize("task", ["humaneval", "mbpp"])
 def test_code_solutions_pass_their_tests_and_empty_ones_do_not(task):
     for i in range(0, 4 * SOME, SOME // 5):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from c4.tasks import TASKS, Family, grade, load_samples
-from c4.tasks.sandbox.run import Isolation, isolation
+from c4.tasks.sandbox.run import can_isolate
 
 SCALAR = [name for name, task in TASKS.items() if task.family is not Family.CODE]
 CODE = [name for name, task in TASKS.items() if task.family is Family.CODE]
@@ -95,7 +95,7 @@ def test_truthfulqa_s_true_choice_does_not_stay_first(rows_folder):
 
 
 needs_isolation = pytest.mark.skipif(
-    isolation() is Isolation.NONE, reason="this machine cannot isolate model-written code"
+    not can_isolate(), reason="this machine cannot isolate model-written code"
 )
 
 

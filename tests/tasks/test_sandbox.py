@@ -26,18 +26,17 @@ from c4.tasks.sandbox.child import pack, unpack
 from c4.tasks.sandbox.processes import Standing, look_at
 from c4.tasks.sandbox.run import (
     BEGUN,
-    Isolation,
     Limits,
     Outcome,
     RunEnd,
-    isolation,
+    can_isolate,
     judge_report,
     judge_timeout,
     run_program,
 )
 
 isolated = pytest.mark.skipif(
-    isolation() is Isolation.NONE,
+    not can_isolate(),
     reason=f"programs cannot be isolated here: {sandbox_run._what_is_missing()}",
 )
 
@@ -280,7 +279,7 @@ def meanwhile(program: str, do: Callable[[list[int]], None], limits: Limits = LI
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["supervisor", "examiner", "program"])
 def test_a_process_killed_from_outside_is_a_failure_of_the_machine(which):
     """As the out-of-memory killer does it."""
-    isolation()  # the trial run has processes too
+    can_isolate()  # the trial run has processes too
     limits = replace(LIMITS, wall_seconds=60)
     outcome = meanwhile(SLEEPER, lambda pids: os.kill(pids[which], signal.SIGKILL), limits)
     assert outcome.verdict is RunEnd.MACHINE
@@ -290,7 +289,7 @@ def test_a_process_killed_from_outside_is_a_failure_of_the_machine(which):
 @isolated
 @pytest.mark.parametrize("which", [1, 2], ids=["examiner", "program"])
 def test_a_process_stopped_from_outside_is_a_failure_of_the_machine(which):
-    isolation()
+    can_isolate()
     outcome = meanwhile(SLEEPER, lambda pids: os.kill(pids[which], signal.SIGSTOP))
     assert outcome == Outcome(RunEnd.MACHINE, "the program was stopped at the end of 2 s")
 
@@ -312,7 +311,7 @@ def test_a_program_that_was_never_reached_has_not_timed_out():
     ids=str,
 )
 def test_no_process_to_be_had_is_a_failure_of_the_machine(error, monkeypatch):
-    isolation()
+    can_isolate()
 
     def refuse(*_: Any, **__: Any) -> None:
         raise error
@@ -332,7 +331,7 @@ def test_no_process_to_be_had_is_a_failure_of_the_machine(error, monkeypatch):
 def test_a_sandbox_that_cannot_be_made_any_more_is_a_failure_of_the_machine(
     script, monkeypatch, tmp_path
 ):
-    isolation()
+    can_isolate()
     child = tmp_path / "child.py"
     child.write_text("import json, sys\n" + script.format("json.loads(sys.argv[1])['report']"))
     monkeypatch.setattr(sandbox_run, "_CHILD", child)
@@ -401,8 +400,8 @@ def test_a_machine_too_busy_for_the_trial_is_asked_again(monkeypatch):
     sandbox_run._what_is_missing.cache_clear()
     try:
         with pytest.raises(SandboxError, match=r"trial program \(fork: no memory\).*try again"):
-            isolation()
-        assert isolation() is Isolation.NAMESPACES
+            can_isolate()
+        assert can_isolate()
     finally:
         sandbox_run._what_is_missing.cache_clear()
 
@@ -411,7 +410,7 @@ def test_a_machine_too_busy_for_the_trial_is_asked_again(monkeypatch):
 
 
 def test_without_isolation_code_is_refused(no_isolation):
-    assert isolation() is Isolation.NONE
+    assert not can_isolate()
     with pytest.raises(SandboxError) as refusal:
         run_program("", HONEST, TESTS)
     assert str(refusal.value) == (

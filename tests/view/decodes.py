@@ -8,10 +8,10 @@ from conftest import byte_tokenizer
 from c4.gates.candidates import filled_predictions
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
+from c4.store.columns import RESOLUTION
 from c4.store.manifest import Manifest, run_folder, text_hash
 from c4.store.rows import Row
 from c4.store.runs import Trajectory
-from c4.store.schema import RESOLUTION
 from c4.store.writer import RunWriter
 from c4.tasks import TASKS, AnswerReading, Ending, Example, Shape, Verdict, grade
 from c4.tasks.vocabulary import Vocabulary

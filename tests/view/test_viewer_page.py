@@ -13,7 +13,8 @@ from viewing import browser, recordings, server, serving, viewer, watched  # noq
 from c4.cli.app import app
 from c4.gates.registry import GATES
 from c4.gates.run_signals import load_signals
-from c4.replay.decisions import gate_exits, replay
+from c4.replay.decisions import replay
+from c4.replay.exits import ask_gates
 from c4.store.runs import open_run
 from c4.view import Viewer, write_page
 
@@ -70,7 +71,7 @@ def test_exits_on_screen_are_those_of_a_replay(server, viewer, watched, task):
     run = viewer.cache(f"model=made/task={task}/method=baseline").run
     gates = viewer.menu.make(run.task)
     (signals,) = load_signals(run)
-    exits = gate_exits(run, run.parts[0], signals, gates)
+    exits = ask_gates(gates, signals, run.cells())
     assert list(exits) == list(GATES)
     if task != "humaneval":  # whose programs a replay would run
         frame = pl.concat(replay(run, gates))

@@ -204,7 +204,8 @@ class Handler(BaseHTTPRequestHandler):
                 sha, files = self.hub.files(found[1], found[2] or "main")
                 listed = [{"rfilename": name} for name in files]
                 private = self.hub.private.get(found[1], False)
-                self.answer({"id": found[1], "sha": sha, "private": private, "siblings": listed})
+                told = {"id": found[1], "sha": sha, "private": private}
+                self.answer(told | ({"siblings": listed} if listed else {}))  # as the hub does
             elif found := re.fullmatch(r"/datasets/(.+)/resolve/(\w+)/(.+)", path):
                 self.send_file(found[1], found[2], found[3])
             else:

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
-from c4.cli.app import app
 from c4.store import open_run
+from tests.commands import c4, done
 
 TASK = Path(__file__).parents[2] / "data" / "runs" / "v3" / "model=tiny" / "task=mmlu"
 RUN = TASK / "method=c4"
@@ -15,8 +14,7 @@ RUN = TASK / "method=c4"
 
 def test_the_step_map_is_that_of_the_decode(tmp_path):
     out = tmp_path / "steps.jsonl"
-    result = CliRunner().invoke(app, ["export", str(RUN), "--format", "steps", "--out", str(out)])
-    assert result.exit_code == 0, result.output
+    done("export", RUN, "--format", "steps", "--out", out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     rows = list(open_run(RUN).rows())
     assert [line["trajectory"] for line in lines] == [row.trajectory for row in rows]
@@ -28,8 +26,7 @@ def test_the_step_map_is_that_of_the_decode(tmp_path):
 
 
 def test_the_step_map_tells_what_was_masked_when():
-    result = CliRunner().invoke(app, ["export", str(TASK / "method=baseline"), "--out", "-"])
-    assert result.exit_code == 0, result.output
+    result = done("export", TASK / "method=baseline", "--out", "-")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     recorded = list(open_run(TASK / "method=baseline").cells())
     assert len(lines) == len(recorded) == 3
@@ -44,12 +41,11 @@ def test_a_run_of_an_own_task_is_exported_without_its_code(tmp_path):
     from tests.analysis.exchange.test_hub import write_anew
 
     folder = write_anew(TASK / "method=baseline", tmp_path, task="my_task.py:TASK")
-    result = CliRunner().invoke(app, ["export", str(folder), "--out", "-"])
-    assert result.exit_code == 0, result.output
+    result = done("export", folder, "--out", "-")
     assert len(result.stdout.splitlines()) == 3
 
 
 def test_another_format_is_refused(tmp_path):
-    result = CliRunner().invoke(app, ["export", str(RUN), "--format", "csv"])
+    result = c4("export", RUN, "--format", "csv")
     assert result.exit_code == 2
     assert "steps" in result.stderr

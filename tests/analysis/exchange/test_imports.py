@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c4.analysis.exchange import IMPORTED, klass
-from c4.analysis.exchange.imports import read_verdict, settling_steps
+from c4.analysis.exchange import klass
+from c4.analysis.exchange.imports import IMPORTED, read_verdict, settling_steps
 from c4.analysis.exchange.prophet import read_decode, read_tensors
 from c4.errors import DataError
 from c4.figures import stabilization_figure
@@ -32,9 +32,14 @@ from tests.analysis.exchange.foreign import (
     save_klass,
     save_prophet,
 )
-from tests.commands import c4
+from tests.commands import c4, done
 
 TASK = TASKS["gsm8k"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 def naive_settled(predictions, commit_step, final, answer, at):
@@ -47,12 +52,10 @@ def naive_settled(predictions, commit_step, final, answer, at):
     return settled, (same.index(True) + 1 if settled else None)
 
 
-def test_prophets_trajectories_tell_when_answers_settle(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_prophets_trajectories_tell_when_answers_settle(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     save_prophet(tmp_path / "hist" / "question_0001_steps_002.pt", GIVEN, blocks=1)
-    result = c4("import", "prophet", "hist", "--out", "a.parquet", "--figure", "s.png", "--json")
-    assert result.exit_code == 0, result.output
+    result = done("import", "prophet", "hist", "--out", "a.parquet", "--figure", "s.png", "--json")
     frame = pl.read_parquet("a.parquet")
     assert frame.schema == IMPORTED
     assert frame["trajectory"].to_list() == [1, 3]
@@ -79,6 +82,7 @@ decodes = st.integers(2, 4).flatmap(
 )
 
 
+@settings(max_examples=25)
 @given(decode=decodes)
 def test_stabilization_is_the_definition_word_for_word(decode, tmp_path_factory):
     decode.answer = decode.final[decode.at : decode.at + 2]
@@ -131,8 +135,7 @@ ASKS |= dict.fromkeys((4, 5), "asks for more than tensors")
 
 
 @pytest.mark.parametrize("protocol", ASKS)
-def test_a_file_that_runs_code_is_refused_by_name(tmp_path, monkeypatch, protocol):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_runs_code_is_refused_by_name(tmp_path, protocol):
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
     evil = save_evil(tmp_path / "hist" / "question_0001_steps_004.pt", "touch harmed", protocol)
     result = c4("import", "prophet", "hist")
@@ -305,8 +308,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_files_that_are_not_tensors_are_refused(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_files_that_are_not_tensors_are_refused(kind, tmp_path):
     content, words = HOSTILE[kind]
     path = tmp_path / "question_0000_steps_004.pt"
     path.write_bytes(content)
@@ -383,8 +385,7 @@ def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value
 @pytest.mark.parametrize(
     "name", [f"question_0000_steps_{10**12}.pt", f"question_{10**12}_steps_004.pt"]
 )
-def test_a_name_with_an_impossible_number_is_refused(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_name_with_an_impossible_number_is_refused(name, tmp_path):
     save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
     result = c4("import", "prophet", "hist")
     assert result.exit_code == 2
@@ -402,8 +403,7 @@ def test_an_error_quotes_little_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["evil.pt", "question.pt"])
-def test_a_file_of_another_name_is_not_passed_over(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_another_name_is_not_passed_over(name, tmp_path):
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
     if name == "evil.pt":
         save_evil(tmp_path / "hist" / name, "touch harmed")
@@ -415,14 +415,13 @@ def test_a_file_of_another_name_is_not_passed_over(name, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hist"]
 
 
-def test_half_characters_in_files_and_names_are_written_escaped(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_half_characters_in_files_and_names_are_written_escaped(tmp_path):
     path = tmp_path / "hist" / "question_0003_steps_004.pt"
     save_prophet(path, SETTLES_LATE, pred_ans="7\ud800", gt_text="\ud800")
     folder = os.fsdecode(os.fsencode(path.parent) + b"/a\xff")
     os.mkdir(folder)
     path.rename(os.path.join(folder, path.name))
-    assert c4("import", "prophet", "hist").exit_code == 0
+    done("import", "prophet", "hist")
     (row,) = pl.read_parquet("imported.parquet").to_dicts()
     assert (row["answer"], row["target"]) == (r"7\ud800", r"\ud800")
     assert row["file"] == rf"a\udcff/{path.name}"
@@ -453,6 +452,7 @@ def test_a_tensor_of_a_gpu_is_read_like_any_other(tmp_path):
     assert read_tensors(tmp_path / "x.pt").tolist() == [0] * 6
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
@@ -466,9 +466,8 @@ def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
 
 
 def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    assert c4("import", "prophet", "hist").exit_code == 0
+    done("import", "prophet", "hist")
     before = (tmp_path / "imported.parquet").read_bytes()
 
     def fail(file, target):
@@ -483,8 +482,7 @@ def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
     assert (tmp_path / "imported.parquet").read_bytes() == before
 
 
-def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_klass_tells_when_the_committed_answer_settles(tmp_path):
     texts = [
         "The",
         "The answer",
@@ -494,8 +492,7 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
         "The answer 12.",
     ]
     save_klass(tmp_path / "results", texts, [[10], [11, 12], [13], [14], [15], [16]], question=4)
-    result = c4("import", "klass", "results")
-    assert result.exit_code == 0, result.output
+    done("import", "klass", "results")
     (row,) = pl.read_parquet("imported.parquet").to_dicts()
     assert (row["task"], row["trajectory"], row["answer"], row["target"]) == (
         "gsm8k",
@@ -508,8 +505,7 @@ def test_klass_tells_when_the_committed_answer_settles(tmp_path, monkeypatch):
     assert (row["steps"], row["budget"], row["correct"]) == (6, 8, True)
 
 
-def test_answers_may_be_read_as_a_user_s_own_task_reads_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_answers_may_be_read_as_a_user_s_own_task_reads_them(tmp_path):
     (tmp_path / "my_words.py").write_text("""
 from c4.tasks import Candidate, Example, Task, answers
 
@@ -520,21 +516,19 @@ TASK = Task(name="words", read=lambda row: Example("?", "!"), rows=[{}],
             **answers("number") | {"extract": last_word, "plain": last_word})
 """)
     save_klass(tmp_path / "results", ["The", "The answer", "The answer"], [[10], [11], [12]])
-    result = c4("import", "klass", "results", "--task", "my_words.py:TASK")
-    assert result.exit_code == 0, result.output
+    done("import", "klass", "results", "--task", "my_words.py:TASK")
     (row,) = pl.read_parquet("imported.parquet").to_dicts()
     assert (row["task"], row["answer"]) == ("words", "answer")
 
 
-def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_answer_that_stands_in_the_question_is_not_read_there(tmp_path):
     prompt = "<|im_start|>user\nIs it 12?<|im_end|>\n<|im_start|>assistant\n"
     texts = [f"{prompt}{written}" for written in ("", "It is", "It is 12", "It is 12<|im_end|>")]
     folder = tmp_path / "Dream" / "gsm8k" / "steps_4" / "stepwise"
     folder.mkdir(parents=True)
     steps = klass_steps(texts, [[30], [10], [12], [11]])
     (folder / "q0_s0.json").write_text(json.dumps(steps))
-    assert c4("import", "klass", "Dream").exit_code == 0
+    done("import", "klass", "Dream")
     (row,) = pl.read_parquet("imported.parquet").to_dicts()
     assert (row["answer"], row["stabilization"], row["first_appearance"]) == ("12", 3 / 4, 3 / 4)
     assert row["commit_step"] == [2, 4, 3] + [0] * 17 + [1]
@@ -549,12 +543,11 @@ def test_a_prompt_that_klass_writes_over_is_no_position_of_the_text(tmp_path):
     assert klass.read_decode(path, TASK, None)["commit_step"] == [1, 2]
 
 
-def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_grades_of_code_are_found_by_the_questions_place_in_the_list(tmp_path):
     path = save_klass(tmp_path / "mbpp", ["def f(): pass"], [[0]], question=1)
     judged = [{"task_id": 11 + n, "samples": [{"sample_idx": 0, "passed": n == 1}]} for n in (0, 1)]
     (path.parent.parent / "all_results.json").write_text(json.dumps({"results": judged}))
-    assert c4("import", "klass", "mbpp", "--task", "mbpp").exit_code == 0
+    done("import", "klass", "mbpp", "--task", "mbpp")
     assert pl.read_parquet("imported.parquet")["correct"].to_list() == [True]
 
 
@@ -572,8 +565,7 @@ BAD_STEPS = {
 
 
 @pytest.mark.parametrize("kind", BAD_STEPS)
-def test_other_json_is_refused_by_name(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_other_json_is_refused_by_name(kind, tmp_path):
     path = save_klass(tmp_path / "results", ["1"], [[0]])
     path.write_text(BAD_STEPS[kind])
     result = c4("import", "klass", "results")
@@ -581,14 +573,13 @@ def test_other_json_is_refused_by_name(kind, tmp_path, monkeypatch):
     assert path.name in result.stderr
 
 
-def test_klass_without_a_budget_asks_for_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_klass_without_a_budget_asks_for_one(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "q0_s1.json").write_text(json.dumps(klass_steps(["12"], [[0]])))
     result = c4("import", "klass", "x")
     assert result.exit_code == 2
     assert "--budget N" in result.stderr
-    assert c4("import", "klass", "x", "--budget", "4").exit_code == 0
+    done("import", "klass", "x", "--budget", "4")
     assert pl.read_parquet("imported.parquet")["model"].to_list() == ["klass s1"]
 
 
@@ -604,53 +595,47 @@ PUBLISHED = {
 }
 
 
-def test_every_file_is_of_the_task_that_its_folder_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_every_file_is_of_the_task_that_its_folder_names(tmp_path):
     for folder in PUBLISHED:
         save_prophet(tmp_path / "all" / folder / "question_0000_steps_004.pt", SETTLES_LATE)
-    assert c4("import", "prophet", "all").exit_code == 0
+    done("import", "prophet", "all")
     frame = pl.read_parquet("imported.parquet")
     assert dict(frame.select("model", "task").rows()) == {
         f"prophet/{folder}": task for folder, task in PUBLISHED.items()
     }
 
 
-def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    assert c4("import", "prophet", "hist").exit_code == 0
-    result = c4("report", "stabilization", "--runs", "imported.parquet", "--json")
-    assert result.exit_code == 0, result.output
+    done("import", "prophet", "hist")
+    result = done("report", "stabilization", "--runs", "imported.parquet", "--json")
     (table,) = json.loads(result.stdout)
     assert table["name"] == "stabilization"
     assert {(row["s_p"], row["appeared"]) for row in table["rows"]} == {(0.75, 0.25)}
-    drawn = c4("figures", "stabilization", "--runs", "imported.parquet", "--format", "png")
-    assert drawn.exit_code == 0, drawn.output
+    done("figures", "stabilization", "--runs", "imported.parquet", "--format", "png")
     assert (tmp_path / "figures-out" / "stabilization.png").stat().st_size > 5_000
     none = c4("report", "stabilization", "--runs", "imported.parquet", "--task", "math")
     assert none.exit_code == 2
 
 
 @pytest.mark.parametrize("names", [(), ("main",), ("stabilization", "paired")])
-def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    assert c4("import", "prophet", "hist").exit_code == 0
+    done("import", "prophet", "hist")
     result = c4("report", *names, "--runs", "imported.parquet")
     assert result.exit_code == 2
-    assert "no gate can be asked about them" in result.stderr
     assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
 
 
 COMMANDS = [
     *(("runs", "--runs"), ("runs", "--check", "--runs"), ("export",), ("grade",)),
+    ("replay", "--runs"),
     *(("view", "--no-browser"), ("push",)),
 ]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path):
     IMPORTED.to_frame().write_parquet("imported.parquet")
     more = ["a/b"] if command == ("push",) else []
     result = c4(*command, "imported.parquet", *more)
@@ -658,22 +643,17 @@ def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_p
     assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
 
 
-def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet("other.parquet")
     result = c4("report", "stabilization", "--runs", "other.parquet")
     assert result.exit_code == 2
     assert "not a file of `c4 import`" in result.stderr
 
 
-def test_gates_are_refused_because_confidences_are_not_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_gates_are_refused_because_confidences_are_not_there(tmp_path):
     save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
     said = c4("import", "prophet", "hist")
     assert "no gate can be asked" in said.stdout
-    result = c4("replay", "--runs", "imported.parquet")
-    assert result.exit_code == 2
-    assert "no gate can be asked about them" in result.stderr
 
 
 @pytest.mark.parametrize("said", [True, False, 1, 0.0, None])

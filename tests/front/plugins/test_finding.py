@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from c4.errors import ConfigError, near_names
+from c4.errors import ConfigError, did_you_mean
 from c4.plugins import Registry, canonical_name
 from c4.record.methods import find_method
 from c4.tasks import find_task
@@ -104,9 +104,8 @@ def test_what_cannot_be_found_is_said(name, message):
         ("import no_such", "No module named 'no_such'; install no_such, or repair the file"),
         ("from json import nothing", "cannot import name 'nothing'"),
         ("def X2(): ...\ndef X3(): ...", "did you mean X3 or X2?"),
-        ("def ball(): ...\ndef cube(): ...", "no toy named 'X'; there are ball, cube"),
-        ("def ball(): ...", "no toy named 'X'; there is ball"),
-        ("Y = 1", "my_toys.py has no toy named 'X'; there is no toy in it"),
+        ("def ball(): ...\ndef cube(): ...", "no toy named 'X'; it defines ball, cube"),
+        ("Y = 1", "my_toys.py has no toy named 'X'; it defines Y"),
     ],
 )
 def test_a_broken_file_says_what_is_broken(file, source, message):
@@ -133,5 +132,5 @@ def test_a_file_without_its_object_is_answered_with_what_it_defines(file, monkey
 def test_names_are_short_and_mistypes_are_found():
     assert canonical_name("../x/my_toys.py:Ball") == "my_toys.py:Ball"
     assert canonical_name("my_toys:Ball") == "my_toys:Ball"
-    assert near_names("h", ["H", "tau"]) == ["H"]
-    assert near_names("tua", ["H", "tau"]) == ["tau"]
+    assert did_you_mean("h", ["H", "tau"]) == "did you mean H?"
+    assert did_you_mean("tua", ["H", "tau"]) == "did you mean tau?"

@@ -12,7 +12,7 @@ from c4.plugins import offered
 
 MODULE = """
 from dataclasses import dataclass
-from c4.decode import MemorylessRule, accept
+from c4.decode import Rule, accept
 from c4.gates import parameter
 from c4.tasks import Candidate, Example, Task, answers
 
@@ -34,7 +34,7 @@ def anything(text, choices=()):
     return Candidate("x", 0, len(text))
 
 @dataclass(frozen=True)
-class Greedy(MemorylessRule):
+class Greedy(Rule):
     def choose(self, places, reading):
         return accept(places[:1], places, reading)
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +56,11 @@ SHORT = {"steps": 8}
 """Of a decode of which only the run's name and shape matter."""
 
 
+def model_of(tasks, **options):
+    """A model that knows the tasks' files."""
+    return C4LM(model="tiny", include=str(tasks["own_letter"].parent), **options)
+
+
 def evaluate(tasks, **options):
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
@@ -69,7 +73,7 @@ def evaluate(tasks, **options):
 @pytest.fixture(scope="module")
 def evaluated(tasks, recorded):
     """The same four in the harness, with c4 as its model and its runs beside the recorded ones."""
-    model = C4LM(model="tiny", record=str(recorded))
+    model = model_of(tasks, record=str(recorded))
     return evaluate(tasks, model=model)["samples"]
 
 
@@ -129,10 +133,10 @@ def test_a_recording_is_not_read_by_another_filter_than_its_own(tasks, recorded,
 
 def test_a_method_decodes_and_stops_inside_the_harness(tasks):
     only = {"own_number": tasks["own_number"]}
-    model = C4LM(model="tiny", method="cvee", batch_size=2, **SHORT)
+    model = model_of(tasks, method="cvee", batch_size=2, **SHORT)
     samples = evaluate(only, model=model, limit=2)["samples"]["own_number"]
     assert len(samples) == 2
-    arguments = "model=tiny,method=cvee,steps=8"
+    arguments = f"model=tiny,method=cvee,steps=8,include={tasks['own_number']}"
     by_name = evaluate(only, model="c4", model_args=arguments, limit=2)
     again = by_name["samples"]["own_number"]
     assert [s["doc_id"] for s in samples] == [s["doc_id"] for s in again]
@@ -140,7 +144,7 @@ def test_a_method_decodes_and_stops_inside_the_harness(tasks):
 
 def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", **SHORT)
+    model = model_of(tasks, **SHORT)
     plain, templated = (
         evaluate(only, model=model, limit=2, apply_chat_template=chat)["samples"]["own_letter"]
         for chat in (False, True)
@@ -150,7 +154,7 @@ def test_the_harness_s_own_chat_template_gives_the_same_prompt(tasks):
 
 def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tmp_path):
     only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", record=str(tmp_path), chat=False)
+    model = model_of(tasks, record=str(tmp_path), chat=False)
     evaluate(only, model=model, limit=1)
     (folder,) = find_runs(tmp_path)
     run = open_run(folder)
@@ -163,16 +167,11 @@ def test_a_run_says_whether_its_prompts_went_through_the_chat_template(tasks, tm
     assert "chat_template" in other.stderr
 
 
-@pytest.mark.parametrize("is_file", [True, False])
-def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path, is_file):
-    """The harness's command hands a file over as what it says, and writes settings into that."""
-    path = tasks["own_letter"]
-    spec = str(path) if is_file else yaml.safe_load(path.read_text())
-    model = C4LM(model="tiny", record=str(tmp_path), **SHORT)
+def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path):
+    model = model_of(tasks, record=str(tmp_path), **SHORT)
     gen_kwargs = {"max_gen_toks": 64, "until": ["A"]}
-    (sample,) = evaluate([spec], model=model, limit=1, gen_kwargs=gen_kwargs)["samples"][
-        "own_letter"
-    ]
+    found = evaluate([str(tasks["own_letter"])], model=model, limit=1, gen_kwargs=gen_kwargs)
+    (sample,) = found["samples"]["own_letter"]
     (folder,) = find_runs(tmp_path)
     run = open_run(folder)
     assert run.manifest.shape.length == 64
@@ -180,33 +179,11 @@ def test_settings_of_the_request_come_before_those_of_the_file(tasks, tmp_path, 
     assert "A" not in sample["resps"][0][0]
 
 
-def test_gates_find_the_filter_of_the_evaluation_under_way(tasks, tmp_path, monkeypatch):
-    """By file, by what a file says, and by an object; early exits depend on it."""
-    from lm_eval import evaluate as evaluate_tasks
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
-    path, manager = str(tasks["own_letter"]), TaskManager(include_defaults=False)
-    config = find_harness_task(path).task.config.to_dict(keep_callable=True)
-    told = {key: config[key] for key in yaml.safe_load(tasks["own_letter"].read_text())}
-    for spec in (path, told):
-        model = C4LM(model="tiny", method="cvee", record=str(tmp_path), **SHORT)
-        simple_evaluate(model=model, tasks=[spec], task_manager=manager, limit=1)
-    loaded = manager.load([path])
-    loaded["tasks"]["own_letter"].config.metadata["config_source"] = "inline"
-    monkeypatch.setattr("c4.lm_eval._load.task_manager", lambda **_: Index)
-    model = C4LM(model="tiny", method="cvee", record=str(tmp_path / "object"), **SHORT)
-    evaluate_tasks(model, loaded, limit=1, bootstrap_iters=0)
-    found = {open_run(run).task_name: open_run(run).manifest for run in find_runs(tmp_path)}
-    assert len(found) == 2  # the first two are one run, and the third has no file to be named by
-    assert all("RegexFilter" in str(manifest.identity) for manifest in found.values())
-
-
 @pytest.fixture(scope="module")
 def templated(tasks, tmp_path_factory):
     """A run whose prompts the harness put through the chat template, and its samples."""
     out = tmp_path_factory.mktemp("templated") / "runs"
-    model = C4LM(model="tiny", record=str(out), **SHORT)
+    model = model_of(tasks, record=str(out), **SHORT)
     only = {"own_letter": tasks["own_letter"]}
     found = evaluate(only, model=model, samples={"own_letter": [2, 1]}, apply_chat_template=True)
     (folder,) = find_runs(out)
@@ -239,14 +216,14 @@ def test_other_stop_strings_than_the_task_s_are_not_guessed(tasks):
         find_lm_eval_task(f"{tasks['own_letter']}+until+01234567")
 
 
-def test_prompts_from_the_harness_s_cache_are_not_put_through_the_template_again(
-    tasks, tmp_path, monkeypatch
-):
-    made = SimpleNamespace(text=lambda _, history, **__: f"made before: {history[-1]['content']}")
-    monkeypatch.setattr(C4LM, "apply_chat_template", made.text)
-    only = {"own_letter": tasks["own_letter"]}
-    model = C4LM(model="tiny", record=str(tmp_path), **SHORT)
-    evaluate(only, model=model, limit=1, apply_chat_template=True)
+def test_prompts_from_the_harness_s_cache_are_not_put_through_the_template_again(tasks, tmp_path):
+    place = str(tasks["own_letter"])
+    (request,) = requests_of(place, FILE)
+    message = {"role": "user", "content": request.args[0]}
+    templated = C4LM(model="tiny").apply_chat_template([message])
+    request.arguments = (templated, FILE)
+    model = model_of(tasks, record=str(tmp_path), **SHORT)
+    model.generate_until([request])
     (folder,) = find_runs(tmp_path)
     assert open_run(folder).manifest.identity["chat_template"] is False
 
@@ -275,28 +252,21 @@ def test_groups_and_tags_are_refused_with_their_members(tasks, tmp_path, kind):
         find_harness_task(str(folder / "group.yaml"))
 
 
-def test_partial_credit_is_refused_before_anything_is_decoded_and_another_metric_is_offered(
-    tasks, tmp_path
-):
+def test_partial_credit_is_refused_before_anything_is_decoded(tasks, tmp_path):
     path = tasks["own_whole"].with_name("own_partial.yaml")
     (path.parent / "partial.py").write_text(
         "def f1(doc, results):\n"
         "    words = results[0].split()\n"
-        "    part = words.count(doc['a']) / max(1, len(words))\n"
-        "    return {'f1': part, 'hit': part > 0}\n"
+        "    return {'f1': words.count(doc['a']) / max(1, len(words))}\n"
     )
     text = tasks["own_whole"].read_text().partition("process_results")[0]
-    metrics = "".join(
-        f"  - {{metric: {name}, aggregation: mean, higher_is_better: true}}\n"
-        for name in ("f1", "hit")
-    )
+    metric = "  - {metric: f1, aggregation: mean, higher_is_better: true}\n"
     whole = text.replace("own_whole", "own_partial") + "process_results: !function partial.f1\n"
-    path.write_text(whole + "metric_list:\n" + metrics)
+    path.write_text(whole + "metric_list:\n" + metric)
     refused = c4("record", "--task", f"lm-eval:{path}", "--out", tmp_path / "runs")
     assert refused.exit_code == 2
-    assert "as in lm-eval:own_partial:none:hit" in " ".join(refused.stderr.split())
+    assert "c4 needs a verdict for each answer" in " ".join(refused.stderr.split())
     assert not (tmp_path / "runs").exists()
-    assert find_lm_eval_task(f"{path}:none:hit").name == "lm-eval:own_partial:none:hit"
     path.unlink()
 
 
@@ -380,13 +350,6 @@ def test_a_metric_of_which_less_is_better_is_refused_before_anything_is_decoded(
     assert "less is better of the metric acc" in " ".join(result.stderr.split())
     assert not (tmp_path / "runs").exists()
     path.unlink()
-
-
-def test_a_filter_can_be_chosen_and_a_wrong_one_is_answered(tasks):
-    path = tasks["own_shots"]
-    assert find_harness_task(f"{path}:any-number").extract.filter_name == "any-number"
-    with pytest.raises(ConfigError, match=r"no filter named 'any'.*any-number"):
-        find_harness_task(f"{path}:any")
 
 
 def test_an_expression_that_is_none_is_said(tasks, tmp_path):

@@ -1,0 +1,222 @@
+"""Every column on disk, stated once: its type, its range, its unit and what it means.
+
+The schemas of tables follow from it (`ROWS`, `CELLS`, `GRADES` and `BENCH`, each in the module that
+reads them), and so do the checks of what is read and the card of a data set.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from c4.store.origins import Origin
+from c4.tasks import Ending, Verdict
+from c4.tasks.graders import REGISTRY as GRADERS
+from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
+
+MOST_STEPS = 2**15 - 1
+"""The highest step that a cell can name."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Bounds that depend on the run are letters: L positions, N blocks, S steps at most, and V, the
+    last token of the vocabulary.
+    """
+
+    type: pa.DataType
+    meaning: str
+    low: float = 0
+    """The lowest number that it can hold."""
+    high: float | str = sys.float_info.max
+    """The highest."""
+    count: str | None = None
+    """How many values each list has, where that is fixed."""
+    words: Callable[[str], bool] | None = None
+    """Whether a word may stand there; None where any text may."""
+    resolution: float | None = None
+    """What it is rounded to, once, where it is made.
+
+    Fixed point compresses to half of what raw float32 takes. Recorder and gates see the rounded
+    numbers and so agree exactly; commit rules see the raw ones, so rounding changes no decode.
+    """
+
+
+BYTE, SHORT, INT, FLOAT = pa.uint8(), pa.int16(), pa.int32(), pa.float32()
+SECONDS, TEXT, INTS = pa.float64(), pa.string(), pa.list_(pa.int32())
+
+COLUMNS = {
+    "trajectory": Column(INT, "number of the example, its place in the shuffled split"),
+    "source_row": Column(INT, "place of the example in the source, before the shuffle"),
+    "prompt": Column(TEXT, "what the model was asked"),
+    "prompt_ids": Column(INTS, "the prompt as the model got it", 0, "V"),
+    "target": Column(TEXT, "the gold answer"),
+    "preamble": Column(TEXT, "what is run before a program, for tasks of code"),
+    "tests": Column(TEXT, "what a program must pass, for tasks of code"),
+    "choices": Column(
+        pa.list_(TEXT), "texts offered, in the order of their letters, for tasks with letters"
+    ),
+    "final_ids": Column(INTS, "what was generated, one token per position", 0, "V", "L"),
+    "text": Column(TEXT, "the generated text up to the first end token"),
+    "answer": Column(TEXT, "the answer found in the text, or null"),
+    "verdict": Column(
+        TEXT,
+        "right, wrong, no answer, timed out, crashed or not gradable",
+        words=lambda word: word in list(Verdict),
+    ),
+    "style": Column(TEXT, "how the answer was read", words=EXTRACTORS.allows),
+    "ending": Column(
+        TEXT,
+        "where the text was taken to end when the answer was read",
+        words=lambda word: word in list(Ending),
+    ),
+    "grader": Column(TEXT, "who compared the answer with the target", words=GRADERS.allows),
+    "length": Column(INT, "generated positions, L", 1),
+    "budget": Column(INT, "steps of a full decode, T", 1),
+    "block_length": Column(INT, "positions per block, B", 1),
+    "steps": Column(INT, "forward passes spent", 1, "S"),
+    "tokens_before_end": Column(
+        INT, "how many of final_ids come before the first end token", 0, "L"
+    ),
+    "wall_seconds": Column(SECONDS, "seconds that the decode took"),
+    "block_steps": Column(
+        INTS, "steps spent in each block, 0 if it was never reached", 0, MOST_STEPS, "N"
+    ),
+    "block_seconds": Column(pa.list_(SECONDS), "seconds spent in each block", count="N"),
+    "exit_step": Column(INT, "step at which a gate stopped the decode, or null", 1, MOST_STEPS),
+    "committed_by": Column(
+        pa.list_(BYTE),
+        "why each position was committed, "
+        "as 0 schedule, 1 core, 2 confirmed, 3 accepted, 4 filled at the exit",
+        0,
+        max(Origin),
+        "L",
+    ),
+    "commit_step": Column(
+        INTS,
+        "step at which each position got its token of final_ids, from 1",
+        1,
+        MOST_STEPS,
+        "L",
+    ),
+    "revoked": Column(INT, "commits that were taken back"),
+    "step": Column(SHORT, "1 to T, and the row describes the text as the step began", 1),
+    "position": Column(SHORT, "0 to L - 1, the prompt not counted"),
+    "token": Column(INT, "the likeliest token, whether the position was masked or not", 0, "V"),
+    "confidence": Column(
+        FLOAT, "softmax probability of that token at temperature 1", 0, 1.0, resolution=2.0**-14
+    ),
+    # Cut there, far beyond any threshold, because float32 holds no more units exactly.
+    "gap": Column(
+        FLOAT, "its logit minus that of the second likeliest token", 0, 2.0**16, resolution=2.0**-8
+    ),
+    # More would take more tokens than int32 can number.
+    "entropy": Column(FLOAT, "of the whole softmax, in nats", 0, 22.0, resolution=2.0**-10),
+    "masked": Column(pa.bool_(), "whether the position was masked when the step began"),
+    "version": Column(TEXT, "version of c4 that graded"),
+    "number": Column(
+        INT, "counts up, and of several grades the one with the highest number counts", 1
+    ),
+    "method": Column(TEXT, "label of the method"),
+    "settings": Column(TEXT, "JSON: rule and gate, with every parameter"),
+    "identity": Column(TEXT, "JSON: the identity that a run of the method would have"),
+    "n": Column(INT, "examples timed", 1),
+    "passes": Column(INT, "passes over the examples", 1),
+    "warmups": Column(INT, "examples decoded first, whose time does not count"),
+    "device": Column(TEXT, "device of the model"),
+    "threads": Column(INT, "threads of a decode on the processor", 1),
+    "mean_seconds": Column(SECONDS, "seconds per example, mean of the means of the passes"),
+    "cv": Column(SECONDS, "variation of the means of the passes, in percent"),
+    "tps": Column(SECONDS, "tokens per second: L over mean_seconds"),
+    "tps_before_end": Column(SECONDS, "the same for the tokens before the first end token"),
+    "tokens_per_forward": Column(SECONDS, "L over mean_steps"),
+    "mean_steps": Column(SECONDS, "forward passes per example"),
+    "speedup": Column(SECONDS, "over the baseline of the same call, or null"),
+    "step_ratio": Column(SECONDS, "forward passes of the baseline over these, or null"),
+}
+"""By name; a name means the same in every table."""
+RESOLUTION = {name: column.resolution for name, column in COLUMNS.items() if column.resolution}
+"""What signals are rounded to."""
+HIGHEST = {name: float(COLUMNS[name].high) for name in RESOLUTION}
+"""The highest value of each signal; the lowest is 0."""
+
+
+Array = npt.NDArray[Any]
+NO_LIMITS: Mapping[str, float] = {}
+
+
+def table_schema(names: Iterable[str], nullable: Collection[str] = ()) -> pa.Schema:
+    """The schema of a table of some columns."""
+    return pa.schema(
+        [pa.field(name, COLUMNS[name].type, nullable=name in nullable) for name in names]
+    )
+
+
+def check_schema(found: pa.Schema, expected: pa.Schema) -> None:
+    """Refuse other columns than the expected ones, in another order or of other types."""
+    found = found.remove_metadata()
+    if found.equals(expected):
+        return
+    missing = [name for name in expected.names if name not in found.names]
+    extra = [name for name in found.names if name not in expected.names]
+    other = [
+        f"{field.name} as {field.type}{'' if field.nullable else ' not null'}"
+        for field in found
+        if field.name in expected.names and not field.equals(expected.field(field.name))
+    ]
+    kinds = {"missing": missing, "unknown": extra, "wrong": other}
+    named = [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
+    raise ValueError(f"not the columns that c4 writes ({'; '.join(named) or 'out of order'})")
+
+
+def check_range(name: str, values: Array, low: float, high: float) -> None:
+    """Refuse values outside a range, and NaN."""
+    if not len(values):
+        return
+    least, most = values.min(), values.max()
+    if not (least >= low and most <= high):  # false of NaN, too
+        raise ValueError(f"{name} goes from {least:g} to {most:g}, not within {low:g} to {high:g}")
+
+
+def check_columns(
+    table: pa.Table, schema: pa.Schema, limits: Mapping[str, float] = NO_LIMITS
+) -> None:
+    """Refuse values that `COLUMNS` does not allow.
+
+    Args:
+        limits: the bounds that are letters there.
+    """
+    check_schema(table.schema, schema)
+    for field in schema:
+        name, column, values = field.name, COLUMNS[field.name], table.column(field.name)
+        if not field.nullable and values.null_count:  # Arrow lets them pass
+            raise ValueError(f"{name} has nulls")
+        if column.words is not None:
+            found = set(values.unique().to_pylist()) - {None}
+            unknown = {word for word in found if not column.words(word)}
+            if unknown:
+                raise ValueError(f"{name} cannot be {min(unknown)!r}")
+        if pa.types.is_list(field.type):
+            values = _list_values(name, values, limits)
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            high = limits[column.high] if isinstance(column.high, str) else column.high
+            check_range(name, values.drop_null().to_numpy(), column.low, high)
+
+
+def _list_values(name: str, column: pa.ChunkedArray, limits: Mapping[str, float]) -> pa.Array:
+    """The values of a column of lists, end to end, each list of the right length."""
+    array, letter = column.combine_chunks(), COLUMNS[name].count
+    lengths = np.diff(array.offsets.to_numpy())
+    if letter is not None and (lengths != limits[letter]).any():
+        wrong = lengths[lengths != limits[letter]][0]
+        raise ValueError(f"{name} has {wrong} values instead of {limits[letter]}")
+    flat = array.flatten()
+    if flat.null_count:
+        raise ValueError(f"{name} has nulls")
+    return flat
