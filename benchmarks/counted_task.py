@@ -18,14 +18,13 @@ PER_PART = 3
 """Trajectories of a sealed part."""
 LOG_VARIABLE = "C4_COUNTED_LOG"
 """Environment variable that names the log of what is begun and what is safe."""
-SHAPE = Shape(32, 32, 8)
+SHAPE = Shape(length=32, budget=32, block_length=8)
 TASK = Task(
     name="counted",
     read=lambda row: Example(row["q"], row["a"]),
     rows=[{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(200)],
-    shape=SHAPE,
     fixed_shape=True,
-    **answers("number"),
+    **answers("number") | {"shape": SHAPE},
 )
 
 
