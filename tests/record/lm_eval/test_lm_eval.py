@@ -399,7 +399,7 @@ class Index:
     [("zzz", []), ("sum", ["lm-eval:sum_text"]), ("*", ["lm-eval:other", "lm-eval:sum_text"])],
 )
 def test_only_what_can_be_recorded_is_listed(monkeypatch, pattern, listed):
-    monkeypatch.setattr("c4.lm_eval._listing.task_manager", Index)
+    monkeypatch.setattr("c4.lm_eval._load.task_manager", Index)
     result = c4("tasks", "--lm-eval", pattern, "--json")
     assert [task["task"] for task in json.loads(result.stdout)] == listed
     assert "lm-eval:sum_choice" not in c4("tasks", "--lm-eval").stdout
