@@ -10,6 +10,7 @@ import numpy as np
 
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
+from c4.store.check import State, check_run
 from c4.store.columns import RESOLUTION
 from c4.store.manifest import (
     Manifest,
@@ -21,7 +22,7 @@ from c4.store.manifest import (
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Shape, Verdict
+from c4.tasks import AnswerReading, Grade, Shape, Verdict
 
 SHAPE = Shape(length=6, budget=6, block_length=3)
 PARTS = [range(0, 3), range(3, 5)]
@@ -119,6 +120,29 @@ def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=Fal
         for part in parts:
             writer.seal(part)
     return todo
+
+
+def make_run(folder, manifest=MANIFEST):
+    """A run with a file of every kind: three trajectories are sealed, two pending, one regraded."""
+    write(folder, parts=PARTS[:1], manifest=manifest)
+    add_grade(folder, 1, Verdict.WRONG)
+    return folder
+
+
+def add_grade(folder, number, verdict, reading=None):
+    with RunWriter(folder) as writer:
+        writer.go_on(open_run(folder).manifest)
+        writer.add_grades({number: Grade("g", verdict)}, reading or AnswerReading())
+
+
+def problems(folder):
+    """What is wrong with a run, one line for each file that is."""
+    return [finding.what for finding in check_run(folder) if finding.state is State.PROBLEM]
+
+
+def cut(path):
+    """Damage a file."""
+    path.write_bytes(path.read_bytes()[:-1])
 
 
 def snapshot(folder):
