@@ -100,7 +100,7 @@ def api_page() -> str:
         "",
         "These are the names that each room offers. Other names are internal and may change.",
     ]
-    for package in ("c4", *(f"c4.{room}" for room in ROOMS), "c4.lm_eval"):
+    for package in ("c4", *(f"c4.{room}" for room in ROOMS), "c4.analysis.exchange", "c4.lm_eval"):
         module = import_module(package)
         lines += ["", f"## `{package}`", "", inspect.cleandoc(module.__doc__ or ""), ""]
         lines += ["| name | what it is |", "|---|---|"]
