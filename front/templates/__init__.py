@@ -19,6 +19,9 @@ from typing import Any, Literal
 from c4.errors import ConfigError
 
 CHILD = Path(__file__).with_name("child.py")
+CPU_SECONDS = 2.0
+WALL_SECONDS = 15.0
+"""More than the processor time: on a busy machine, the child may have to wait for a processor."""
 TOO_MUCH = "it takes more than 2 seconds, 1 GB of memory or 1,000,000 characters to render"
 
 
@@ -37,7 +40,8 @@ def render(template: str, variables: Mapping[str, Any], kind: Literal["chat", "p
         variables: what the template may name; values that JSON does not know become texts.
         kind: what is around the template: `chat` as transformers has it, `prompt` as tasks do.
     """
-    request = {"template": template, "variables": variables, "kind": kind}
+    clocks = {"cpu_seconds": CPU_SECONDS, "wall_seconds": WALL_SECONDS}
+    request = {"template": template, "variables": variables, "kind": kind, **clocks}
     with _LOCK:
         answer = _ask(json.dumps(request, default=str))
     if "limit" in answer:

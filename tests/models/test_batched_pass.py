@@ -19,13 +19,13 @@ LENGTH = 12
 
 @pytest.fixture(scope="module")
 def models(random_llada, tmp_path_factory):
-    """Models by name: a random one, the same with shifted outputs, the embedded and a wide one."""
+    """A random model, the same with shifted outputs, the embedded one, and a single wide layer."""
     wide = save_llada(
         tmp_path_factory.mktemp("models") / "wide",
         d_model=512,
         n_heads=8,
         n_kv_heads=8,
-        n_layers=4,
+        n_layers=1,
         mlp_hidden_size=1376,
     )
     paths = {"random": str(random_llada), "embedded": "tiny", "wide": str(wide)}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
+from c4 import templates
 from c4.errors import C4Error, ConfigError, ModelError
 from c4.models import find_checkpoint, load_model
 from tests.cli.fuzz import judge
@@ -412,7 +413,7 @@ DAMAGE |= {
     "index long name": (index({"x": "x" * 300 + ".safetensors"}), "is not the name"),
     "index control": (index({"x": f"{EVIL}.safetensors"}), "no evil"),
     "index of many": (
-        index({str(i): f"{i}.safetensors" for i in range(10**5)}),
+        index({str(i): f"{i}.safetensors" for i in range(10**4)}),
         "no 0.safetensors",
     ),
     # Headers
@@ -529,7 +530,8 @@ def test_the_checkpoints_that_are_broken_below_load_as_they_are(tmp_path, base, 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_malformed_checkpoint_is_refused_with_a_message(tmp_path, name):
+def test_a_malformed_checkpoint_is_refused_with_a_message(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(templates, "CPU_SECONDS", 0.3)  # so that endless templates end soon
     base, spoil, message = CASES[name]
     spoil(make_whole(base, tmp_path / "model"))
     with pytest.raises((ModelError, ConfigError)) as refused:
@@ -598,7 +600,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("base", ["llada", "dream"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_value_of_any_key_loads_or_is_refused(tmp_path, base, data):
     folder = tmp_path / "model"

@@ -10,7 +10,7 @@ from conftest import save_llada
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SCRIPT = """
-import socket, sys
+import json, socket, sys
 
 def refuse(*args, **kwargs):
     raise AssertionError("the network was asked")
@@ -20,18 +20,27 @@ from c4.errors import ModelError
 from c4.models import find_checkpoint
 from c4.models._checkpoint import weight_files
 
-try:
-    checkpoint = find_checkpoint(sys.argv[1], sys.argv[2] or None)
-    print(checkpoint.revision, *(path.name for path in weight_files(checkpoint)))
-except ModelError as error:
-    print(error)
+for model, revision in json.load(sys.stdin):
+    try:
+        checkpoint = find_checkpoint(model, revision)
+        print(checkpoint.revision, *(path.name for path in weight_files(checkpoint)))
+    except ModelError as error:
+        print(" ".join(str(error).split()))
 """
+CASES = {
+    ("someone/model", None): f"{COMMIT} model.safetensors",
+    ("someone/model", "main"): f"{COMMIT} model.safetensors",
+    ("someone/model", COMMIT): f"{COMMIT} model.safetensors",
+    ("someone/other", None): "cannot get someone/other from the hub: its cache does not hold all",
+    ("someone/model", "f" * 40): f"cannot get someone/model@{'f' * 40} from the hub: its cache",
+    ("someone/bare", None): "cannot get model.safetensors of someone/bare from the hub: its cache",
+    ("someone/half", None): "cannot get second.safetensors of someone/half from the hub: its cache",
+}
 
 
-@pytest.fixture
-def cache(tmp_path):
-    """The hub's cache as it lays it out, with one snapshot: links that lead to blobs."""
-    repository = tmp_path / "hub" / "models--someone--model"
+def cache(hub, model):
+    """A model in the hub's cache as it lays it out: one snapshot, with links that lead to blobs."""
+    repository = hub / f"models--someone--{model}"
     snapshot = save_llada(repository / "snapshots" / COMMIT)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(COMMIT)
@@ -41,44 +50,29 @@ def cache(tmp_path):
     return snapshot
 
 
-def offline(tmp_path, model, revision=""):
-    """What a process says that was told to stay offline by the environment alone."""
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path / "hub")}
-    command = [sys.executable, "-c", SCRIPT, model, revision]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What one process says to each case that was told to stay offline by the environment alone."""
+    hub = tmp_path_factory.mktemp("hub")
+    cache(hub, "model")
+    (cache(hub, "bare") / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "model.safetensors", "b": "second.safetensors"}}
+    (cache(hub, "half") / "model.safetensors.index.json").write_text(json.dumps(index))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(list(CASES)),
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(hub)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(zip(CASES, done.stdout.splitlines(), strict=True))
 
 
-@pytest.mark.parametrize("revision", ["", "main", COMMIT])
-def test_a_cached_model_is_found_without_the_network(tmp_path, cache, revision):
-    assert offline(tmp_path, "someone/model", revision) == f"{COMMIT} model.safetensors"
-
-
-def test_a_model_that_is_not_cached_is_named(tmp_path, cache):
-    message = offline(tmp_path, "someone/other")
-    assert message.startswith("cannot get someone/other from the hub: its cache does not hold all")
-    assert "HF_HUB_OFFLINE forbids the download; run once without that variable" in message
-
-
-def test_a_revision_that_is_not_cached_is_named(tmp_path, cache):
-    message = offline(tmp_path, "someone/model", "f" * 40)
-    assert message.startswith(f"cannot get someone/model@{'f' * 40} from the hub: its cache")
-
-
-def no_weights(snapshot):
-    (snapshot / "model.safetensors").unlink()
-
-
-def one_of_two_shards(snapshot):
-    weight_map = {"a": "model.safetensors", "b": "second.safetensors"}
-    (snapshot / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-
-
-@pytest.mark.parametrize(
-    ("change", "missing"),
-    [(no_weights, "model.safetensors"), (one_of_two_shards, "second.safetensors")],
-)
-def test_weights_that_are_not_cached_are_named(tmp_path, cache, change, missing):
-    change(cache)
-    message = offline(tmp_path, "someone/model")
-    assert message.startswith(f"cannot get {missing} of someone/model from the hub: its cache")
+@pytest.mark.parametrize("case", CASES)
+def test_offline_a_model_comes_from_the_cache_or_what_is_missing_is_named(said, case):
+    assert said[case].startswith(CASES[case])
+    if "cannot" in said[case]:
+        assert "HF_HUB_OFFLINE forbids the download; run once without that variable" in said[case]
+    else:
+        assert said[case] == CASES[case]

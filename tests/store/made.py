@@ -1,5 +1,6 @@
 """Runs made by hand, without a model, and what a machine may do to whoever writes them."""
 
+import json
 import os
 import signal
 import sys
@@ -9,12 +10,19 @@ import numpy as np
 
 from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
+from c4.store.check import State, check_run
 from c4.store.columns import RESOLUTION
-from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
+from c4.store.manifest import (
+    Manifest,
+    content_checksum,
+    read_tokenizer,
+    run_folder,
+    text_hash,
+)
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Shape, Verdict
+from c4.tasks import AnswerReading, Grade, Shape, Verdict
 
 SHAPE = Shape(length=6, budget=6, block_length=3)
 PARTS = [range(0, 3), range(3, 5)]
@@ -114,6 +122,29 @@ def write(folder, indices=range(5), parts=PARTS, manifest=MANIFEST, *, fresh=Fal
     return todo
 
 
+def make_run(folder, manifest=MANIFEST):
+    """A run with a file of every kind: three trajectories are sealed, two pending, one regraded."""
+    write(folder, parts=PARTS[:1], manifest=manifest)
+    add_grade(folder, 1, Verdict.WRONG)
+    return folder
+
+
+def add_grade(folder, number, verdict, reading=None):
+    with RunWriter(folder) as writer:
+        writer.go_on(open_run(folder).manifest)
+        writer.add_grades({number: Grade("g", verdict)}, reading or AnswerReading())
+
+
+def problems(folder):
+    """What is wrong with a run, one line for each file that is."""
+    return [finding.what for finding in check_run(folder) if finding.state is State.PROBLEM]
+
+
+def cut(path):
+    """Damage a file."""
+    path.write_bytes(path.read_bytes()[:-1])
+
+
 def snapshot(folder):
     """Every file that matters, by name and bytes."""
     paths = (path for path in folder.rglob("*") if path.is_file())
@@ -155,3 +186,18 @@ def write_anew(folder, root, numbers=(40, 41, 42), **identity):
             if row.trajectory in numbers:
                 writer.add(row, cells, [manifest.made_with])
     return target
+
+
+def write_calibration(path, gate, **parameters):
+    """Write a file as `c4 calibrate` does, with one setting and a pool of one trajectory."""
+    frozen = {
+        "gate": gate,
+        "parameters": parameters,
+        "statement": "",
+        "reading": asdict(AnswerReading()),
+        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
+        "table": [parameters | {"worst_drop": 0.0}],
+        "seconds": 1.0,
+    }
+    path.write_text(json.dumps(frozen | {"checksum": content_checksum(frozen)}))
+    return path

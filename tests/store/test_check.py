@@ -6,7 +6,18 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from made import MANIFEST, PARTS, make_decode, make_manifest, write
+from made import (
+    MANIFEST,
+    PARTS,
+    add_grade,
+    cut,
+    make_decode,
+    make_manifest,
+    make_row,
+    make_run,
+    problems,
+    write,
+)
 from typer.testing import CliRunner
 
 from c4.cli.app import app
@@ -15,30 +26,17 @@ from c4.store import folders
 from c4.store.check import Finding, State, check_run, check_timings, run_files
 from c4.store.manifest import content_checksum, run_folder
 from c4.store.parts import list_parts, run_parts, write_part
+from c4.store.runs import open_run
 from c4.store.timings import BENCH, read_timings, timings_folder, write_timings
 from c4.store.writer import RunWriter
-from c4.tasks import AnswerReading, Grade, Verdict
+from c4.tasks import Verdict
 
 KINDS = ("rows", "cells", "pending", "grades")
-
-
-def make_run(folder, manifest=MANIFEST):
-    """A run with a file of every kind: three trajectories are sealed, two pending, one regraded."""
-    write(folder, parts=PARTS[:1], manifest=manifest)
-    with RunWriter(folder) as writer:
-        writer.go_on(manifest)
-        writer.add_grades({1: Grade("8", Verdict.WRONG)}, AnswerReading())
-    return folder
 
 
 @pytest.fixture
 def run(tmp_path):
     return make_run(tmp_path / "run")
-
-
-def problems(folder):
-    """What is wrong with a run, one line for each file that is."""
-    return [finding.what for finding in check_run(folder) if finding.state is State.PROBLEM]
 
 
 @pytest.mark.parametrize("cells", [True, False])
@@ -50,34 +48,37 @@ def test_a_sound_run_has_every_file_looked_at_and_no_problem(tmp_path, cells):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_part_is_named_and_the_rest_is_looked_at_all_the_same(run, kind):
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty"])
+def test_a_damaged_part_is_named_and_never_half_read(run, kind, harm):
     path = list_parts(run / kind)[0].path
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    if harm == "flip":
+        data[len(data) // 2] ^= 1
+    path.write_bytes({"flip": data, "cut": data[:-7], "empty": b""}[harm])
     (said,) = problems(run)
     assert f"{path}: damaged" in said
     assert len(list(check_run(run))) == len(run_files(run))
-
-
-def test_all_that_is_damaged_is_named(run):
-    paths = [list_parts(run / kind)[0].path for kind in KINDS]
-    for path in [*paths, run / "tokenizer.json"]:
-        path.write_bytes(path.read_bytes()[:-1])
-    said = problems(run)
-    assert [line.partition(":")[0] for line in said] == [
-        str(path) for path in (run / "tokenizer.json", *paths)
-    ]
+    with pytest.raises(RunError, match=rf"{path.name}: damaged"):
+        list(open_run(run))
+    if kind != "grades":  # each other part is unharmed
+        assert open_run(run).trajectory(4).row == make_row(4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_part_of_another_run_is_named(run, tmp_path, kind):
+def test_a_part_of_another_run_is_named_and_not_read(run, tmp_path, kind):
     other = make_run(tmp_path / "other", make_manifest(seed=1))
     foreign = list_parts(other / kind)[0].path
     list_parts(run / kind)[0].path.unlink()
     shutil.copy(foreign, run / kind)
     *_, said = problems(run)  # where cells were exchanged, rows lack theirs
     assert f"{run / kind / foreign.name}: belongs to another run" in said
+    with pytest.raises(RunError, match=rf"{foreign.name}: belongs to another run"):
+        list(open_run(run))
+    if kind == "grades":
+        with pytest.raises(RunError, match=rf"{foreign.name}: belongs to another run"):
+            add_grade(run, 1, Verdict.RIGHT)
+    else:  # each other part is the run's own
+        assert open_run(run).trajectory(4).row == make_row(4)
 
 
 def test_a_damaged_manifest_is_named(run):
@@ -197,7 +198,7 @@ def test_the_newest_timing_is_the_last_one_written_though_the_clock_was_set_back
 def test_any_flipped_byte_of_a_timing_is_noticed_and_its_file_named(tmp_path):
     path, other = keep_timings(tmp_path), keep_timings(tmp_path)
     data = path.read_bytes()
-    for at in range(0, len(data), 37):
+    for at in range(0, len(data), 97):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         damaged, sound = check_timings(tmp_path)
         assert f"{path}: damaged" in damaged.what
@@ -222,7 +223,7 @@ def test_the_command_names_damaged_rows_cells_grades_and_timings(tmp_path):
     damaged = [timing, *(list_parts(folders[0] / kind)[0].path for kind in KINDS)]
     damaged.append(list_parts(folders[1] / "rows")[0].path)
     for path in damaged:
-        path.write_bytes(path.read_bytes()[:-1])
+        cut(path)
     code, said, errors = check_below(tmp_path)
     assert code == 2
     assert "no damage" not in said
@@ -234,40 +235,28 @@ def test_a_damaged_baseline_hides_no_other_run_from_the_list(tmp_path):
     broken = make_run(run_folder(tmp_path, "m", "gsm8k", "baseline"))
     make_run(run_folder(tmp_path, "m", "gsm8k", "quick"), make_manifest(cells=False, label="quick"))
     path = list_parts(broken / "rows")[0].path
-    path.write_bytes(path.read_bytes()[:-1])
+    cut(path)
     result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path), "--json"])
     assert result.exit_code == 2
     assert '"method": "quick"' in result.stdout
     assert f"{path.name}: damaged" in result.stderr.replace("\n", "")
 
 
-TIMED = {
-    "mean_seconds": float("nan"),
-    "cv": -1.0,
-    "tps": float("inf"),
-    "n": 0,
-    "passes": -1,
-    "threads": 0,
-    "length": 0,
-    "identity": "{}",
-    "speedup": float("nan"),
-}
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_timings_that_no_clock_gives_are_named(tmp_path, name):
-    path = keep_timings(tmp_path, **{name: TIMED[name]})
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"mean_seconds": float("nan")}, {"cv": -1.0}, {"tps": float("inf")}, {"n": 0}),
+        *({"passes": -1}, {"threads": 0}, {"length": 0}, {"speedup": float("nan")}),
+        *({"identity": text} for text in ("", "[", "3", "{}", "[" * 100_000)),
+    ],
+    ids=lambda wrong: str(wrong)[:40],
+)
+def test_timings_that_no_clock_gives_are_named(tmp_path, wrong):
+    path = keep_timings(tmp_path, **wrong)
     with pytest.raises(RunError, match=rf"{path.name}: cannot be read .*c4 bench"):
         read_timings(tmp_path)
     (found,) = check_timings(tmp_path)
     assert (found.path, found.state) == (path, State.PROBLEM)
-
-
-@pytest.mark.parametrize("identity", ["", "[", "3", "[" * 100_000])
-def test_timings_of_no_identity_are_named(tmp_path, identity):
-    path = keep_timings(tmp_path, identity=identity)
-    with pytest.raises(RunError, match=rf"{path.name}: cannot be read"):
-        read_timings(tmp_path)
 
 
 def test_what_is_no_timing_is_left_alone_and_listed(tmp_path):

@@ -58,7 +58,7 @@ DISTURBANCES = {
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
-@pytest.mark.parametrize(("cells", "every"), [(True, 17), (False, 23)], ids=["cells", "rows alone"])
+@pytest.mark.parametrize(("cells", "every"), [(True, 31), (False, 41)], ids=["cells", "rows alone"])
 def test_disturbed_at_any_instant_it_resumes_to_the_same_bytes(tmp_path, disturbance, cells, every):
     """Every file operation is a place to die; after each, one more session ends as if unharmed.
 
@@ -114,7 +114,7 @@ def test_a_killed_fresh_start_never_mixes_two_recordings(tmp_path, identity):
         write_tokenizer(whole, tokenizer)
     survived, event = False, 0
     while not survived:
-        event += 3
+        event += 7
         folder = tmp_path / f"fresh-{event}"
         shutil.copytree(whole, folder)
 

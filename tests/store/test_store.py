@@ -8,6 +8,7 @@ import pytest
 from made import (
     MANIFEST,
     PARTS,
+    cut,
     make_cells,
     make_manifest,
     make_row,
@@ -59,13 +60,6 @@ def test_what_is_written_is_read_back_bit_for_bit(whole):
         assert_same(run, index)
 
 
-def test_arrays_are_views_of_what_arrow_decoded(whole):
-    cells = open_run(whole).trajectory(1).cells
-    for name in ("token", "confidence", "gap", "entropy"):
-        assert getattr(cells, name).base is not None
-        assert not getattr(cells, name).flags.owndata
-
-
 def test_pending_trajectories_can_be_read_before_their_part_is_full(tmp_path):
     write(tmp_path / "run", range(4), PARTS[:1])
     run = open_run(tmp_path / "run")
@@ -74,62 +68,31 @@ def test_pending_trajectories_can_be_read_before_their_part_is_full(tmp_path):
     assert_same(run, 3)
 
 
-def test_the_schema_of_the_cells_is_frozen():
-    assert [(f.name, str(f.type), f.nullable) for f in CELLS] == [
-        ("trajectory", "int32", False),
-        ("step", "int16", False),
-        ("position", "int16", False),
-        ("token", "int32", False),
-        ("confidence", "float", False),
-        ("gap", "float", False),
-        ("entropy", "float", False),
-        ("masked", "bool", False),
-    ]
+FROZEN = {
+    "cells": (
+        "trajectory:int32 step:int16 position:int16 token:int32 confidence:float gap:float "
+        "entropy:float masked:bool"
+    ),
+    "rows": (
+        "trajectory:int32 source_row:int32 prompt:string prompt_ids:[int32] target:string "
+        "preamble:string tests:string choices:[string] final_ids:[int32] text:string "
+        "answer:string? verdict:string? style:string? ending:string? grader:string? "
+        "length:int32 budget:int32 block_length:int32 steps:int32 tokens_before_end:int32 "
+        "wall_seconds:double block_steps:[int32] block_seconds:[double] exit_step:int32? "
+        "committed_by:[uint8] commit_step:[int32] revoked:int32"
+    ),
+    "grades": (
+        "trajectory:int32 answer:string? verdict:string style:string ending:string grader:string "
+        "version:string number:int32"
+    ),
+}
 
 
-def test_the_columns_of_rows_are_frozen():
-    assert [(f.name, str(f.type), f.nullable) for f in ROWS] == [
-        ("trajectory", "int32", False),
-        ("source_row", "int32", False),
-        ("prompt", "string", False),
-        ("prompt_ids", "list<item: int32>", False),
-        ("target", "string", False),
-        ("preamble", "string", False),
-        ("tests", "string", False),
-        ("choices", "list<item: string>", False),
-        ("final_ids", "list<item: int32>", False),
-        ("text", "string", False),
-        ("answer", "string", True),
-        ("verdict", "string", True),
-        ("style", "string", True),
-        ("ending", "string", True),
-        ("grader", "string", True),
-        ("length", "int32", False),
-        ("budget", "int32", False),
-        ("block_length", "int32", False),
-        ("steps", "int32", False),
-        ("tokens_before_end", "int32", False),
-        ("wall_seconds", "double", False),
-        ("block_steps", "list<item: int32>", False),
-        ("block_seconds", "list<item: double>", False),
-        ("exit_step", "int32", True),
-        ("committed_by", "list<item: uint8>", False),
-        ("commit_step", "list<item: int32>", False),
-        ("revoked", "int32", False),
-    ]
-
-
-def test_the_columns_of_grades_are_frozen():
-    assert [(f.name, str(f.type), f.nullable) for f in GRADES] == [
-        ("trajectory", "int32", False),
-        ("answer", "string", True),
-        ("verdict", "string", False),
-        ("style", "string", False),
-        ("ending", "string", False),
-        ("grader", "string", False),
-        ("version", "string", False),
-        ("number", "int32", False),
-    ]
+@pytest.mark.parametrize(("kind", "schema"), [("cells", CELLS), ("rows", ROWS), ("grades", GRADES)])
+def test_columns_are_frozen(kind, schema):
+    """A question mark stands behind a column that may hold nulls, brackets around one of lists."""
+    found = [f"{field.name}:{field.type}{'?' if field.nullable else ''}" for field in schema]
+    assert " ".join(found).replace("list<item: ", "[").replace(">", "]") == FROZEN[kind]
 
 
 @pytest.mark.parametrize("verdict", [*Verdict, None])
@@ -159,23 +122,10 @@ def test_a_trajectory_larger_than_a_part_has_one_of_its_own():
     assert plan_parts(range(3), huge) == [range(0, 1), range(1, 2), range(2, 3)]
 
 
-@pytest.mark.parametrize("kind", ["cells", "rows"])
-@pytest.mark.parametrize("harm", ["truncate", "flip", "empty"])
-def test_a_damaged_file_is_reported_by_name_and_never_half_read(whole, kind, harm):
-    path = list_parts(whole / kind)[0].path
-    data = bytearray(path.read_bytes())
-    if harm == "flip":
-        data[len(data) // 2] ^= 0b100
-    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b""}[harm])
-    with pytest.raises(RunError, match=rf"{path.name}: damaged"):
-        list(open_run(whole))
-    assert_same(open_run(whole), 4)  # the other part is unharmed
-
-
 def test_any_flipped_byte_is_noticed(whole):
     part = list_parts(whole / "cells")[1]
     data = part.path.read_bytes()
-    for at in range(0, len(data), 7):
+    for at in range(0, len(data), 23):
         part.path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with pytest.raises(RunError, match="damaged"):
             part.load()
@@ -196,13 +146,6 @@ def test_a_swapped_tokenizer_is_noticed(whole):
         assert open_run(whole).vocabulary
 
 
-def test_an_edited_manifest_is_noticed(whole):
-    text = (whole / "manifest.json").read_text()
-    (whole / "manifest.json").write_text(text.replace('"length": 6', '"length": 7'))
-    with pytest.raises(RunError, match="does not match its checksum"):
-        open_run(whole)
-
-
 def test_temporary_files_of_others_are_left_alone(whole):
     (whole / "notes.tmp").write_text("mine")
     (whole / "cells" / "notes.0123abcd.tmp").write_text("mine")
@@ -210,12 +153,6 @@ def test_temporary_files_of_others_are_left_alone(whole):
     write(whole)
     assert (whole / "notes.tmp").exists()
     assert [path.name for path in (whole / "cells").glob("*.tmp")] == ["notes.0123abcd.tmp"]
-
-
-def test_missing_cells_are_reported(whole):
-    list_parts(whole / "cells")[0].path.unlink()
-    with pytest.raises(RunError, match="its cells are missing"):
-        list(open_run(whole))
 
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])
@@ -240,12 +177,6 @@ def test_half_of_a_sealed_part_deletes_nothing(whole, tmp_path, kind, lost):
     aside.rename(moved)
     assert write(whole) == set()
     assert snapshot(whole) == kept
-
-
-def test_a_damaged_manifest_is_reported(whole):
-    (whole / "manifest.json").write_text('{"schema_version": 3, "ident')
-    with pytest.raises(RunError, match=r"manifest\.json: damaged manifest"):
-        open_run(whole)
 
 
 def test_a_folder_that_is_no_recording_says_so(tmp_path):
@@ -367,36 +298,6 @@ def test_a_part_says_whose_it_is(whole):
             assert part.load(digest).file.schema_arrow.metadata[b"c4.run"] == digest.encode()
 
 
-def exchange(kind, folder, other):
-    """Put the first part of another run in the place of a run's own; returns its path."""
-    own, foreign = (list_parts(where / kind)[0].path for where in (folder, other))
-    own.unlink()
-    moved = own.with_name(foreign.name)
-    moved.write_bytes(foreign.read_bytes())
-    return moved
-
-
-@pytest.mark.parametrize("kind", ["rows", "cells"])
-def test_a_part_of_another_run_is_refused_by_name(whole, tmp_path, kind):
-    write(tmp_path / "other", manifest=make_manifest(seed=1))
-    moved = exchange(kind, whole, tmp_path / "other")
-    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
-        list(open_run(whole))
-    assert_same(open_run(whole), 4)  # the other part is the run's own
-
-
-def test_a_pending_trajectory_of_another_run_is_neither_read_nor_sealed(tmp_path):
-    folder, other = tmp_path / "run", tmp_path / "other"
-    write(folder, parts=[])
-    write(other, parts=[], manifest=make_manifest(seed=1))
-    moved = exchange("pending", folder, other)
-    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
-        list(open_run(folder).rows())
-    with pytest.raises(RunError, match=rf"{moved.name}: belongs to another run"):
-        write(folder)
-    assert list_parts(folder / "rows") == list_parts(folder / "cells") == []
-
-
 def test_a_part_that_names_no_run_is_refused(whole):
     part = list_parts(whole / "rows")[0]
     table = part.load().file.read()
@@ -406,33 +307,16 @@ def test_a_part_that_names_no_run_is_refused(whole):
         list(open_run(whole).rows())
 
 
-def test_rows_with_other_columns_are_refused_in_words(whole):
-    part = list_parts(whole / "rows")[0]
-    table = part.load().file.read().drop_columns(["tests"])
-    part.path.unlink()
-    cells = {b"c4.cells": list_parts(whole / "cells")[0].path.name.encode()}
-    path = write_part(whole / "rows", table, part.trajectories, MANIFEST, cells).path
-    with pytest.raises(RunError, match=rf"{path.name}: .*not the columns .*missing: tests"):
-        list(open_run(whole).rows())
-
-
-def test_a_run_without_cells_says_so_when_its_cells_are_asked_for(tmp_path):
-    write(tmp_path, manifest=make_manifest(cells=False))
+@pytest.mark.parametrize("parts", [PARTS, PARTS[:1]], ids=["sealed", "partly pending"])
+def test_a_run_without_cells_says_so_when_its_cells_are_asked_for(tmp_path, parts):
+    write(tmp_path, parts=parts, manifest=make_manifest(cells=False))
     run = open_run(tmp_path)
     assert not run.has_cells
     assert list(run.rows()) == [make_row(i) for i in range(5)]
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"rows", "pending"}
-    for ask in (lambda: next(run.cells()), lambda: next(iter(run)), lambda: run.trajectory(3)):
+    for ask in (lambda: next(run.cells()), lambda: next(iter(run)), lambda: run.trajectory(4)):
         with pytest.raises(RunError, match=r"only results are kept here; .* c4 run --cells --task"):
             ask()
-
-
-def test_a_run_without_cells_is_read_while_it_is_pending_too(tmp_path):
-    write(tmp_path, parts=PARTS[:1], manifest=make_manifest(cells=False))
-    run = open_run(tmp_path)
-    assert list(run.rows()) == [make_row(i) for i in range(5)]
-    with pytest.raises(RunError, match="only results are kept here"):
-        run.trajectory(4)
 
 
 def test_a_run_says_what_it_is(whole, tmp_path):
@@ -471,7 +355,7 @@ def test_a_run_that_cannot_be_read_harms_no_other(tmp_path, caplog):
     write(good)
     write(bad, manifest=make_manifest(label="bad"))
     path = list_parts(bad / "rows")[0].path
-    path.write_bytes(path.read_bytes()[:-1])
+    cut(path)
     assert [run.folder for run in find_recordings(tmp_path)] == [good]
     assert f"passed over: {path}: damaged" in caplog.text
     with pytest.raises(RunError, match=rf"{path.name}: damaged"):

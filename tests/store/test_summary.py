@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from made import PARTS, make_manifest, make_row, write
+from made import PARTS, cut, make_manifest, make_row, write
 
 from c4.errors import RunError
 from c4.store.manifest import run_folder
@@ -83,7 +83,7 @@ def test_a_damaged_neighbour_is_named_and_hides_no_sound_run(tmp_path, caplog):
     folder = keep(tmp_path, SAMPLER)
     baseline = keep(tmp_path, make_manifest())
     path = list_parts(baseline / "rows")[0].path
-    path.write_bytes(path.read_bytes()[:-1])
+    cut(path)
     with caplog.at_level(logging.WARNING):
         summary = summarise(folder)
     assert (summary.n, summary.drop_points) == (5, None)

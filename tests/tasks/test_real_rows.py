@@ -101,6 +101,11 @@ needs_isolation = pytest.mark.skipif(
 
 @needs_isolation
 @pytest.mark.parametrize("name", CODE)
+@pytest.mark.parametrize(
+    "rows_folder",
+    ["shipped", pytest.param("beside this checkout", marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_every_reference_solution_passes_its_tests(rows_folder, name):
     task = TASKS[name]
     with ThreadPoolExecutor(2) as pool:
