@@ -143,14 +143,8 @@ class Batch(Generic[T]):
                     if seat.finished.error is None:
                         yield seat.finished.result  # type: ignore[misc]  # T may be None itself
                     self._error = self._error or seat.finished.error
-                if not self._begin_next(place):
+                job = None if self._error is not None else next(self.jobs, None)
+                if job is None:
                     break
-
-    def _begin_next(self, place: int) -> bool:
-        """Give a place to the next job, if there is one to be begun."""
-        job = None if self._error is not None else next(self.jobs, None)
-        if job is None:
-            return False
-        seat = self._seats[place] = Seat(self.model.denoiser, job)
-        seat.begin()
-        return True
+                seat = self._seats[place] = Seat(self.model.denoiser, job)
+                seat.begin()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from c4.decode.commits import Block, Choice, Predictor, Rule, RuleState
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.models import Reading
 from c4.store.arrays import BoolArray, IntArray
 from c4.store.origins import Origin
@@ -87,12 +87,8 @@ def sealed(reading: Reading) -> Reading:
 
 def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
     """The result of a user's function; an error in it becomes one that names the rule."""
-    try:
+    with naming_failures(f"the rule {name} fails"):
         return function(*arguments)
-    except (C4Error, MemoryError):
-        raise
-    except RAISED as error:
-        raise ConfigError(f"the rule {name} fails: {failure(error)}") from error
 
 
 def mistake(choice: Any, block: Block, masked: BoolArray) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import RAISED, C4Error, ConfigError, did_you_mean, failure
+from c4.errors import ConfigError, did_you_mean, naming_failures
 from c4.gates.signals import SIGNAL_NAMES, Ints, Signals
 from c4.store.arrays import BoolArray
 from c4.store.cells import Cells
@@ -63,23 +63,21 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
         (…, T), with the dimensions of a grid's parameters in front.
     """
     question: Any = gate.fires
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):  # comparing NaN is false, as it should
+    # Comparing NaN is false, as it should be.
+    quiet = np.errstate(invalid="ignore", over="ignore")
+    with naming_failures(f"the gate {type(gate).__name__} fails"), quiet:
+        try:
             answer = question(s, cells) if wants_cells(gate) else question(s)
-        return _booleans(gate, answer, s.exists.shape) & s.exists
-    except (C4Error, MemoryError):
-        raise
-    except RAISED as error:
-        if type(gate).__module__.startswith("c4.gates."):
-            raise
-        if isinstance(error, AttributeError) and error.obj is s:
+        except AttributeError as error:
+            if error.obj is not s:
+                raise
             name = str(error.name)
             there = did_you_mean(name, SIGNAL_NAMES) or f"there are: {', '.join(SIGNAL_NAMES)}"
             raise ConfigError(
                 f"there is no signal {name!r}; {there}; a gate names a signal of your own in its "
                 f"class: signals = ({name},)"
             ) from error
-        raise ConfigError(f"the gate {type(gate).__name__} fails: {failure(error)}") from error
+        return _booleans(gate, answer, s.exists.shape) & s.exists
 
 
 def exit_step(fires: BoolArray) -> Ints:

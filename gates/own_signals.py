@@ -13,7 +13,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import ConfigError, naming_failures
 from c4.gates.signals import SIGNAL_NAMES, Floats, Signals
 from c4.plugins import Registry, definition, plain_label, source_hash
 from c4.store.cells import Cells
@@ -54,13 +54,9 @@ class NamedSignal:
 
     def __call__(self, s: Signals, cells: Cells) -> Floats:
         """The signal of one trajectory; an error if its function fails. (T,)"""
-        try:
-            with np.errstate(all="ignore"):  # what is no number never fires
-                values = np.asarray(self.compute(s, cells), dtype=np.float64)
-        except (C4Error, MemoryError):
-            raise
-        except RAISED as error:
-            raise ConfigError(f"the signal {self.name} fails: {failure(error)}") from error
+        # What is no number never fires.
+        with naming_failures(f"the signal {self.name} fails"), np.errstate(all="ignore"):
+            values = np.asarray(self.compute(s, cells), dtype=np.float64)
         if values.shape != s.step.shape:
             raise ConfigError(
                 f"the signal {self.name} has the shape {values.shape}; it must have one number "

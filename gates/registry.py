@@ -5,7 +5,7 @@ import json
 from dataclasses import Field, is_dataclass, replace
 from typing import Any, TypeAlias
 
-from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
+from c4.errors import ConfigError, naming_failures, shortened
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import Gate, is_gate
 from c4.gates.oracle import Oracle
@@ -63,12 +63,8 @@ def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) ->
         return checked_gate(shown, kind)
     settings = PAPER_SETTINGS.get(shown, {}).get(family, {}) if family else {}
     typed = typed_parameters(shown, kind, {**settings, **params})
-    try:
+    with naming_failures(f"cannot make the gate {shortened(shown)!r}"):
         return checked_gate(shown, kind(**typed))
-    except C4Error:
-        raise
-    except RAISED as error:
-        raise ConfigError(f"cannot make the gate {shortened(shown)!r}: {failure(error)}") from error
 
 
 def checked_gate(name: str, gate: Any) -> Gate:

@@ -4,6 +4,7 @@ Nothing here loads torch but the functions that ask about devices or load the mo
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,9 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
     If the run exists and keeps its cells, it continues to keep them.
     """
     planned = replace(plan, method=method, cells=cells)
-    planned = replace(planned, cells=cells or _keeps_cells(planned.folder))
+    with suppress(RunError, KeyError):  # there is no run yet, or none that can be read
+        kept = bool(read_manifest(planned.folder).identity["cells"])
+        planned = replace(planned, cells=cells or kept)
     if planned.batch is None:
         planned = replace(planned, batch=recorded_batch(planned))
     if planned.batch != 1:
@@ -193,14 +196,6 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
     if not plan.config.fresh:
         check_identity(planned.folder, planned.identity)
     return planned
-
-
-def _keeps_cells(folder: Location) -> bool:
-    """Whether a run exists that keeps its cells; a run that cannot be read does not count."""
-    try:
-        return bool(read_manifest(folder).identity["cells"])
-    except (RunError, KeyError):
-        return False
 
 
 def named_task(config: RunConfig) -> Task:
@@ -227,14 +222,12 @@ def plan_decode(config: RunConfig, task: Task | None = None) -> Plan:
     if config.graded:
         check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
-    if config.elsewhere:
-        return Plan(
-            config, task, checkpoint, shape, samples, config.device, config.dtype, config.batch
-        )
-    from c4.models import resolve_device, resolve_dtype  # last: they load torch
+    device, dtype = config.device, config.dtype
+    if not config.elsewhere:
+        from c4.models import resolve_device, resolve_dtype  # last: they load torch
 
-    device = resolve_device(config.device)
-    dtype = resolve_dtype(config.dtype, device)
+        device = resolve_device(device)
+        dtype = resolve_dtype(dtype, device)
     return Plan(config, task, checkpoint, shape, samples, device, dtype, config.batch)
 
 

@@ -48,8 +48,39 @@ def regrade(
         run = open_run(folder, reading, tasks)
         writer.go_on(replace(run.manifest, environment=programs()))
         newest = newest_grade(folder, run.manifest.digest) if since is None else since
-        grading = Grading(writer, run, task, Newer(run, newest), everything, unsafe_code)
-        yield from grading.shared({f"grade-{part.first:06d}": part for part in run.parts})
+        newer, claims = Newer(run, newest), writer.claims
+        parts = {f"grade-{part.first:06d}": part for part in run.parts}
+        while parts:
+            claim = claims.take(parts)
+            if claim is None:  # others grade what is left
+                time.sleep(claims.pause)
+                continue
+            done = newer.look()
+            rows = (
+                row
+                for row in run.read_rows(parts.pop(claim.name))
+                if row.trajectory not in done and (everything or row.correct is None)
+            )
+            while some := list(islice(rows, ROWS_AT_A_TIME)):
+                yield from _grade_rows(writer, run, some, unsafe_code=unsafe_code)
+            claims.release(claim.name)
+
+
+def _grade_rows(
+    writer: RunWriter, run: Run, rows: Sequence[Row], *, unsafe_code: bool
+) -> Iterator[tuple[int, Grade]]:
+    """Grade some rows and save their grades together; an interruption keeps what it has."""
+    given: dict[int, Grade] = {}
+    try:
+        for row in rows:
+            text = run.text(row.final_ids)
+            new = grade(run.task, row.example, text, run.reading, unsafe_code=unsafe_code)
+            if row.correct is None or new.correct is not None:
+                given[row.trajectory] = new
+            yield row.trajectory, new
+    finally:
+        if given:
+            writer.add_grades(given, run.reading)
 
 
 @dataclass
@@ -82,50 +113,3 @@ class GradingWatch(ProgressWatch):
 
     def _done(self) -> int:
         return len(self._newer.look().intersection(self.wanted or ()))
-
-
-@dataclass
-class Grading:
-    """One worker's share of a grading."""
-
-    writer: RunWriter
-    run: Run
-    task: Task
-    newer: Newer
-    everything: bool
-    unsafe_code: bool
-
-    def shared(self, parts: dict[str, Part]) -> Iterator[tuple[int, Grade]]:
-        """Grade part after part, each claimed first; wait for those that others grade."""
-        claims = self.writer.claims
-        while parts:
-            claim = claims.take(parts)
-            if claim is None:
-                time.sleep(claims.pause)
-                continue
-            yield from self._grade_rows(self._ungraded(parts.pop(claim.name)))
-            claims.release(claim.name)
-
-    def _ungraded(self, part: Part) -> Iterator[Row]:
-        done = self.newer.look()
-        for row in self.run.read_rows(part):
-            if row.trajectory not in done and (self.everything or row.correct is None):
-                yield row
-
-    def _grade_rows(self, rows: Iterator[Row]) -> Iterator[tuple[int, Grade]]:
-        while some := list(islice(rows, ROWS_AT_A_TIME)):
-            yield from self._grade_some(some)
-
-    def _grade_some(self, rows: Sequence[Row]) -> Iterator[tuple[int, Grade]]:
-        given: dict[int, Grade] = {}
-        reading, unsafe = self.run.reading, self.unsafe_code
-        try:
-            for row in rows:
-                text = self.run.text(row.final_ids)
-                new = grade(self.task, row.example, text, reading, unsafe_code=unsafe)
-                if row.correct is None or new.correct is not None:
-                    given[row.trajectory] = new
-                yield row.trajectory, new
-        finally:  # an interruption keeps what it has
-            if given:
-                self.writer.add_grades(given, reading)

@@ -10,7 +10,7 @@ from c4.decode.rules.schedule import Schedule
 from c4.decode.rules.slowfast import SlowFast
 from c4.decode.rules.threshold import Threshold
 from c4.decode.rules.wino import WINO
-from c4.errors import RAISED, C4Error, ConfigError, failure, shortened
+from c4.errors import ConfigError, naming_failures, shortened
 from c4.plugins import Registry
 from c4.plugins.parameters import typed_parameters
 
@@ -43,10 +43,6 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
             raise ConfigError(f"{name} is a ready-made rule and takes no parameters")
         return kind
     typed = typed_parameters(name, kind, params)
-    try:
+    with naming_failures(f"cannot make the rule {shortened(name)!r}"):
         made: Rule = kind(**typed)
-    except C4Error:
-        raise
-    except RAISED as error:
-        raise ConfigError(f"cannot make the rule {shortened(name)!r}: {failure(error)}") from error
     return made

@@ -104,14 +104,11 @@ class SlowFastState(RuleState):
         """Estimate where the cycle ends, unless the latest estimates already agreed."""
         if self._fixed:
             return
-        self._ends.append(self._estimate(reading, masked))
+        # One past the farthest masked position with some confidence; at least one position.
+        scope = slice(self._start, self.block.stop)
+        seen = masked[scope] & (reading.confidence[scope] >= self.rule.tau_span)
+        self._ends.append(self._start + (int(np.flatnonzero(seen)[-1]) + 1 if seen.any() else 1))
         window = int(self.rule.window)
         latest = self._ends[-window:]
         self._fixed = len(latest) == window and bool(np.std(latest) < self.rule.spread)
         self._end = latest[-1] if self._fixed else int(np.mean(latest))
-
-    def _estimate(self, reading: Reading, masked: BoolArray) -> int:
-        """One past the farthest masked position with some confidence; at least one position."""
-        scope = slice(self._start, self.block.stop)
-        seen = masked[scope] & (reading.confidence[scope] >= self.rule.tau_span)
-        return self._start + (int(np.flatnonzero(seen)[-1]) + 1 if seen.any() else 1)

@@ -63,13 +63,11 @@ class WINOState(RuleState):
         last, self._accepted = self._accepted, len(choice.positions)
         if self._accepted == 1:
             return choice
-        return Choice(choice.positions, choice.origin, self._disputed(masked)[: max(0, last - 1)])
-
-    def _disputed(self, masked: BoolArray) -> IntArray:
-        """Committed positions that the shadow does not confirm, the least likely first."""
+        # Committed positions that the shadow does not confirm, the least likely first.
         doubtful = ~masked[self.block.start : self.block.stop] & (self._shadow < self.rule.tau_back)
         found = np.flatnonzero(doubtful)
-        return self.block.start + found[np.argsort(self._shadow[found], kind="stable")]
+        disputed = self.block.start + found[np.argsort(self._shadow[found], kind="stable")]
+        return Choice(choice.positions, choice.origin, disputed[: max(0, last - 1)])
 
 
 def refuse_shift(shift: bool) -> None:

@@ -11,16 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from c4.lm_eval._listing import ListedTask, list_tasks
+    from c4.lm_eval._load import ListedTask, list_tasks
     from c4.lm_eval._model import C4LM
     from c4.lm_eval._tasks import find_lm_eval_task
 
 C4LM_HOME = "c4.lm_eval._model"
 HOMES = {
     "C4LM": C4LM_HOME,
-    "ListedTask": "c4.lm_eval._listing",
+    "ListedTask": "c4.lm_eval._load",
     "find_lm_eval_task": "c4.lm_eval._tasks",
-    "list_tasks": "c4.lm_eval._listing",
+    "list_tasks": "c4.lm_eval._load",
 }
 
 __all__ = ["C4LM", "ListedTask", "find_lm_eval_task", "list_tasks"]

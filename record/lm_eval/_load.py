@@ -1,11 +1,13 @@
 """Finding and loading tasks of the harness, with clear errors for its failures."""
 
+import fnmatch
 import logging
 import os
 import random
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,29 +48,60 @@ def task_manager(*, with_tasks: bool = True) -> Any:
     return TaskManager(include_defaults=with_tasks)
 
 
+@dataclass(frozen=True)
+class ListedTask:
+    """A task of the harness that writes text."""
+
+    name: str
+    dataset: str
+    num_fewshot: int
+    filters: tuple[str, ...]
+    """The first of them reads the answers."""
+
+
+def list_tasks(pattern: str = "*") -> Iterator[ListedTask]:
+    """The tasks that can be recorded, of those whose names match a pattern such as `gsm8k*`.
+
+    Nothing is loaded but their YAML files, and no code of theirs is run. Tasks that score
+    likelihoods and tasks that run programs are left out; so are those that are Python classes, of
+    which only loading tells what they do.
+    """
+    wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
+    index = task_manager().task_index
+    for name in sorted(fnmatch.filter(task_manager().all_subtasks, wanted)):
+        config = index[name].cfg or {}
+        if "class" in config or refusal(config) is not None:
+            continue
+        where = " ".join(str(config[k]) for k in ("dataset_path", "dataset_name") if config.get(k))
+        filters = tuple(str(one.get("name")) for one in config.get("filter_list") or ())
+        yield ListedTask(name, where, int(config.get("num_fewshot") or 0), filters or ("none",))
+
+
 def load_task(place: str) -> Any:
     """A task of the harness, by its name or its YAML file. Its code is run."""
     is_file = place.endswith((".yaml", ".yml"))
     manager = task_manager(with_tasks=not is_file)
     if is_file:
         place = str(Path(place).expanduser())
-        _require_task_file(place)
+        if not Path(place).is_file():
+            raise ConfigError(f"lm-eval:{shortened(place)}: no such file")
+        with harness_errors(f"lm-eval:{place}"):
+            text = Path(place).read_text(encoding="utf-8")
+        if re.search(r"^group:", text, re.MULTILINE):
+            raise ConfigError(f"lm-eval:{place} is a group of tasks; name the file of one of them")
+    elif place not in manager.task_index:
+        near = did_you_mean(place, manager.all_subtasks)
+        raise ConfigError(
+            f"lm-eval has no task named {shortened(place)!r}{near and f'; {near}'} "
+            "(c4 tasks --lm-eval lists those that can be recorded; a task of your own is named by "
+            "its file: lm-eval:path/to/task.yaml)"
+        )
     else:
-        _require_known(place, manager)
         _require_single(place, manager.task_index[place])
         _refuse(place, refusal(manager.task_index[place].cfg or {}))  # before any data is fetched
     with harness_errors(f"lm-eval:{place}"):
         (task,) = manager.load([place])["tasks"].values()
     return task
-
-
-def _require_task_file(path: str) -> None:
-    if not Path(path).is_file():
-        raise ConfigError(f"lm-eval:{shortened(path)}: no such file")
-    with harness_errors(f"lm-eval:{path}"):
-        text = Path(path).read_text(encoding="utf-8")
-    if re.search(r"^group:", text, re.MULTILINE):
-        raise ConfigError(f"lm-eval:{path} is a group of tasks; name the file of one of them")
 
 
 def _require_single(name: str, entry: Any) -> None:
@@ -84,16 +117,6 @@ def _require_single(name: str, entry: Any) -> None:
     ]
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     raise ConfigError(f"lm-eval:{name} is a {kind} of {len(names)}; name one task: {shown}")
-
-
-def _require_known(name: str, manager: Any) -> None:
-    if name not in manager.task_index:
-        near = did_you_mean(name, manager.all_subtasks)
-        raise ConfigError(
-            f"lm-eval has no task named {shortened(name)!r}{near and f'; {near}'} "
-            "(c4 tasks --lm-eval lists those that can be recorded; a task of your own is named by "
-            "its file: lm-eval:path/to/task.yaml)"
-        )
 
 
 @contextmanager

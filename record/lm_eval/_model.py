@@ -146,20 +146,17 @@ class C4LM(LM):  # type: ignore[misc]
         # The file, if it is one: what another command finds it by.
         typed = f"{PREFIX}{place}{task.name.removeprefix(plain_name(name))}"
         with tempfile.TemporaryDirectory() as scratch:
-            plan = self._plan(task, set(prompts), Path(scratch))
-            plan = replace(plan, config=replace(plan.config, task=typed))
+            out = self._record or Path(scratch)
+            graded = task.judge is not None and self._record is not None
+            config = replace(self._config, task=task, out=out, graded=graded)
+            (plan,) = plan_methods(config, self._choice, cells=self._record is not None)
+            # These examples, and no others of their task.
+            samples = [s for s in plan.sample_set.samples if s.example.prompt in prompts]
+            chosen = replace(plan.sample_set, samples=samples)
+            plan = replace(plan, config=replace(config, task=typed), sample_set=chosen)
             rows = self._decode(plan, raw=raw)
         by_prompt = {row.prompt: row.text for row in rows}
         return [cut_at(by_prompt[prompt], stops_of(kwargs)) for prompt in prompts]
-
-    def _plan(self, task: Task, prompts: set[str], scratch: Path) -> Plan:
-        """A plan for the examples that are asked for, and no others of their task."""
-        out = self._record or scratch
-        graded = task.judge is not None and self._record is not None
-        config = replace(self._config, task=task, out=out, graded=graded)
-        (plan,) = plan_methods(config, self._choice, cells=self._record is not None)
-        samples = [s for s in plan.sample_set.samples if s.example.prompt in prompts]
-        return replace(plan, sample_set=replace(plan.sample_set, samples=samples))
 
     def _decode(self, plan: Plan, *, raw: bool) -> list[Row]:
         if self._loaded is None:
@@ -220,9 +217,7 @@ class C4LM(LM):  # type: ignore[misc]
         """Refused, with the reason."""
         raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
 
-    def loglikelihood_rolling(self, requests: Sequence[Request]) -> NoReturn:
-        """Refused, with the reason."""
-        raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
+    loglikelihood_rolling = loglikelihood
 
 
 def _batch(asked: int | str | None) -> int | None:

@@ -273,6 +273,10 @@ def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
 
 def make_task(harness: HarnessTask) -> Task:
     """A task of c4 that asks, reads and grades as the harness does."""
+    # What its file says, with the source of its functions, wherever it lies.
+    config = {k: value for k, value in harness.task.dump_config().items() if k != "metadata"}
+    config["num_fewshot"] = config.get("num_fewshot") or 0
+    text = json.dumps(config, sort_keys=True, default=_source)
     return Task(
         name=harness.name,
         family=Family.LONG_REASONING,
@@ -286,7 +290,7 @@ def make_task(harness: HarnessTask) -> Task:
         definition={
             "task": harness.name,
             "filter": repr(harness.extract),
-            "config_sha256": config_hash(harness.task),
+            "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
         },
     )
 
@@ -305,14 +309,6 @@ def shape_of(kwargs: Mapping[str, Any]) -> Shape:
     asked = next((int(kwargs[name]) for name in LENGTH_NAMES if kwargs.get(name)), LENGTH)
     length = -(-asked // BLOCK) * BLOCK
     return Shape(length=length, budget=length, block_length=BLOCK)
-
-
-def config_hash(task: Any) -> str:
-    """A hash of what a task's file says, with the source of its functions, wherever it lies."""
-    config = {key: value for key, value in task.dump_config().items() if key != "metadata"}
-    config["num_fewshot"] = config.get("num_fewshot") or 0
-    text = json.dumps(config, sort_keys=True, default=_source)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _source(value: Any) -> str:

@@ -1,6 +1,5 @@
 """Gates by hostile names, and gates that data files name: a file never chooses what is run."""
 
-import json
 import os
 import shutil
 import sys
@@ -17,9 +16,8 @@ from c4.errors import ConfigError
 from c4.gates.calibrations import find_calibrations, load_calibration
 from c4.gates.gate import ask
 from c4.gates.registry import make_gate
-from c4.store.manifest import content_checksum
 from c4.tasks import Family
-from tests.store.made import MANIFEST
+from tests.store.made import write_calibration
 
 NOT_NAMES = [":b", "..:x", ".x:y", "a:", ":", "a:b:c", "a b:c", "a\0:b", "a:\x1b[2J", "a.:b", "-:-"]
 RAISES = {
@@ -105,27 +103,13 @@ class FewSignals:
     exists: np.ndarray
 
 
-def calibration(path, gate, **parameters):
-    frozen = {
-        "gate": gate,
-        "parameters": parameters,
-        "statement": "",
-        "reading": {"style": "careful", "ending": "cut", "grader": "exact"},
-        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
-        "table": [parameters | {"worst_drop": 0.0}],
-        "seconds": 1.0,
-    }
-    path.write_text(json.dumps(frozen | {"checksum": content_checksum(frozen)}))
-    return path
-
-
 MARK = "from pathlib import Path\nPath('it-ran').touch()\nclass Gate:\n    fires = None\n"
 
 
 @pytest.mark.parametrize("gate", ["own_gates:Gate", "own_gates:Gate\x1b[2J", "os:path"])
 def test_a_calibration_cannot_choose_which_code_is_run(own_module, tmp_path, gate):
     own_module(MARK)
-    frozen = load_calibration(calibration(tmp_path / "calibration.json", gate))
+    frozen = load_calibration(write_calibration(tmp_path / "calibration.json", gate))
     with pytest.raises(ConfigError, match="a file does not choose which code is run"):
         frozen.make(Family.LETTERS)
     with pytest.raises(ConfigError, match="a file does not choose which code is run"):
@@ -136,13 +120,13 @@ def test_a_calibration_cannot_choose_which_code_is_run(own_module, tmp_path, gat
 
 def test_a_gate_that_the_user_names_beside_the_file_is_made(own_module, tmp_path):
     own_module("class Gate:\n    def fires(self, s):\n        return s.step > 2\n")
-    frozen = load_calibration(calibration(tmp_path / "calibration.json", "own_gates:Gate"))
+    frozen = load_calibration(write_calibration(tmp_path / "calibration.json", "own_gates:Gate"))
     assert type(frozen.make(Family.CODE, named=["own_gates:Gate"])).__name__ == "Gate"
 
 
 @pytest.mark.parametrize("value", [None, [0.5, 0.7], {"a": 1}])
 def test_a_calibrated_parameter_is_a_number_or_a_word(tmp_path, value):
-    path = calibration(tmp_path / "calibration.json", "cvee", tau=value)
+    path = write_calibration(tmp_path / "calibration.json", "cvee", tau=value)
     with pytest.raises(ConfigError, match="neither a number nor a word"):
         load_calibration(path)
 
@@ -182,7 +166,7 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_no_command_runs_what_a_file_names(own_module, tmp_path, old_run, command):
     own_module(MARK)
-    path = calibration(tmp_path / "calibration.json", "own_gates:Gate")
+    path = write_calibration(tmp_path / "calibration.json", "own_gates:Gate")
     runs = ["--out", "out"] if command[0] in ("run", "bench") else ["--runs", str(old_run)]
     result = CliRunner().invoke(app, [*command, str(path), *runs])
     assert result.exception is None or isinstance(result.exception, SystemExit)

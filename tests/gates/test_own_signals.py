@@ -15,10 +15,10 @@ from c4.gates.live import LiveGate
 from c4.gates.own_signals import find_signal, own_signals
 from c4.gates.run_signals import load_signals
 from c4.gates.signals import read_signals
-from c4.record.plan import RunConfig, plan_recording
-from c4.record.recorder import start_recording
+from c4.record.plan import RunConfig
 from c4.replay.exits import ask_gates
 from c4.store.runs import open_run
+from tests.recordings import record
 
 MADE = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
 
@@ -27,10 +27,7 @@ MADE = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)
 def recorded_run(random_llada, tmp_path):
     """A recording by a random model, whose signals nobody has read yet."""
     config = RunConfig(task="gsm8k", model=str(random_llada), source="embedded", n=2, out=tmp_path)
-    plan = plan_recording(config)
-    with start_recording(plan) as recording:
-        list(recording)
-    return open_run(plan.folder)
+    return open_run(record(config)[0])
 
 
 def warmth(s, cells):

@@ -15,13 +15,13 @@ from c4.cli.app import app
 from c4.gates import run_signals as cache_module
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.gates.signals import Signals
-from c4.record.plan import RunConfig, plan_recording
-from c4.record.recorder import start_recording
+from c4.record.plan import RunConfig
 from c4.store.manifest import run_folder
 from c4.store.parts import list_parts
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
 from c4.tasks import TASKS, AnswerReading, Candidate, ReadingStyle, SearchMode
+from tests.recordings import record
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,7 @@ def runs(random_llada, tmp_path_factory):
         config = RunConfig(
             task=task, model=str(random_llada), source="embedded", n=6, skip=37, out=root
         )
-        with start_recording(plan_recording(config)) as recording:
-            list(recording)
+        record(config)
     return root
 
 
@@ -85,14 +84,12 @@ def test_signals_of_pending_trajectories_go_when_their_part_is_sealed(
     plain = AnswerReading(ReadingStyle.PLAIN)
     with monkeypatch.context() as unsealed:
         unsealed.setattr(RunWriter, "seal_part", lambda self, part, claim: False)
-        with start_recording(plan_recording(config)) as recording:
-            list(recording)
+        record(config)
     run = run_of(tmp_path, "mmlu")
     list(load_signals(run))
     list(load_signals(open_run(run.folder, plain)))
     assert len(list_parts(run.folder / "signals")) == 6
-    with start_recording(plan_recording(config)) as recording:
-        list(recording)
+    record(config)
     list(load_signals(run_of(tmp_path, "mmlu")))
     ranges = [len(part.trajectories) for part in list_parts(run.folder / "signals")]
     assert sorted(ranges) == [1, 1, 1, 3]  # those of the other reading stay

@@ -32,6 +32,7 @@ from c4.store.claims import Claims, Sign
 from c4.store.grades import newest_grade
 from c4.store.runs import open_run
 from c4.tasks import AnswerReading, ReadingStyle
+from tests.recordings import carry_out, contents, record
 
 KILLER = """
 import os, pathlib, signal, sys
@@ -92,8 +93,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path):
 @pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("slurm", 1)])
 def test_workers_of_an_engine_record_what_one_process_records(config, tmp_path, engine, workers):
     alone = replace(config, out=tmp_path / "alone")
-    with start_recording(plan_recording(alone)) as recording:
-        list(recording)
+    other, _ = record(alone)
     asked = ["--engine", engine, "--workers", str(workers), "--device", "cpu"]
     if engine == "slurm":
         asked += ["--slurm", "cluster=local", "--slurm", f"folder={tmp_path / 'log'}"]
@@ -101,8 +101,7 @@ def test_workers_of_an_engine_record_what_one_process_records(config, tmp_path, 
     assert done.exit_code == 0, done.output
     assert "6 trajectories" in done.stdout
     folder = plan_recording(config).folder
-    one, other = open_run(plan_recording(alone).folder), open_run(folder)
-    assert [row.decode for row in one.rows()] == [row.decode for row in other.rows()]
+    assert contents(folder) == contents(other)
     names = {path.name for path in folder.iterdir()}
     assert names == {"manifest.json", "tokenizer.json", "rows", "cells", "pending"}
 
@@ -156,8 +155,7 @@ def test_the_reason_of_an_end_is_read_from_stderr(stderr, reason):
 
 def test_several_workers_grade_every_answer_once(config):
     plan = plan_recording(replace(config, graded=False))
-    with start_recording(plan) as recording:
-        list(recording)
+    carry_out(plan)
     plain = AnswerReading(ReadingStyle.PLAIN)
     since = newest_grade(plan.folder, open_run(plan.folder).manifest.digest)
     watch = GradingWatch(open_run(plan.folder, plain), set(range(6)), since)
@@ -255,8 +253,7 @@ def test_progress_counts_what_is_safe_and_who_is_alive(config):
 
 def test_watching_shows_workers_of_other_machines_until_they_are_gone(config, monkeypatch):
     plan = plan_recording(replace(config, n=2))
-    with start_recording(plan) as recording:
-        list(recording)
+    carry_out(plan)
     other = Claims(plan.folder, Sign(process="", wanted=9))
     other.report()
     monkeypatch.setattr("c4.cli.watch.SECONDS_BETWEEN_LOOKS", 0)
@@ -276,8 +273,7 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
         """The run appears while somebody waits for it, and its worker ends some looks later."""
         sleep(0.02)
         if next(looks) == 1:
-            with start_recording(plan) as recording:
-                list(recording)
+            carry_out(plan)
             Claims(plan.folder, Sign(process="", wanted=2)).report()
 
     monkeypatch.setattr("c4.cli.watch.time.sleep", pass_time)
@@ -290,8 +286,7 @@ def test_watching_waits_for_the_first_worker(config, monkeypatch):
 
 
 def test_watching_idle_runs_ends_after_a_while(config, monkeypatch):
-    with start_recording(plan_recording(replace(config, n=1))) as recording:
-        list(recording)
+    record(replace(config, n=1))
     monkeypatch.setattr("c4.cli.watch.SECONDS_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr("c4.cli.watch.SECONDS_FOR_A_WORKER", 0.05)
     result = CliRunner().invoke(app, ["runs", "--watch", "--runs", str(config.out)])

@@ -1,18 +1,16 @@
 """Runs of every method: what is kept of them, and that they are what they say."""
 
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from conftest import save_llada
-from typer.testing import CliRunner
 
-from c4.cli.app import app
 from c4.errors import ConfigError, RunError
 from c4.gates.registry import make_gate
 from c4.record.methods import METHODS
-from c4.record.plan import RunConfig, load_planned, plan_methods, plan_recording
+from c4.record.plan import RunConfig, load_planned, plan_methods
 from c4.record.recorder import start_recording
 from c4.record.regrade import regrade
 from c4.record.settings import MethodChoice
@@ -21,6 +19,8 @@ from c4.store.origins import Origin
 from c4.store.runs import find_recordings, find_runs, open_run
 from c4.store.summary import summarise
 from c4.tasks import AnswerReading
+from tests.commands import done
+from tests.recordings import carry_out, contents, record, run
 
 
 @pytest.fixture
@@ -30,45 +30,16 @@ def config(random_llada, tmp_path):
     )
 
 
-def run(config, method, *settings, cells=False, label=None):
-    """Carry a method out; returns its folder and the rows this session decoded."""
-    choice = MethodChoice([method], settings, label=label)
-    (plan,) = plan_methods(config, choice, cells=cells)
-    with start_recording(plan) as recording:
-        return plan.folder, list(recording)
-
-
-def record(config):
-    """Record the full decode; returns its folder and the rows this session decoded."""
-    plan = plan_recording(config)
-    with start_recording(plan) as recording:
-        return plan.folder, list(recording)
-
-
-def timeless(row):
-    """A row without what a clock decides."""
-    return {k: v for k, v in asdict(row).items() if "seconds" not in k}
-
-
-def results(folder):
-    """The rows of a run without what a clock decides."""
-    return [timeless(row) for row in open_run(folder).rows()]
-
-
-@pytest.mark.parametrize("task", ["mmlu", "svamp", "humaneval"])
-@pytest.mark.parametrize("model", [None, "tiny"])
+@pytest.mark.parametrize(
+    ("task", "model"), [("mmlu", "tiny"), ("svamp", None), ("humaneval", None)]
+)
 def test_with_both_gates_off_a_run_is_the_recording(config, task, model):
     config = replace(config, task=task, model=model or config.model, n=1, graded=False)
     recording, recorded = record(config)
     folder, live = run(config, "baseline", cells=True, label="whole")
     assert folder != recording
     assert [row.final_ids for row in live] == [row.final_ids for row in recorded]
-    for mine, theirs in zip(open_run(folder), open_run(recording), strict=True):
-        for spec in fields(mine.cells):
-            np.testing.assert_array_equal(
-                getattr(mine.cells, spec.name), getattr(theirs.cells, spec.name)
-            )
-        assert timeless(mine.row) == timeless(theirs.row)
+    assert contents(folder) == contents(recording)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -101,9 +72,7 @@ def test_the_embedded_model_runs_every_method_on_the_same_examples(config):
     model = load_planned(plans[0])
     steps = {}
     for plan in plans:
-        with start_recording(plan, model) as recording:
-            list(recording)
-        (row,) = open_run(plan.folder).rows()
+        (row,) = carry_out(plan, model)
         steps[plan.method.label] = row.steps
         if row.exit_step is None:
             assert min(row.block_steps) >= 1
@@ -182,20 +151,16 @@ def test_a_run_that_keeps_cells_goes_on_keeping_them_whoever_asks(config, tmp_pa
     assert [row.trajectory for row in rest] == [2]
     assert open_run(folder).manifest.identity["cells"] is True
     whole, _ = run(replace(config, out=tmp_path / "whole"), method, cells=True)
-    for mine, theirs in zip(open_run(folder), open_run(whole), strict=True):
-        np.testing.assert_array_equal(mine.cells.token, theirs.cells.token)
+    assert contents(folder) == contents(whole)
     fresh, decoded = run(replace(config, fresh=True), method)  # redone, and its cells with it
     assert (fresh, len(decoded), open_run(fresh).has_cells) == (folder, 3, True)
 
 
 def test_running_the_baseline_goes_on_with_a_recording_and_keeps_its_cells(config):
     folder, _ = record(replace(config, n=2))
-    options = {"--task": "svamp", "--model": config.model, "--source": "embedded", "--n": "3"}
-    words = [word for pair in options.items() for word in pair]
-    args = ["run", "--method", "baseline", *words, "--skip", "0", "--out", str(config.out)]
-    result = CliRunner().invoke(app, [*args, "--json"])
-    assert result.exit_code == 0, result.output
-    (summary,) = json.loads(result.stdout)
+    words = ["--task", "svamp", "--model", config.model, "--source", "embedded", "--n", 3]
+    words += ["--skip", 0, "--out", config.out, "--json"]
+    (summary,) = json.loads(done("run", "--method", "baseline", *words).stdout)
     assert (summary["folder"], summary["n"]) == (str(folder), 3)
     assert find_runs(config.out) == [folder]
     recording = open_run(folder)
@@ -258,7 +223,7 @@ def test_an_interrupted_run_goes_on(config, tmp_path):
     folder, rest = run(config, "c4")
     assert len(rest) == 5 - before
     whole, _ = run(replace(config, out=tmp_path / "whole"), "c4")
-    assert results(folder) == results(whole)
+    assert contents(folder) == contents(whole)
     assert {p.name for p in folder.iterdir() if p.is_dir() and any(p.iterdir())} == {"rows"}
 
 
@@ -273,8 +238,7 @@ def test_another_setting_has_a_folder_of_its_own_and_another_seed_is_refused(con
         run(config, "c4", cells=True)
 
 
-@pytest.mark.parametrize("cells", [False, True])
-@pytest.mark.parametrize("task", ["svamp", "humaneval"])
+@pytest.mark.parametrize(("task", "cells"), [("svamp", False), ("humaneval", True)])
 def test_what_was_not_graded_can_be_graded_later(config, tmp_path, task, cells):
     config = replace(config, task=task, unsafe_code=True, n=2)
     folder, _ = run(replace(config, graded=False), "c4", cells=cells)
@@ -284,7 +248,7 @@ def test_what_was_not_graded_can_be_graded_later(config, tmp_path, task, cells):
     assert list(regrade(folder, unsafe_code=True)) == []
     assert len(list(regrade(folder, unsafe_code=True, everything=True))) == 2
     at_once, _ = run(replace(config, out=tmp_path / "at once"), "c4", cells=cells)
-    assert results(folder) == results(at_once)
+    assert contents(folder) == contents(at_once)
     assert summarise(folder).graded == 2
     assert [row.correct for row in open_run(folder).rows()] == [False, False]
 
@@ -326,13 +290,10 @@ def test_a_recording_is_the_baseline(config, recorded_first):
     assert (own.drop_points, own.identical, own.saving) == (0, 1, 0)
 
 
-def test_a_baseline_of_another_seed_is_no_baseline(config):
+@pytest.mark.parametrize(
+    ("change", "label", "is_found"), [({"seed": 1}, None, False), ({}, "whole", True)]
+)
+def test_a_baseline_has_the_same_seed_and_any_label(config, change, label, is_found):
     folder, _ = run(config, "c4")
-    run(replace(config, seed=1), "baseline")
-    assert summarise(folder).drop_points is None
-
-
-def test_a_baseline_is_found_under_any_label(config):
-    folder, _ = run(config, "c4")
-    run(config, "baseline", label="whole")
-    assert summarise(folder).drop_points is not None
+    run(replace(config, **change), "baseline", label=label)
+    assert (summarise(folder).drop_points is not None) == is_found

@@ -59,8 +59,8 @@ def c4(*words):
 @pytest.mark.parametrize("engine", ["local", "slurm"])
 def test_workers_load_what_the_user_named(folder, random_llada, engine):
     """A path relative to the folder, a YAML file, a module, an extractor and a grader."""
-    workers = {"local": ["--workers", "2"], "slurm": ["--slurm", "cluster=local"]}[engine]
-    words = ["--engine", engine, *workers, "--grader", "./own_parts.py:always"]
+    words = ["--engine", engine, "--grader", "./own_parts.py:always"]
+    words += ["--slurm", "cluster=local"] if engine == "slurm" else []
     words += ["--reading", "own_parts.py:anything"]
     decoded = [*words, "--n", "2", "--model", str(random_llada), "--device", "cpu"]
     method = ["--method", "own_parts:Greedy+own_parts.py:Late"]

@@ -13,6 +13,7 @@ from c4.store import writer as writer_module
 from c4.store.claims import Claims, Sign, mark_dead
 from c4.store.manifest import read_manifest, write_manifest
 from c4.store.runs import open_run
+from tests.recordings import carry_out, contents
 
 
 @pytest.fixture
@@ -25,20 +26,11 @@ def config(random_llada, tmp_path, monkeypatch):
 
 
 def record(config, model=None):
-    plan = plan_recording(config)
-    with start_recording(plan, model) as recording:
-        return [row.trajectory for row in recording]
+    return [row.trajectory for row in carry_out(plan_recording(config), model)]
 
 
-def timeless(folder):
-    """What a run holds and in which parts, but for the time it took."""
-    run = open_run(folder)
-    rows = [replace(row, wall_seconds=0, block_seconds=[]) for row in run.rows()]
-    return (
-        rows,
-        [part.trajectories for part in run.parts],
-        [c.token.tolist() for _, c in run.cells()],
-    )
+def parts(folder):
+    return [part.trajectories for part in open_run(folder).parts]
 
 
 def in_threads(*jobs):
@@ -63,8 +55,9 @@ def test_workers_share_a_run_and_leave_what_one_would_have_left(config, tmp_path
     models = [load_planned(plan_recording(config)) for _ in range(3)]
     made = in_threads(*(lambda model=model: record(config, model) for model in models))
     assert sorted(number for numbers in made for number in numbers) == list(range(7))
-    folder = plan_recording(config).folder
-    assert timeless(folder) == timeless(plan_recording(alone).folder)
+    folder, other = plan_recording(config).folder, plan_recording(alone).folder
+    assert contents(folder) == contents(other)
+    assert parts(folder) == parts(other)
     assert {path.name for path in folder.iterdir()} == {
         *("manifest.json", "tokenizer.json", "rows", "cells", "pending"),
     }

@@ -13,7 +13,6 @@ from c4.gates.cvee import CVEE
 from c4.gates.progress import FixedProgress
 from c4.gates.run_signals import load_signals, stack_signals
 from c4.record.plan import RunConfig, plan_methods, plan_recording
-from c4.record.recorder import start_recording
 from c4.record.regrade import regrade
 from c4.record.settings import MethodChoice, resolve_methods
 from c4.replay import grader as grader_module
@@ -25,6 +24,7 @@ from c4.store.runs import open_run
 from c4.store.summary import summarise
 from c4.tasks import TASKS, AnswerReading, Candidate, Ending, ReadingStyle, grade
 from tests.commands import c4
+from tests.recordings import carry_out, record
 
 USUAL = AnswerReading()
 OTHER_ENDING = next(ending for ending in Ending if ending is not USUAL.ending)
@@ -49,16 +49,9 @@ def config(random_llada, tmp_path):
     )
 
 
-def carry_out(plan):
-    with start_recording(plan) as recording:
-        return list(recording)
-
-
 @pytest.fixture
 def folder(config):
-    plan = plan_recording(config)
-    carry_out(plan)
-    return plan.folder
+    return record(config)[0]
 
 
 def files(folder):

@@ -22,9 +22,7 @@ from c4.gates.oracle import Oracle
 from c4.gates.progress import FixedProgress
 from c4.gates.registry import GATES
 from c4.gates.signals import Signals
-from c4.record.plan import RunConfig, plan_methods, plan_recording
-from c4.record.recorder import start_recording
-from c4.record.settings import MethodChoice
+from c4.record.plan import RunConfig
 from c4.replay.decisions import DECISIONS, replay, summarise_decisions
 from c4.replay.selection import GateChoice
 from c4.store.manifest import run_folder
@@ -32,6 +30,7 @@ from c4.store.runs import open_run
 from c4.tasks import TASKS, grade
 from c4.tasks.examples import examples_set_aside
 from tests.commands import c4
+from tests.recordings import record, run
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +47,7 @@ def runs(random_llada, tmp_path_factory):
             out=root,
             unsafe_code=True,
         )
-        with start_recording(plan_recording(config)) as recording:
-            list(recording)
+        record(config)
     return root
 
 
@@ -111,10 +109,7 @@ def sampled(random_llada, tmp_path_factory):
         skip=0,
         out=tmp_path_factory.mktemp("sampled"),
     )
-    (plan,) = plan_methods(config, MethodChoice(["fast-dllm"], ["tau=0.12"]), cells=True)
-    with start_recording(plan) as recording:
-        list(recording)
-    return plan.folder
+    return run(config, "fast-dllm", "tau=0.12", cells=True)[0]
 
 
 def test_a_gate_with_a_setting_of_the_user_s_is_named_with_it(runs, tmp_path):
@@ -163,10 +158,7 @@ def test_a_sampler_is_replayed_and_calibrated_on_only_where_its_run_is_named(
     )
     folders = {"fast-dllm,tau=0.12": sampled}
     for method, cells in (("cctc", True), ("klass", False)):
-        (plan,) = plan_methods(config, MethodChoice([method]), cells=cells)
-        with start_recording(plan) as recording:
-            list(recording)
-        folders[method] = plan.folder
+        folders[method], _ = run(config, method, cells=cells)
     out = tmp_path / "cvee.json"
     for method in ("cctc", "fast-dllm,tau=0.12"):
         named = ("--runs", folders[method])

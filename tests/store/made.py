@@ -1,5 +1,6 @@
 """Runs made by hand, without a model, and what a machine may do to whoever writes them."""
 
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,13 @@ from c4.gates.steps import fixed_point
 from c4.store.cells import Cells
 from c4.store.check import State, check_run
 from c4.store.columns import RESOLUTION
-from c4.store.manifest import Manifest, read_tokenizer, run_folder, text_hash
+from c4.store.manifest import (
+    Manifest,
+    content_checksum,
+    read_tokenizer,
+    run_folder,
+    text_hash,
+)
 from c4.store.rows import Row
 from c4.store.runs import open_run
 from c4.store.writer import RunWriter
@@ -179,3 +186,18 @@ def write_anew(folder, root, numbers=(40, 41, 42), **identity):
             if row.trajectory in numbers:
                 writer.add(row, cells, [manifest.made_with])
     return target
+
+
+def write_calibration(path, gate, **parameters):
+    """Write a file as `c4 calibrate` does, with one setting and a pool of one trajectory."""
+    frozen = {
+        "gate": gate,
+        "parameters": parameters,
+        "statement": "",
+        "reading": asdict(AnswerReading()),
+        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
+        "table": [parameters | {"worst_drop": 0.0}],
+        "seconds": 1.0,
+    }
+    path.write_text(json.dumps(frozen | {"checksum": content_checksum(frozen)}))
+    return path

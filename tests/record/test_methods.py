@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import asdict
 
 import pytest
 
@@ -16,9 +15,8 @@ from c4.errors import ConfigError, NotReplayable
 from c4.gates.registry import GATES
 from c4.record.methods import METHODS, refuse_sampler
 from c4.record.settings import MethodChoice, resolve_methods
-from c4.store.manifest import content_checksum
-from c4.tasks import TASKS, AnswerReading
-from tests.store.made import MANIFEST
+from c4.tasks import TASKS
+from tests.store.made import write_calibration
 
 
 def resolve(method, *settings, task="gsm8k", shift=False, **options):
@@ -74,23 +72,14 @@ def test_every_task_has_the_paper_s_settings_under_every_method(task):
     assert gates["fixed-patience"] == {"tau": 0.7, "p_min": 3}
     for name in ("cvee", "cctc-core", "cctc", "c4", "wino+cvee"):
         assert gates[name] == {"tau": 0.7, "gamma": 2.0, "p_min": 3}
+    # The ladder: each rung adds one thing.
+    assert rules["cctc-core"] == CCTC(confirm=False, blocks="not-last")
+    assert rules["cctc"] == CCTC(blocks="not-last")
     assert rules["c4"] == CCTC(tau=0.8, H=1, confirm=True, blocks="all")
     assert rules["fast-dllm"] == Threshold(tau=0.9)
     assert rules["slowfast"] == SlowFast(explore=6, tau_span=0.3, tau=0.9, spread=1.0)
     for name in ("baseline", "prophet", "sched", "confidence", "stability", "fixed-patience"):
         assert rules[name] == Schedule()
-
-
-def test_the_ladder_adds_one_thing_a_rung():
-    core, cctc, c4 = (resolve(name) for name in ("cctc-core", "cctc", "c4"))
-    assert core.rule == CCTC(confirm=False, blocks="not-last")
-    assert cctc.rule == CCTC(blocks="not-last")
-    assert c4.rule == CCTC()
-    for rung in (core, cctc, c4, resolve("cvee")):
-        assert rung.gate_name == "cvee"
-        assert rung.gate_settings == {"tau": 0.7, "gamma": 2.0, "p_min": 3}
-    assert resolve("fast-dllm").rule == Threshold(tau=0.9)
-    assert resolve("fast-dllm").gate_name is None
 
 
 def is_sampler(name):
@@ -169,6 +158,8 @@ def test_a_part_s_setting_reaches_every_method_that_has_it_and_a_method_s_only_o
         ("slowfast", "explore=1.5", "SlowFast takes explore a whole number of at least 1"),
         ("c4", "cache=some", "forward takes cache of off, prefix, dual"),
         ("sched", "curve=round", "sched takes curve of linear, cosine, exponential"),
+        ("c4", "h=2", "did you mean H?"),
+        ("c4", "cvee.tua=1", "did you mean tau?"),
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, message):
@@ -178,19 +169,7 @@ def test_a_setting_that_cannot_be_meant_is_refused_in_words(method, setting, mes
 
 
 def test_a_calibration_sets_its_gate_and_the_user_has_the_last_word(tmp_path):
-    path = tmp_path / "cvee.json"
-    chosen = {"tau": 0.6, "gamma": 1.0}
-    frozen = {
-        "gate": "cvee",
-        "parameters": chosen,
-        "reading": asdict(AnswerReading()),
-        "statement": "",
-        "pool": [{"identity": MANIFEST.identity, "trajectories": [0]}],
-        "seconds": 0.0,
-        "table": [chosen | {"worst_drop": 0.0}],
-    }
-    frozen["checksum"] = content_checksum(frozen)
-    path.write_text(json.dumps(frozen))
+    path = write_calibration(tmp_path / "cvee.json", "cvee", tau=0.6, gamma=1.0)
     c4 = resolve("c4", "gamma=3", calibration=path)
     assert c4.gate_settings == {"tau": 0.6, "gamma": 3.0, "p_min": 3}
     assert c4.rule == CCTC()
@@ -330,12 +309,3 @@ def test_what_is_no_pair_is_refused_in_words(own, typed, message):
     with pytest.raises(ConfigError) as refused:
         resolve(typed)
     assert message in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("settings", "near"), [("h=2", "did you mean H?"), ("cvee.tua=1", "did you mean tau?")]
-)
-def test_a_mistyped_parameter_is_answered_with_the_nearest(settings, near):
-    with pytest.raises(ConfigError) as refused:
-        resolve("c4", settings)
-    assert near in str(refused.value)
