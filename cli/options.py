@@ -367,8 +367,8 @@ class DecodeOptions:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="A template that replaces the task's wording; {{question}} stands for a field "
-            "of the row, {{prompt}} for the task's own wording.",
+            help="File with a template that replaces the task's wording; {{question}} stands for "
+            "a field of the row, {{prompt}} for the task's own wording.",
         ),
     ] = None
     length: Annotated[
