@@ -82,7 +82,7 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
     from c4.replay.pools import POOL_TASKS
     from c4.store.timings import read_timings
 
-    tasks = ["mmlu", SWEPT, _code_task() or "svamp"]
+    tasks = ["mmlu", SWEPT, find_code_task() or "svamp"]
     page = out / "index.html"
     count = 6 * n + len(POOL_TASKS) * pool + 2 * n
     say(PLAN.format(count=count, page=page), err=True)
@@ -133,7 +133,7 @@ def repeated(option: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-def _code_task() -> str | None:
+def find_code_task() -> str | None:
     """HumanEval if this machine can isolate model-written programs, else None."""
     from c4.errors import SandboxError
     from c4.tasks import TASKS

@@ -37,23 +37,17 @@ def test_recording_prints_one_line_and_leaves_a_run(record_args, tmp_path):
     assert open_run(folder).indices == [0, 1, 2]
 
 
-def test_machines_get_json_on_stdout_and_nothing_else(record_args):
-    summary = json.loads(c4(*record_args, "--json").stdout)
-    assert summary["n"] == 3
-    correct = [row.correct for row in open_run(summary["folder"]).rows()]
-    assert summary["accuracy"] == sum(correct) / 3
-    assert summary["steps"] == 24
-    assert summary["bytes"] > 0
-
-
 def test_the_same_command_again_goes_on(record_args, tmp_path):
     c4(*record_args)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
-    again = c4(*record_args)
-    assert again.exit_code == 0
+    again = c4(*record_args, "--json")
     assert "examples are there; nothing to decode" in again.stderr
-    after = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
-    assert before == after
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("*.parquet")}
+    summary = json.loads(again.stdout)
+    correct = [row.correct for row in open_run(summary["folder"]).rows()]
+    assert summary["accuracy"] == sum(correct) / 3
+    assert (summary["n"], summary["steps"]) == (3, 24)
+    assert summary["bytes"] > 0
 
 
 @pytest.mark.parametrize(
@@ -126,7 +120,6 @@ def test_runs_of_an_empty_folder_say_how_to_make_one(tmp_path):
     result = c4("runs", "--runs", tmp_path)
     assert result.exit_code == 2
     assert "make one with: c4 record --task math" in result.stderr
-    assert c4("runs", "--runs", tmp_path, "--json").stdout == "[]\n"
 
 
 def test_a_place_that_cannot_be_written_is_one_line(record_args, tmp_path):
@@ -145,18 +138,13 @@ def test_grades_can_be_added_by_command(record_args, tmp_path):
     assert f"accuracy {sum(correct) / 3:.1%}" in printed
 
 
-@pytest.mark.parametrize("command", [["tasks"], ["models", "list"]])
-def test_lists_come_as_a_table_and_as_json(command):
-    assert c4(*command).exit_code == 0
-    names = json.dumps(json.loads(c4(*command, "--json").stdout))
-    assert ("gsm8k" in names) or ("llada" in names)
-
-
-@pytest.mark.parametrize("command", ["record", "grade", "runs", "tasks", "models"])
-def test_every_command_explains_itself(command):
-    result = c4(command, "--help")
-    assert result.exit_code == 0
-    assert len(result.stdout) > 200
+@pytest.mark.parametrize(("command", "name"), [("tasks", "gsm8k"), ("models list", "llada")])
+def test_lists_come_as_a_table_and_as_json(command, name):
+    words = command.split()
+    assert name in c4(*words).stdout
+    assert name in [
+        entry[words[0].removesuffix("s")] for entry in json.loads(c4(*words, "--json").stdout)
+    ]
 
 
 @contextmanager
@@ -219,7 +207,10 @@ def test_a_process_killed_at_random_resumes_to_the_same_run(
             time.sleep(random.random() / 20)
     rows, _ = contents(tmp_path / "killed")
     assert 5 <= len(rows) < n
-    assert c4(*args).exit_code == 0
+    with started(args) as process:
+        stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr  # a process that decodes ends with its own exit code
+    assert f"{n} trajectories" in stdout or command != "record"
     c4(*whole)
     assert contents(tmp_path / "killed") == contents(tmp_path / "runs")
     names = [
@@ -238,13 +229,6 @@ def test_ctrl_c_says_how_to_go_on(record_args, tmp_path):
     assert "nothing finished is lost: give the same command (without --fresh)" in stderr
     assert "Traceback" not in stderr
     assert len(contents(tmp_path / "runs")[0]) >= 2
-
-
-def test_a_process_that_decodes_ends_with_its_own_exit_code(record_args):
-    command = [sys.executable, "-m", "c4.cli", *map(str, record_args)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "3 trajectories" in done.stdout
 
 
 def test_a_folder_that_is_not_there_is_no_good_news(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from c4.cli.complete import (
     complete_gate,
     complete_grader,
     complete_method,
+    complete_model,
     complete_task,
     run_folders,
 )
@@ -33,6 +34,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with code of a user's own, which fails if it is run, and a run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "my_task.yaml").touch()
     (tmp_path / "broken.py").write_text("class (")
     (tmp_path / RUN).mkdir(parents=True)
     return tmp_path
@@ -45,12 +47,18 @@ def folder(tmp_path, monkeypatch):
         (complete_gate, "mine.py:C", ["mine.py:Calm"]),
         (complete_method, "wino+mine.py:B", ["wino+mine.py:Bold"]),
         (complete_grader, "mine.py:n", ["mine.py:near"]),
-        (complete_task, "mine", ["mine.py:TASK"]),
+        (complete_task, "mi", ["mine.py:TASK"]),
+        (complete_task, "my", ["my_task.yaml"]),
+        (complete_task, "gsm", ["gsm8k", "gsmhard"]),
+        (complete_gate, "c", ["cvee", "confidence"]),
+        (complete_method, "wino+cv", ["wino+cvee"]),
+        (complete_method, "klass", ["klass", "klass+"]),
+        (complete_model, "lla", ["llada", "llada-1.5"]),
         (complete_gate, "broken", []),
         (complete_gate, "gone.py:", []),
     ],
 )
-def test_objects_of_files_are_offered_and_no_file_is_run(folder, complete, typed, wanted):
+def test_names_and_objects_of_files_are_offered_and_no_file_is_run(folder, complete, typed, wanted):
     assert complete(typed) == wanted
 
 
@@ -109,3 +117,19 @@ def test_shells_complete_names_objects_and_runs(folder, shell, line):
     )
     offered = done.stdout.replace("\\\\:", ":").replace("\\:", ":")
     assert wanted in offered, done.stderr
+
+
+def test_completion_loads_no_torch():
+    facts = {
+        "_C4_COMPLETE": "complete_bash",
+        "COMP_WORDS": "c4 replay --gate prop",
+        "COMP_CWORD": "3",
+    }
+    code = "import sys, c4.cli.app as a\ntry: a.app(prog_name='c4')\n"
+    code += "finally: print('torch' in sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=os.environ | facts, capture_output=True, text=True, check=False
+    )
+    assert "prophet" in done.stdout, done.stderr
+    assert done.stderr.strip().endswith("False")

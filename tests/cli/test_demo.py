@@ -2,23 +2,50 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from c4.cli.demo import demo_commands
+from c4.cli import demo as module
+from c4.errors import SandboxError
 from c4.figures import FIGURES
 from tests.commands import c4
+
+
+def test_its_steps_are_commands_of_their_own(tmp_path):
+    commands = module.demo_commands(tmp_path, ["mmlu", "gsm8k", "svamp"], 3, 2)
+    assert [command[0] for command in commands] == [
+        *["record"] * 7,
+        "replay",
+        "calibrate",
+        *["run"] * 3,
+        "report",
+    ]
+
+
+def test_where_programs_cannot_be_isolated_it_has_no_code_task(monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise SandboxError("no isolation here")
+
+    monkeypatch.setattr("c4.tasks.grading.check_can_grade", refuse)
+    assert module.find_code_task() is None
+    assert "no code task in this demo: no isolation here" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("c4.cli.demo.TIMED", ("baseline", "c4"))
+        patch.setattr("c4.cli.demo.TIMED", ("baseline",))
         patch.setattr("c4.cli.demo.FORMATS", ("png",))
+        # Other tests hold that long decodes, three tasks and the pictures themselves are right.
+        patch.setattr("c4.cli.demo.SWEPT", "mmlu")
+        patch.setattr("c4.cli.demo.find_code_task", lambda: "mmlu")
+        patch.setattr("c4.replay.pools.POOL_TASKS", ("mmlu",))
+        patch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: Path(path).touch())
         result = c4("demo", "--n", 1, "--pool", 1, "--out", out)
-    assert result.exit_code == 0, result.output
-    return out, result
+        assert result.exit_code == 0, result.output
+        yield out, result
 
 
 def test_the_page_shows_every_figure_and_runs_nothing(demo):
@@ -58,14 +85,3 @@ def test_a_second_call_decodes_nothing_again(demo, monkeypatch):
     assert json.loads(result.stdout)["out"] == str(out / "index.html")
     assert {path: path.stat().st_mtime_ns for path in kept} == before
     assert "$ c4 bench" not in result.stderr  # nor timed
-
-
-def test_its_steps_are_commands_of_their_own(tmp_path):
-    commands = demo_commands(tmp_path, ["mmlu", "gsm8k", "svamp"], 3, 2)
-    assert [command[0] for command in commands] == [
-        *["record"] * 7,
-        "replay",
-        "calibrate",
-        *["run"] * 3,
-        "report",
-    ]

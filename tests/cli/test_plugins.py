@@ -1,23 +1,18 @@
 """Every kind of plug-in passes through every command that accepts its built-in sibling."""
 
 import json
-import logging
-import os
 import shutil
-import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from c4.cli import complete
-from c4.cli.output import OnceFromOthers
 from c4.store.runs import find_runs, open_run
 from c4.tasks import AnswerReading
 from c4.tasks.reading.extractors import REGISTRY as EXTRACTOR_NAMES
 from c4.tasks.reading.extractors import find_style
+from tests.cli.own_code import ROWS, SMALL, TASKS
 from tests.commands import c4
 
 GATES = """
@@ -69,15 +64,7 @@ class Greedy(Rule):
     def choose(self, places, reading):
         return accept(places[reading.confidence[places] > self.tau], places, reading)
 """
-TASKS = """
-from c4.tasks import Example, Task, answers
-ROWS = [{"q": f"What is {i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
-TASK = Task(name="sums", read=lambda row: Example(row["q"], row["a"]), rows=ROWS,
-            **answers("number"))
-"""
 YAML = "data_files: rows.jsonl\ndoc_to_text: '{{q}}'\ndoc_to_target: a\nextractor: number\n"
-SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
-ROWS = "\n".join(json.dumps({"q": f"{i}+{i}?", "a": 2 * i}) for i in range(1, 7))
 
 GATE, CELLS_GATE, SIGNAL_GATE = "my_gates.py:Calm", "my_gates:Still", "my_gates.py:Quiet"
 RULE, PYTHON, YAML_TASK = "my_rules.py:Greedy", "my_task.py:TASK", "my_task.yaml"
@@ -293,60 +280,3 @@ def test_reading_what_plug_ins_made_loads_none_of_them(folder, monkeypatch):
         assert repr(run)
     assert c4("runs").exit_code == 0
     assert c4("runs", "--check").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("complete", "typed", "wanted"),
-    [
-        (complete.complete_task, "gsm", ["gsm8k", "gsmhard"]),
-        (complete.complete_task, "my_t", [YAML_TASK, "my_task.py:ROWS", "my_task.py:TASK"]),
-        (complete.complete_gate, "c", ["cvee", "confidence"]),
-        (complete.complete_method, "wino+cv", ["wino+cvee"]),
-        (complete.complete_method, "klass", ["klass", "klass+"]),
-        (complete.complete_model, "lla", ["llada", "llada-1.5"]),
-        (complete.run_folders, "runs/model=tiny/task=mm", None),
-    ],
-)
-def test_a_shell_completes_names_files_and_runs(folder, monkeypatch, complete, typed, wanted):
-    monkeypatch.chdir(folder)
-    found = complete(typed)
-    if wanted is None:
-        assert "runs/model=tiny/task=mmlu/method=baseline" in found
-    else:
-        assert found == wanted
-
-
-def test_completion_loads_no_torch():
-    facts = {
-        "_C4_COMPLETE": "complete_bash",
-        "COMP_WORDS": "c4 replay --gate prop",
-        "COMP_CWORD": "3",
-    }
-    code = "import sys, c4.cli.app as a\ntry: a.app(prog_name='c4')\n"
-    code += "finally: print('torch' in sys.modules, file=sys.stderr)"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, env=os.environ | facts, capture_output=True, text=True, check=False
-    )
-    assert "prophet" in done.stdout, done.stderr
-    assert done.stderr.strip().endswith("False")
-
-
-def test_what_other_libraries_say_is_said_once():
-    once = OnceFromOthers()
-    of_hub = logging.makeLogRecord({"name": "huggingface_hub.utils", "msg": "set a token"})
-    of_c4 = logging.makeLogRecord({"name": "c4.store", "msg": "passed over"})
-    assert [once.filter(of_hub), once.filter(of_hub)] == [True, False]
-    assert [once.filter(of_c4), once.filter(of_c4)] == [True, True]
-
-
-def test_json_holds_no_json_in_strings(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    timed = ["--n", "1", "--warmups", "0", "--passes", "1"]
-    done = c4("bench", "--task", "mmlu", "--method", "baseline", "--json", *timed, *SMALL)
-    (row,) = json.loads(done.stdout)
-    assert row["identity"]["task"] == "mmlu"
-    tables = json.loads(c4("report", "main", "--json").stdout)
-    for held in (row, *(row for table in tables for row in table["rows"])):
-        texts = [value for value in held.values() if isinstance(value, str)]
-        assert not [text for text in texts if text.startswith(("{", "["))]

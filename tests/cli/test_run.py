@@ -30,22 +30,18 @@ def test_methods_and_tasks_of_one_call_share_their_examples(run_args, tmp_path):
         assert prompts[task, "baseline"] == prompts[task, "c4"]
 
 
-def test_a_table_says_how_a_method_did(run_args):
+def test_a_table_says_how_a_method_did_and_the_baseline_on_disk_is_compared_with(run_args):
     result = c4(*run_args, "--method", "baseline", "--method", "fast-dllm")
     assert result.exit_code == 0, result.output
     assert "24.0 of 24" in result.stdout
     assert "fast-dllm" in result.stdout
-
-
-def test_the_baseline_on_disk_is_compared_with(run_args):
-    c4(*run_args, "--method", "baseline")
     (summary,) = json.loads(c4(*run_args, "--method", "c4", "--json").stdout)
     assert summary["drop_points"] == 0
 
 
 def test_a_recording_is_the_baseline(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    recorded = c4("record", "--task", "math", "--n", 2, "--json")
+    recorded = c4("record", "--task", "mmlu", "--n", 2, "--json")
     assert recorded.exit_code == 0, recorded.output
     baseline = json.loads(recorded.stdout)
     assert (baseline["method"], baseline["drop_points"], baseline["identical"]) == (
@@ -53,7 +49,7 @@ def test_a_recording_is_the_baseline(tmp_path, monkeypatch):
         0,
         1,
     )
-    result = c4("run", "--method", "c4", "--task", "math", "--n", 2, "--json")
+    result = c4("run", "--method", "c4", "--task", "mmlu", "--n", 2, "--json")
     assert result.exit_code == 0, result.output
     (summary,) = json.loads(result.stdout)
     assert summary["drop_points"] == 100 * (baseline["accuracy"] - summary["accuracy"])
@@ -73,8 +69,13 @@ def test_a_recording_is_not_decoded_again_as_a_baseline(run_args, tmp_path):
     assert len(list(open_run(folder).cells())) == 4  # it goes on keeping every step
 
 
-def test_results_are_not_taken_for_a_recording(run_args):
+def test_results_are_neither_taken_for_a_recording_nor_replayed(run_args, tmp_path):
     assert c4(*run_args, "--method", "baseline").exit_code == 0
+    (folder,) = find_runs(tmp_path / "runs")
+    unreplayed = c4("replay", "--runs", folder, "--gate", "cvee")
+    assert unreplayed.exit_code == 2
+    advice = "c4 run --cells --task svamp --method NAME --fresh"
+    assert advice in " ".join(unreplayed.stderr.split())
     refused = c4("record", *run_args[1:])
     assert refused.exit_code == 2
     assert "cells: False there, True here" in refused.stderr
@@ -106,14 +107,6 @@ def test_results_made_without_grades_can_be_graded(run_args, tmp_path):
     assert summary["accuracy"] == graded["accuracy"]
 
 
-def test_results_without_cells_cannot_be_replayed(run_args, tmp_path):
-    c4(*run_args, "--method", "c4")
-    (folder,) = find_runs(tmp_path / "runs")
-    result = c4("replay", "--runs", folder, "--gate", "cvee")
-    assert result.exit_code == 2
-    assert "c4 run --cells --task svamp --method NAME --fresh" in " ".join(result.stderr.split())
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -140,7 +133,7 @@ def test_help_names_every_method(command):
 
 
 def test_timing_prints_a_table_and_keeps_it(run_args, tmp_path):
-    args = ["bench", *run_args[1:], "--n", 2, "--passes", 2, "--warmups", 1]
+    args = ["bench", *run_args[1:], "--n", 1, "--passes", 2, "--warmups", 0]
     result = c4(*args, "--method", "baseline", "--method", "c4")
     assert result.exit_code == 0, result.output
     assert "1.00×" in result.stdout

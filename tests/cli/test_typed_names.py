@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from c4.cli.app import app
 from c4.store.manifest import read_manifest
+from tests.cli.own_code import ROWS, SMALL, TASKS
+from tests.commands import c4
 
 GATES = """
 from dataclasses import dataclass
@@ -29,12 +29,6 @@ from c4.decode import Rule
 class Greedy(Rule):
     tau: float = 0.5
 """
-TASKS = """
-from c4.tasks import Example, Task, answers
-ROWS = [{"q": f"{i} + {i}?", "a": str(2 * i)} for i in range(1, 7)]
-TASK = Task(name="sums", read=lambda row: Example(row["q"], row["a"]), rows=ROWS,
-            **answers("number"))
-"""
 YAML = """
 task: sums_yaml
 data_files: rows.jsonl
@@ -43,19 +37,13 @@ doc_to_target: a
 extractor: number
 shape: {length: 16, steps: 16, block_length: 8}
 """
-SMALL = ["--gen-length", "16", "--steps", "16", "--block-length", "8"]
 FILES = {
     "my_gates.py": GATES,
     "my_rules.py": RULES,
     "my_task.py": TASKS,
     "my_task.yaml": YAML,
-    "rows.jsonl": "\n".join(json.dumps({"q": f"{i}+{i}?", "a": 2 * i}) for i in range(1, 7)),
+    "rows.jsonl": ROWS,
 }
-
-
-def c4(*words):
-    """A command as if in a process of its own, which knows no task that another one was told."""
-    return CliRunner().invoke(app, list(words))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +54,7 @@ def recorded(tmp_path_factory):
         (made / name).write_text(text)
     with chdir(made):
         for task in ("my_task.yaml", "my_task.py:TASK", "mmlu"):
-            done = c4("record", "--task", task, "--n", "3", *SMALL)
+            done = c4("record", "--task", task, "--n", "2", *SMALL)
             assert done.exit_code == 0, done.output
     return made
 
@@ -92,7 +80,7 @@ YAML_RUN, PYTHON_RUN = (
         "view runs --html page.html --task sums_yaml",
         f"view {YAML_RUN} --html page.html --task sums_yaml",
         f"grade {YAML_RUN} --task sums_yaml",
-        "record --n 4 --task sums_yaml",
+        "record --n 3 --task sums_yaml",
         "run --method c4 --n 1 --task sums_yaml --source rows.jsonl",
         "bench --method baseline --n 1 --warmups 0 --passes 1 --task sums_yaml",
     ],
