@@ -14,7 +14,7 @@ import polars as pl
 
 from c4.analysis.names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
-from c4.store.labels import is_plain
+from c4.store.labels import Label
 from c4.store.manifest import conditions
 from c4.store.runs import Run
 
@@ -94,7 +94,7 @@ def cohort_table(
                 "cohort": cohort,
                 "source": identity["source"],
                 **{name: identity["shape"][name] for name in SHAPE},
-                "methods": sum(map(is_plain, methods)),
+                "methods": sum(Label.parse(method).is_plain for method in methods),
                 "examples": len(indices - pooled),
                 "pooled": len(pooled),
                 "created": max(str(r.manifest.environment.get("created", "")) for r in found),

@@ -62,18 +62,21 @@ def check_run(folder: Location) -> Iterator[Finding]:
 
     A process may be recording meanwhile: what it removes is passed over, what it adds is read too.
     """
-    manifest: Manifest | None = None
+    tokenizer = folder / TOKENIZER
+    found: Iterator[Finding | None]
     try:
         manifest = read_manifest(folder)
-        yield Finding(folder / MANIFEST)
     except RunError as error:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
-    yield _check_tokenizer(folder, manifest)
-    if manifest is None:  # what the parts belong to cannot be told, but damage can
+        what = f"cannot be judged without {MANIFEST}" if file_exists(tokenizer) else "missing"
+        yield Finding(tokenizer, State.PROBLEM, f"{tokenizer}: {what}")
+        # What the parts belong to cannot be told, but damage can.
         found = (_finding(part.path, partial(_read_whole, part)) for part in run_parts(folder))
-        yield from filter(None, found)
     else:
-        yield from _RunCheck(folder, manifest).findings()
+        yield Finding(folder / MANIFEST)
+        yield from filter(None, [_finding(tokenizer, partial(read_tokenizer, folder, manifest))])
+        found = _RunCheck(folder, manifest).findings()
+    yield from filter(None, found)
     yield from map(_stranger, _strangers(folder))
 
 
@@ -81,19 +84,6 @@ def run_files(folder: Location) -> list[Location]:
     """The files that `check_run` looks at, in its order; the first two may be missing."""
     parts = [part.path for part in run_parts(folder)]
     return [folder / MANIFEST, folder / TOKENIZER, *parts, *_strangers(folder)]
-
-
-def _check_tokenizer(folder: Location, manifest: Manifest | None) -> Finding:
-    path = folder / TOKENIZER
-    if manifest is None:
-        what = f"cannot be judged without {MANIFEST}" if file_exists(path) else "missing"
-        return Finding(path, State.PROBLEM, f"{path}: {what}")
-    try:
-        with naming(path):
-            read_tokenizer(folder, manifest)
-    except RunError as error:
-        return Finding(path, State.PROBLEM, str(error))
-    return Finding(path)
 
 
 def _strangers(folder: Location) -> list[Location]:
@@ -163,9 +153,9 @@ class _RunCheck:
             "signals": lambda part: _read_whole(part, self.manifest.digest),
         }
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding | None]:
         while parts := self._unseen():
-            yield from filter(None, map(self._look_at, parts))
+            yield from map(self._look_at, parts)
 
     def _unseen(self) -> list[Part]:
         """The parts that were not looked at yet; at first all of them.

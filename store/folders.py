@@ -35,18 +35,16 @@ def list_folders(folder: Path) -> list[Path]:
 def _entries(folder: Path, kind: Callable[["os.DirEntry[str]"], bool]) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(folder / entry.name for entry in entries if _is(entry, kind))
+            found = []
+            for entry in entries:
+                with suppress(OSError):  # of a link that leads nowhere
+                    if kind(entry):
+                        found.append(folder / entry.name)
+            return sorted(found)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise RunError(f"{folder}: cannot be listed ({error.strerror})") from error
-
-
-def _is(entry: "os.DirEntry[str]", kind: Callable[["os.DirEntry[str]"], bool]) -> bool:
-    try:
-        return kind(entry)
-    except OSError:  # a link that leads nowhere
-        return False
 
 
 def read(path: Path, at_most: int | None = None) -> bytes:
@@ -92,30 +90,23 @@ def note_file(path: Path, data: bytes) -> None:
 
 def _put(path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool) -> None:
     for _ in range(ATTEMPTS):
-        if _written_and_named(path, data, name, flush=flush):
+        # A name of its own: two processes may write the same file at once.
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            _write_new(temporary, data, flush=flush)
+            # The name comes last: one without ".tmp" means that the file is whole.
+            name(temporary, path)
+        except (FileNotFoundError, NotADirectoryError):
+            make_folder(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        else:
             if flush:
                 _flush_folder(path.parent)
             return
-        make_folder(path.parent)
     raise RunError(f"{path}: cannot be written; something removes its temporary copies")
-
-
-def _written_and_named(
-    path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool
-) -> bool:
-    # A name of its own: two processes may write the same file at once.
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        _write_new(temporary, data, flush=flush)
-        # The name comes last: one without ".tmp" means that the file is whole.
-        name(temporary, path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    return True
 
 
 def _give_new_name(temporary: Path, path: Path) -> None:
@@ -137,17 +128,13 @@ def _give_new_name(temporary: Path, path: Path) -> None:
 def _write_new(path: Path, data: bytes, *, flush: bool) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        _write_all(descriptor, data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
         if flush:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def remove_files(paths: Iterable[Path]) -> None:
@@ -180,9 +167,8 @@ def make_once(folder: Path, owner: bytes) -> bool:
     what is made in this way is worth nothing after the machine has stopped.
     """
     for _ in range(ATTEMPTS):
-        with suppress(
-            FileNotFoundError, NotADirectoryError
-        ):  # there is no folder above, or it has just been removed
+        # There may be no folder above, or it may just have been removed.
+        with suppress(FileNotFoundError, NotADirectoryError):
             return _made_and_signed(folder, owner)
         make_folder(folder.parent)
     raise RunError(f"{folder}: cannot be made; something removes {folder.parent.name}")

@@ -105,11 +105,6 @@ def method_name(label: str) -> str:
     return Label.parse(label).method
 
 
-def is_plain(label: str) -> bool:
-    """Whether a label is a method as it is, and no variant such as `c4,H=2`."""
-    return Label.parse(label).is_plain
-
-
 def reading_changes(reading: AnswerReading, usual: AnswerReading) -> tuple[Change, ...]:
     """What a label adds where a gate's reading is not the usual one; named as the options are."""
     pairs = {

@@ -54,7 +54,10 @@ def parse_location(text: str | PurePath) -> Location:
         return _checked(Path(text))
     scheme, rest = address[1].lower(), address[2]
     if scheme == "file":
-        return _local_path(text)
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+            raise ConfigError("file://…: write three slashes, like file:///home/me/runs")
+        return Path(unquote(parts.path))
     if scheme not in SCHEMES:
         known = ", ".join(f"{name}://" for name in ("file", *SCHEMES))
         raise ConfigError(f"{scheme}://…: there is no such storage; known are {known}")
@@ -99,10 +102,3 @@ def _object_path(scheme: str, rest: str) -> ObjectPath:
     if not bucket or {".", ".."} & {bucket, *names}:
         raise ConfigError(f"{scheme}://{rest}: write {scheme}://bucket/path")
     return ObjectPath(f"{scheme}:", bucket, *names)
-
-
-def _local_path(address: str) -> Path:
-    parts = urlsplit(address)
-    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        raise ConfigError("file://…: such an address has three slashes, like file:///home/me/runs")
-    return Path(unquote(parts.path))

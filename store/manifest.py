@@ -194,21 +194,17 @@ def read_manifest(folder: Location) -> Manifest:
         validate_identity(manifest.identity)
         return manifest
     except FileNotFoundError:
-        raise _no_manifest(folder) from None
+        if not has_parts(folder):
+            raise RunError(f"{folder}: no manifest.json, so not a recording") from None
+        raise RunError(
+            f"{folder}: parts of a run, but no manifest.json that says what they are; rebuild it "
+            f"with: c4 runs --repair '{folder}'"
+        ) from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(
             f"{path}: damaged manifest ({error}); rebuild it from the run's parts with: "
             f"c4 runs --repair '{folder}'"
         ) from error
-
-
-def _no_manifest(folder: Location) -> RunError:
-    if has_parts(folder):
-        return RunError(
-            f"{folder}: parts of a run, but no manifest.json that says what they are; rebuild it "
-            f"with: c4 runs --repair '{folder}'"
-        )
-    return RunError(f"{folder}: no manifest.json, so not a recording")
 
 
 def has_parts(folder: Location) -> bool:
@@ -231,7 +227,7 @@ def validate_identity(identity: Mapping[str, Any]) -> None:
         value = identity[name]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise ValueError(f"its {name} cannot be {value!r}")
-    if not all(map(_is_whole, [*identity["shape"].values(), *identity["end_ids"]])):
+    if {type(number) for number in (*identity["shape"].values(), *identity["end_ids"])} - {int}:
         raise ValueError("its shape and its end tokens are not whole numbers")
     try:
         Shape(**identity["shape"])
@@ -245,10 +241,6 @@ def validate_identity(identity: Mapping[str, Any]) -> None:
         AnswerReading.parse(**reading)
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
@@ -256,10 +248,8 @@ def name_differences(
     lines = [
         f"  {key}: {line}" for key in keys for line in differences(there.get(key), here.get(key))
     ]
-    return [f"{line}{EDITED if 'source_sha256' in line else ''}" for line in lines]
-
-
-EDITED = " (its source was edited)"
+    edited = " (its source was edited)"
+    return [f"{line}{edited if 'source_sha256' in line else ''}" for line in lines]
 
 
 def check_version(path: Location, version: object) -> None:

@@ -138,10 +138,7 @@ def _open_store(scheme: str, bucket: str, settings: frozenset[tuple[str, str]]) 
 
     seconds = timedelta(seconds=retry_seconds())
     options: dict[str, Any] = {
-        "client_options": {
-            "timeout": timedelta(seconds=60),
-            "connect_timeout": BRIEF,
-        },
+        "client_options": {"timeout": timedelta(seconds=60), "connect_timeout": BRIEF},
         "retry_config": {"retry_timeout": seconds, "max_retries": 100},
     }
     if any(name in ENDPOINTS and value.startswith("http://") for name, value in settings):
@@ -209,8 +206,7 @@ KINDS: Mapping[str, str] = {
 """What went wrong, by what the library says about it."""
 LONGEST_REASON = 200
 SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|SIGNATURE|SAS|CREDENTIAL", re.IGNORECASE)
-
-
+"""Environment variables whose values are kept out of messages, should a store repeat them."""
 NO_CREDENTIALS = re.compile(
     r"169\.254\.169\.254|/latest/(api/token|meta-data)|metadata\.google|metadata/identity|"
     r"Account must be specified|CredentialProvider|token endpoint"
@@ -234,17 +230,12 @@ def _reason(path: ObjectPath, error: Exception) -> str:
         if re.search(pattern, text):
             return reason
     if answer := CODE.search(text):
-        said = _without_secrets(answer[2].partition("\n")[0])
+        said = answer[2].partition("\n")[0]
+        for name, value in os.environ.items():
+            if SECRET.search(name) and len(value) >= 4:
+                said = said.replace(value, "…")
         return f"the store answers {answer[1]}: {said[:LONGEST_REASON]}"
     if status := STATUS.search(text):
         return f"the store answers {status[1].strip()}; check the credentials in the environment"
     kind = type(error).__name__.removesuffix("Error")
     return f"the store cannot be used ({kind}); check its address, the credentials and the network"
-
-
-def _without_secrets(text: str) -> str:
-    """A store's words without what the environment keeps secret, should they repeat it."""
-    for name, value in os.environ.items():
-        if SECRET.search(name) and len(value) >= 4:
-            text = text.replace(value, "…")
-    return text

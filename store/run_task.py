@@ -40,24 +40,21 @@ def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
         if recorded:
             raise ConfigError(f"its task {name} is not c4's own, but another of that name")
         return TASKS[name]
-    fields = recorded.get("fields")
     if "fields" in recorded:
+        fields = recorded["fields"]
         if not isinstance(fields, Mapping) or str(fields.get("task")) != name:
             raise ConfigError(f"its task is {name}, but the definition it holds is of another task")
-        from c4.tasks.yaml_tasks import kept_fields
+        from c4.tasks.yaml_tasks import kept_fields, task_from_fields
 
-        recorded["fields"] = fields = kept_fields(fields)
+        recorded["fields"] = kept_fields(fields)
     known = next((task for task in named if task.name == name), None)
     if known is not None:
         _require_same(known, recorded)
         return known
-    return None if fields is None else _yaml_task(name, fields, manifest)
-
-
-def _yaml_task(name: str, fields: Mapping[str, Any], manifest: Manifest) -> Task:
-    from c4.tasks.yaml_tasks import task_from_fields
-
-    task = task_from_fields(fields, f"the task {name}", Path(), manifest.asked.get(ROWS_ASKED))
+    if "fields" not in recorded:
+        return None
+    rows = manifest.asked.get(ROWS_ASKED)
+    task = task_from_fields(recorded["fields"], f"the task {name}", Path(), rows)
     check_name(task)
     return task
 

@@ -6,8 +6,6 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 from c4.errors import ConfigError, RunError
 from c4.errors.text import spell_ranges, visible_line
@@ -25,7 +23,7 @@ from c4.store.manifest import (
     read_tokenizer,
 )
 from c4.store.parts import Part, list_parts, missing_cells
-from c4.store.rows import GRADE, Row
+from c4.store.rows import Row
 from c4.store.run_task import task_of_run, task_typed
 from c4.store.storage import file_exists, find_folders, folder_exists, is_remote
 from c4.tasks import AnswerReading, Shape, Task, find_task
@@ -79,14 +77,14 @@ class Run:
     @cached_property
     def indices(self) -> list[int]:
         """The numbers of all trajectories, in order, as the files themselves give them."""
-        return [index for part in self.parts for index in self._numbers(part)]
-
-    def _numbers(self, part: Part) -> Sequence[int]:
-        try:
-            return self._load_rows(part).trajectories
-        except FileNotFoundError:
-            now = self._sealed_since(part)
-            return [index for index in now.indices if index in part.trajectories]
+        found: list[int] = []
+        for part in self.parts:
+            try:
+                found += self._load_rows(part).trajectories
+            except FileNotFoundError:
+                now = self._sealed_since(part).indices
+                found += [index for index in now if index in part.trajectories]
+        return found
 
     def __repr__(self) -> str:
         graded = [row.correct for row in self.rows() if row.correct is not None]
@@ -228,7 +226,7 @@ class Run:
         except FileNotFoundError:
             now = self._sealed_since(part)
             return [row for row in now.rows() if row.trajectory in part.trajectories]
-        return [replace(row, **self._grade(row)) for row in rows]
+        return [replace(row, **self._grades.of(row.trajectory, vars(row))) for row in rows]
 
     def _load_rows(self, part: Part) -> Part:
         """Load a part of rows, which must name the cells that lie beside it."""
@@ -254,9 +252,6 @@ class Run:
                 del self._loaded[oldest]
         return part
 
-    def _grade(self, row: Row) -> dict[str, Any]:
-        return self._grades.of(row.trajectory, {name: getattr(row, name) for name in GRADE})
-
     def _sealed_since(self, part: Part) -> "Run":
         """The run as it is now, where a writer has sealed a pending file away meanwhile."""
         now = Run(self.folder, self.reading, self.tasks)
@@ -272,24 +267,19 @@ def _find_parts(folder: Location, manifest: Manifest) -> list[Part]:
     rows = sole_parts(list_parts(folder / "rows"), manifest)
     if manifest.identity["cells"]:
         beside: dict[range, list[Part]] = {}
-        for part in list_parts(folder / "cells"):
-            beside.setdefault(part.trajectories, []).append(part)
-        rows = [
-            replace(part, sealed_cells=_cells_of(part, beside.get(part.trajectories, [])))
-            for part in rows
-        ]
+        for cells in list_parts(folder / "cells"):
+            beside.setdefault(cells.trajectories, []).append(cells)
+        for i, part in enumerate(rows):
+            found = beside.get(part.trajectories)
+            if not found:
+                raise missing_cells(part)
+            # Of several, the rows say which belongs to them.
+            own = [c for c in found if len(found) > 1 and c.path.name == part.cells_name]
+            part.forget()
+            rows[i] = replace(part, sealed_cells=(own or found)[0])
     # A killed writer may have sealed a trajectory without removing its pending file.
     waiting = {part.first: part for part in pending if not covers(rows, part.first)}
     return sorted([*rows, *waiting.values()], key=lambda part: part.first)
-
-
-def _cells_of(rows: Part, beside: Sequence[Part]) -> Part:
-    """The part of cells that belongs to a part of rows; which of several, the rows say."""
-    if not beside:
-        raise missing_cells(rows)
-    named = [part for part in beside if len(beside) > 1 and part.path.name == rows.cells_name]
-    rows.forget()
-    return (named or beside)[0]
 
 
 def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
@@ -301,9 +291,13 @@ def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
     """
     kept: list[Part] = []
     for part in rows:
-        if not (kept and _are_copies(kept[-1], part, manifest)):
+        if not kept or part.first > kept[-1].last:
             kept.append(part)
-    require_apart(kept)
+        elif not _are_copies(kept[-1], part, manifest):
+            raise RunError(
+                f"{part.path}: holds trajectories that {kept[-1].path.name} holds too: two runs "
+                "were copied into one folder; move one out, and join them with: c4 runs --merge"
+            )
     return kept
 
 
@@ -316,16 +310,6 @@ def _are_copies(one: Part, other: Part, manifest: Manifest) -> bool:
     one.forget()
     other.forget()
     return first == second
-
-
-def require_apart(rows: Sequence[Part]) -> None:
-    """Refuse parts that claim the same trajectories: nobody could tell which of them counts."""
-    for one, other in pairwise(rows):
-        if other.first <= one.last:
-            raise RunError(
-                f"{other.path}: holds trajectories that {one.path.name} holds too: two runs were "
-                "copied into one folder; move one out, and join them with: c4 runs --merge"
-            )
 
 
 def covers(rows: Sequence[Part], number: int) -> bool:

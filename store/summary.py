@@ -62,6 +62,7 @@ def summarise(
     count = max(1, len(rows))
     steps = sum(row.steps for row in rows.values()) / count
     graded = [row.correct for row in rows.values() if row.correct is not None]
+    files = (file for kind in RECORDED for file in sizes_in(folder / kind))
     return RunSummary(
         model=run.model,
         task=run.task_name,
@@ -79,15 +80,9 @@ def summarise(
         **_compare(rows, _baseline_of(run)),
         wall_seconds=sum(row.wall_seconds for row in rows.values()),
         batch=run.manifest.identity["batch"],
-        bytes=_bytes_of(folder),
+        bytes=sum(size for path, size in files if PART.fullmatch(path.name)),
         folder=folder,
     )
-
-
-def _bytes_of(folder: Location) -> int:
-    """The bytes of what was recorded."""
-    files = (file for kind in RECORDED for file in sizes_in(folder / kind))
-    return sum(size for path, size in files if PART.fullmatch(path.name))
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:

@@ -78,20 +78,16 @@ def read_timings(root: str | Location) -> pa.Table:
 
     A repetition has the same identity, weights and shape included, and the same protocol.
     """
+    files = (path for folder in timing_folders(root) for path in list_files(folder))
+    calls = (path for path in files if TIMING.fullmatch(path.name))
     newest: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for path in timing_files(root):
+    for path in sorted(calls, key=lambda path: path.name):
         model, task = _place(path)
         for row in read_call(path).to_pylist():
             key = (model, task, *(row[name] for name in REPEATED))
             newest.pop(key, None)
             newest[key] = {"model": model, "task": task, **row}
     return pa.Table.from_pylist(list(newest.values()), schema=TIMINGS)
-
-
-def timing_files(root: str | Location) -> list[Location]:
-    """The files of timings below a root, oldest first."""
-    files = (path for folder in timing_folders(root) for path in list_files(folder))
-    return sorted((p for p in files if TIMING.fullmatch(p.name)), key=lambda path: path.name)
 
 
 def timing_folders(root: str | Location) -> list[Location]:

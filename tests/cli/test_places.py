@@ -79,7 +79,7 @@ def test_what_comes_of_runs_can_be_kept_beside_them(bucket, options, tmp_path, m
         (("figures", "--out", "s3://b/figures"), "s3://b/figures: this must be on the local"),
         (("replay", "--out", "s3://b/x.parquet"), "s3://b/x.parquet: this must be on the local"),
         (("demo", "--out", "s3://b/demo"), "s3://b/demo: this must be on the local disk"),
-        (("grade", "file://host/run"), "such an address has three slashes"),
+        (("grade", "file://host/run"), "write three slashes, like file:"),
         (("pull", "a/b", "--out", "s3:/b/runs"), "write an address as text"),
         (("pull", "a/b", "--out", f"s3://me:{SECRET}@b/runs"), "and nothing secret"),
         (("push", "s4://b/runs", "a/b"), "s4://…: there is no such storage"),

@@ -10,7 +10,6 @@ from c4.store.labels import (
     Change,
     Label,
     frozen_label,
-    is_plain,
     label_under,
     method_name,
     parse_settings,
@@ -36,7 +35,7 @@ def test_labels_in_one_text_are_told_apart():
     [("c4", "c4", True), ("c4,H=2", "c4", False), ("wino+cvee,tau=0.5,H=1", "wino+cvee", False)],
 )
 def test_a_label_begins_with_its_method(label, name, plain):
-    assert (method_name(label), is_plain(label)) == (name, plain)
+    assert (method_name(label), Label.parse(label).is_plain) == (name, plain)
 
 
 @pytest.mark.parametrize(
