@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from c4.errors import ConfigError
@@ -18,7 +19,8 @@ def name_gates(task: Task, gates: Sequence[Any], named: Mapping[str, Any]) -> di
     if not gates and not named:
         gates = ("cvee", "prophet", "sched")
     found: dict[str, Gate] = {}
-    for gate in _flat(gates):
+    lists = [gate if isinstance(gate, list | tuple) else [gate] for gate in gates]
+    for gate in chain.from_iterable(lists):
         name = gate_label(gate)
         if name in found or name in named:
             raise ConfigError(
@@ -29,11 +31,6 @@ def name_gates(task: Task, gates: Sequence[Any], named: Mapping[str, Any]) -> di
     return found | {name: _made(gate, task) for name, gate in named.items()}
 
 
-def _flat(gates: Sequence[Any]) -> list[Any]:
-    """Gates one by one; a list of them may be given as well."""
-    return [one for gate in gates for one in (gate if isinstance(gate, list | tuple) else [gate])]
-
-
 def gate_label(gate: Any) -> str:
     """What a gate goes by: its name, and the parameters that are not its defaults."""
     if isinstance(gate, str):
@@ -41,21 +38,13 @@ def gate_label(gate: Any) -> str:
     if isinstance(gate, type):
         return NAMES.get(gate, gate.__name__)
     name = NAMES.get(type(gate), type(gate).__name__)
-    return str(Label(name, tuple(_changes(gate))))
-
-
-def _changes(gate: Any) -> list[Change]:
-    if not is_dataclass(gate):
-        return []
-    return [
-        Change(None, spec.name, _spell(getattr(gate, spec.name)))
-        for spec in fields(gate)
-        if getattr(gate, spec.name) != spec.default
-    ]
-
-
-def _spell(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    changes = []
+    for spec in fields(gate) if is_dataclass(gate) else ():
+        value = getattr(gate, spec.name)
+        if value != spec.default:
+            spelled = f"{value:g}" if isinstance(value, float) else str(value)
+            changes.append(Change(None, spec.name, spelled))
+    return str(Label(name, tuple(changes)))
 
 
 def _made(gate: Any, task: Task) -> Gate:

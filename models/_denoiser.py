@@ -69,7 +69,8 @@ class Denoiser:
             input_ids=self._batch(ids),
             position_ids=None if positions is None else self._batch(positions),
             attention_mask=None if attention is None else self._batch(attention[None]),
-            **self._keep(rows),
+            # Decoder classes can skip the vocabulary projection of the prompt's rows.
+            **({"logits_to_keep": rows} if self.model.can_generate() else {}),
             **_kept_in(cache),
         ).logits[0]  # (L, V), or (P+L, V) where the class cannot leave rows out
         chosen = output if len(output) == len(rows) else output[rows]
@@ -155,10 +156,6 @@ class Denoiser:
 
     def _batch(self, array: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self.device)[None]
-
-    def _keep(self, rows: Tensor) -> dict[str, Tensor]:
-        # Decoder classes can skip the vocabulary projection of the prompt's rows.
-        return {"logits_to_keep": rows} if self.model.can_generate() else {}
 
 
 def _kept_in(cache: DynamicCache | None) -> dict[str, object]:

@@ -44,7 +44,9 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
             error,
         )
         return ()
-    special = _special_tokens(tokenizer)
+    special = {t.content: i for i, t in tokenizer.added_tokens_decoder.items() if t.special}
+    named = zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True)
+    special |= {text: i for text, i in named if text and i is not None}
     never = {tokenizer.bos_token_id, tokenizer.mask_token_id}
     ends = [special[token] for token in _ends_in(chat, special)]
     return tuple(token for token in ends if token not in never)
@@ -77,13 +79,6 @@ def render_turns(template: str, variables: str, count: int) -> str:
     chat = {"messages": turns, "add_generation_prompt": turns[-1]["role"] == "user"}
     given = {"tools": None, "documents": None, **json.loads(variables), **chat}
     return render(template, given, "chat")
-
-
-def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """Every special token's text and id."""
-    added = {t.content: i for i, t in tokenizer.added_tokens_decoder.items() if t.special}
-    named = zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True)
-    return added | {text: i for text, i in named if text and i is not None}
 
 
 def _ends_in(text: str, special: Mapping[str, int]) -> list[str]:

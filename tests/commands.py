@@ -15,3 +15,10 @@ def done(*words: object) -> Result:
     result = c4(*words)
     assert result.exit_code == 0, result.output
     return result
+
+
+def refused(*words: object) -> str:
+    """What a command says, in one line, that ends with exit code 2."""
+    result = c4(*words)
+    assert result.exit_code == 2, result.output
+    return " ".join(result.stderr.split())

@@ -12,6 +12,7 @@ import torch
 from hypothesis import settings
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import BertConfig, BertForMaskedLM
 from typer.main import get_command
 
 from c4.models import Reading
@@ -163,6 +164,19 @@ def save_llada(folder: Path, *, seed: int = 0, **changes: object) -> Path:
     )
     tensors = llada_tensors(config, vocab, seed)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def save_bert(folder: Path) -> Path:
+    """A random masked language model that transformers itself knows, with a tokenizer."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=258, intermediate_size=16, max_position_embeddings=32, **sizes)
+    BertForMaskedLM(config).save_pretrained(folder)
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
+    named = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    named |= {"eos_token": "<|end|>", "mask_token": "<|mask|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(named))
     return folder
 
 

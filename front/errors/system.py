@@ -38,12 +38,9 @@ def reason(error: Exception) -> str:
 
 def explain(error: OSError) -> str:
     """An error of the system as a message: the path it is about, and the reason."""
-    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_path(name)]
-    return ": ".join([*names[:1], reason(error)])
-
-
-def _is_path(name: object) -> bool:
-    return isinstance(name, str | bytes) and bool(name)
+    names = (error.filename, error.filename2)
+    paths = [os.fsdecode(name) for name in names if isinstance(name, str | bytes) and name]
+    return ": ".join([*paths[:1], reason(error)])
 
 
 def user_path(text: str) -> Path:

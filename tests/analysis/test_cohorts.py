@@ -41,6 +41,19 @@ def library(root):
     return Library(root)
 
 
+@pytest.fixture
+def here(random_llada, tmp_path):
+    """Options of commands that record into a folder of the test's own."""
+    return ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
+
+
+def hints_of(table):
+    """The commands that a table advises to fill its gaps."""
+    for note in table.missing:
+        for command in re.findall(r"\(run: (c4 [^()]*)\)", note):
+            yield shlex.split(command)
+
+
 def test_one_shape_of_a_task_is_shown_and_it_is_the_model_s_own(library):
     main = library.cohorts.filter("main").select("task", "length", "budget", "block_length")
     assert main.rows() == [("gsm8k", 24, 24, 3), ("math", 24, 24, 3)]
@@ -111,19 +124,17 @@ def test_seconds_are_those_of_every_decode(root):
     assert dict(shares.select("method", "n").unique().iter_rows()) == {"baseline": 5, "wino": 2}
 
 
-def test_seconds_of_decodes_count_though_the_replay_has_more_examples(random_llada, tmp_path):
-    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    done("record", "--n", 3, *common)
-    done("run", "--method", "cvee", "--n", 2, *common)
+def test_seconds_of_decodes_count_though_the_replay_has_more_examples(here, tmp_path):
+    done("record", "--task", "mmlu", "--n", 3, *here)
+    done("run", "--task", "mmlu", "--method", "cvee", "--n", 2, *here)
     library = Library(tmp_path, gates=["cvee"])
     (totals,) = library.totals.filter(method="cvee").to_dicts()
     assert (totals["how"], totals["n"]) == ("replayed", 3)
     assert library.time_shares.filter(method="cvee")["n"].unique().to_list() == [2]
 
 
-def test_the_steps_of_a_sampler_do_not_pass_for_full_decodes(random_llada, tmp_path):
-    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    done("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--cells", *common)
+def test_the_steps_of_a_sampler_do_not_pass_for_full_decodes(here, tmp_path):
+    done("run", "--task", "gsm8k", "--method", "wino", "--n", 1, "--cells", *here)
     (folder,) = find_runs(tmp_path)
     for root in (tmp_path, folder, folder.parent):
         library = Library(root)
@@ -139,21 +150,14 @@ def test_a_trajectory_needs_a_task_where_several_have_it(root):
         Library(root, trajectory=7, tasks=["gsm8k"]).trace  # noqa: B018
 
 
-def hints(library):
-    """Every command that tables and figures advise."""
-    for table in make_report(["all"], library, paper=False):
-        for note in table.missing:
-            yield from re.findall(r"\(run: (c4 [^()]*)\)", note)
-    for figure_kind in FIGURES.values():
-        yield from figure_kind.needs.split("; ")
-
-
 @pytest.mark.parametrize("folder", ["", "short", "nothing"])
 def test_every_hint_can_be_typed(root, folder):
-    advised = set(hints(Library(root / folder, gates=COMPARED_GATES)))
-    assert len(advised) > 6
-    for hint in advised:
-        program, command, *arguments = shlex.split(hint)
+    tables = make_report(["all"], Library(root / folder, gates=COMPARED_GATES), paper=False)
+    advised = [hint for table in tables for hint in hints_of(table)]
+    for figure_kind in FIGURES.values():
+        advised += map(shlex.split, figure_kind.needs.split("; "))
+    assert len(set(map(tuple, advised))) > 6
+    for program, command, *arguments in advised:
         assert program == "c4"
         COMMANDS[command].make_context(command, arguments)
 
@@ -161,8 +165,8 @@ def test_every_hint_can_be_typed(root, folder):
 def test_a_hint_fills_the_gap_with_the_options_of_the_recording(root, random_llada):
     short = ["--model", random_llada, "--source", "embedded", "--gen-length", 12, "--n", 2]
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
-    (hint,) = [h for note in table.missing for h in re.findall(r"\(run: (c4 run .*)\)", note)]
-    done(*shlex.split(hint)[1:], *short, "--out", root / "short")
+    (hint,) = [hint for hint in hints_of(table) if hint[1] == "run"]
+    done(*hint[1:], *short, "--out", root / "short")
     (table,) = make_report(["main"], Library(root / "short"), paper=False)
     assert table.rows["steps"].null_count() == 0
     assert not [note for note in table.missing if "c4 run" in note]
@@ -192,6 +196,11 @@ def test_what_was_calibrated_and_run_is_in_the_report(calibrated, report):
     (row,) = table.rows.filter(method=CALIBRATED).to_dicts()
     assert row["n"] == 3
     assert row["method_label"] == "C4, cvee.tau=0.05, gamma=0, p_min=1"
+    # Points of a sweep are left out, and named.
+    assert "c4,H=0" not in table.rows["method"].to_list()
+    (note,) = [note for note in table.missing if "sweep" in note]
+    assert "c4,H=0 (run: c4 figures h-sweep)" in note
+    assert "--label" in note
 
 
 def test_figures_of_methods_show_it_too(calibrated):
@@ -201,35 +210,20 @@ def test_figures_of_methods_show_it_too(calibrated):
         assert "c4,H=0" not in frame["method"].to_list(), name
 
 
-@pytest.mark.parametrize("report", ["main", "ablation", "paired"])
-def test_points_of_a_sweep_are_named_where_they_are_left_out(calibrated, report):
-    (table,) = make_report([report], Library(calibrated), paper=False)
-    assert "c4,H=0" not in table.rows["method"].to_list()
-    (note,) = [note for note in table.missing if "sweep" in note]
-    assert "c4,H=0 (run: c4 figures h-sweep)" in note
-    assert "--label" in note
-
-
-def timings(library, **chosen):
-    (row,) = library.bench.filter(**chosen).to_dicts()
-    return row
-
-
-def test_the_better_timing_counts_and_not_the_newest(random_llada, tmp_path):
-    common = ["--task", "mmlu", "--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    done("bench", "--method", "c4", "--n", 3, "--passes", 2, "--warmups", 0, *common)
-    done("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
-    row = timings(Library(tmp_path), method="c4")
+def test_the_better_timing_counts_and_not_the_newest(here, tmp_path):
+    bench = ["bench", "--task", "mmlu", *here, *ONCE, "--method", "c4"]
+    done(*bench, "--n", 3, "--passes", 2)
+    done(*bench, "--method", "baseline")
+    (row,) = Library(tmp_path).bench.filter(method="c4").to_dicts()
     assert (row["timed"], row["cv"]) == ("1×1", None)
     assert row["speedup"] is not None
-    done("bench", "--method", "baseline", "--method", "c4", *ONCE, "--passes", 2, *common)
-    done("bench", "--method", "baseline", "--method", "c4", *ONCE, *common)
-    row = timings(Library(tmp_path), method="c4")
+    done(*bench, "--method", "baseline", "--passes", 2)
+    done(*bench, "--method", "baseline")
+    (row,) = Library(tmp_path).bench.filter(method="c4").to_dicts()
     assert (row["timed"], row["cv"] >= 0) == ("1×2", True)
 
 
-def test_speeds_stand_with_how_they_were_measured(root, random_llada):
-    library = Library(root)
+def test_speeds_stand_with_how_they_were_measured(library):
     for report, keys in {"main": (), "scaling": ("budget", "blocks")}.items():
         table = make_report([report], library, paper=False)[0]
         shown = {column.key for column in table.columns}
@@ -238,21 +232,20 @@ def test_speeds_stand_with_how_they_were_measured(root, random_llada):
     assert timed.filter(method="baseline")["timed"].to_list() == ["1×1"]
 
 
-def test_c4_with_dual_cache_is_in_the_scaling_table_and_a_hint_makes_it(random_llada, tmp_path):
-    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path, "--n", 2]
-    done("run", "--task", "gsm8k", "--method", "baseline", "--method", "c4", *common)
-    table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
-    (hint,) = [note for note in table.missing if "DualCache" in note]
-    (command,) = re.findall(r"\(run: (c4 run [^()]*)\)", hint)
-    done(*shlex.split(command)[1:], *common)
-    table = make_report(["scaling"], Library(tmp_path), paper=False)[0]
-    assert not table.missing
-    assert table.rows["method_label"].to_list() == [
-        "Baseline",
-        "Fast-dLLM + DualCache",
-        "C4",
-        "C4 + DualCache",
-    ]
+def test_hints_make_what_the_scaling_tables_lack(here, tmp_path):
+    methods = ["--method", "baseline", "--method", "c4", "--method", "wino"]
+    done("run", "--task", "gsm8k", *methods, *here, "--n", 2)
+    shapes, sweep = make_report(["scaling"], Library(tmp_path), paper=False)
+    assert "DualCache" in " ".join(shapes.missing)
+    assert sweep.is_empty
+    for table in (shapes, sweep):
+        *_, (_, *command) = hints_of(table)
+        done(*command, *here, "--n", 2)
+    shapes, sweep = make_report(["scaling"], Library(tmp_path), paper=False)
+    assert not [*shapes.missing, *sweep.missing]
+    labels = ["Baseline", "Fast-dLLM + DualCache", "WINO", "C4", "C4 + DualCache"]
+    assert shapes.rows["method_label"].to_list() == labels
+    assert sweep.rows["settings"].to_list() == [45]
 
 
 def test_cvee_is_swept_over_recorded_steps_of_wino(calibrated):
@@ -263,30 +256,17 @@ def test_cvee_is_swept_over_recorded_steps_of_wino(calibrated):
     assert not table.missing
 
 
-def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, random_llada, tmp_path):
-    common = ["--task", "gsm8k", "--model", random_llada, "--source", "embedded"]
+def test_replayed_cvee_on_wino_is_what_runs_live(calibrated, here, tmp_path):
     settings = ["--set", "cvee.tau=0.8", "--set", "p_min=5", "--set", "gamma=4"]
-    out = ["--n", 3, "--out", tmp_path]
-    done("run", "--method", "wino", "--method", "wino+cvee", *common, *out)
-    done("run", "--method", "wino+cvee", *settings, *common, *out)
+    run = ["run", "--task", "gsm8k", "--n", 3, *here, "--method", "wino+cvee"]
+    done(*run, "--method", "wino")
+    done(*run, *settings)
     live, replayed = Library(tmp_path), Library(calibrated)
     numbers = ["method", "n", "accuracy", "steps", "fired"]
     swept = replayed.wino_totals.filter(pl.col("method").is_in(live.totals["method"].implode()))
     assert swept.select(numbers).equals(live.totals.select(numbers))
     table = make_report(["scaling"], live, paper=False)[1]
     assert table.rows["settings"].to_list() == [2]
-
-
-def test_a_hint_makes_the_sweep_where_wino_was_not_recorded(random_llada, tmp_path):
-    common = ["--model", random_llada, "--source", "embedded", "--out", tmp_path]
-    done("run", "--task", "gsm8k", "--method", "wino", "--n", 2, *common)
-    table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
-    assert table.is_empty
-    ((hint,),) = [re.findall(r"\(run: (c4 run [^()]*)\)", note) for note in table.missing]
-    done(*shlex.split(hint)[1:], *common, "--n", 2)
-    table = make_report(["scaling"], Library(tmp_path), paper=False)[1]
-    assert table.rows["settings"].to_list() == [45]
-    assert not table.missing
 
 
 def test_calibration_files_become_rows(calibrated, tmp_path, caplog):

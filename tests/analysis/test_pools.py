@@ -20,14 +20,22 @@ def root(random_llada, tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def frozen(root, tmp_path, monkeypatch):
-    """A setting chosen on 40, 41 and 42, in the folder where c4 is called."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def calibration(root, tmp_path_factory):
+    """A setting chosen on 40, 41 and 42."""
+    path = tmp_path_factory.mktemp("frozen") / "calibration.json"
     grid = ["--gamma", 0, "--set", "tau=0.05", "--set", "p_min=1", "--tolerance", 100]
-    done("calibrate", "--runs", root / "model=random-llada", *grid)
-    path = tmp_path / "calibration.json"
+    done("calibrate", "--runs", root / "model=random-llada", *grid, "--out", path)
     assert json.loads(path.read_text())["pool"][0]["trajectories"] == [40, 41, 42]
+    return path.read_text()
+
+
+@pytest.fixture
+def frozen(calibration, tmp_path, monkeypatch):
+    """That setting in a file, in the folder where c4 is called."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "calibration.json"
+    path.write_text(calibration)
     return path
 
 
@@ -56,22 +64,24 @@ def test_they_are_left_out_in_other_shapes_but_not_in_another_order(root, frozen
     assert other.cohorts["pooled"].to_list() == [0]
 
 
-def test_tables_and_figures_say_how_many(root, frozen):
-    runs = root / "model=random-llada"
-    note = "examples left out because calibration may have seen them: 3 of mmlu"
-    for table in make_report(["stabilization"], Library(runs), paper=False):
-        assert note in table.caption
-    assert note in done("figures", "phase-diagram", "--runs", runs, "--format", "png").stdout
+NOTE = "examples left out because calibration may have seen them: 3 of mmlu"
 
 
-def test_a_file_elsewhere_counts_once_it_is_named(root, frozen, tmp_path, monkeypatch):
+def test_tables_say_how_many(root, frozen):
+    for table in make_report(["stabilization"], Library(root / "model=random-llada"), paper=False):
+        assert NOTE in table.caption
+
+
+def test_a_file_elsewhere_counts_once_it_is_named_and_figures_say_so(
+    root, frozen, tmp_path, monkeypatch
+):
     (tmp_path / "away").mkdir()
     monkeypatch.chdir(tmp_path / "away")
     runs = root / "model=random-llada"
     assert examples(Library(runs).settling) == list(range(40, 49))
     assert examples(Library(runs, calibrations=[frozen]).settling) == list(range(43, 49))
     args = ["figures", "stabilization", "--runs", runs, "--format", "png", "--calibration", frozen]
-    assert "3 of mmlu" in done(*args).stdout
+    assert NOTE in done(*args).stdout
 
 
 def test_naming_one_file_does_not_hide_those_that_are_found(root, frozen):
@@ -80,13 +90,12 @@ def test_naming_one_file_does_not_hide_those_that_are_found(root, frozen):
     assert library.calibrations.is_empty()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"gate": 1}', '{"gate": "', "\udcff", ""])
+POOLS = [3, ["mmlu"], [{"identity": {}}], [{"identity": 1}], None]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"gate": 1}', '{"gate": "', "\udcff", "", *POOLS])
 def test_other_files_in_the_folder_do_no_harm(root, frozen, text):
+    if text in POOLS:  # of a calibration
+        text = json.dumps(json.loads(frozen.read_text()) | {"pool": text})
     frozen.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert examples(Library(root / "model=random-llada").settling) == list(range(40, 49))
-
-
-@pytest.mark.parametrize("pool", [3, ["mmlu"], [{"identity": {}}], [{"identity": 1}], None])
-def test_a_calibration_with_another_pool_is_none(root, frozen, pool):
-    frozen.write_text(json.dumps(json.loads(frozen.read_text()) | {"pool": pool}))
     assert examples(Library(root / "model=random-llada").settling) == list(range(40, 49))

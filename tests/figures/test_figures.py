@@ -63,19 +63,22 @@ DRAWN = {
     "frontier": lambda _, outcomes: method_totals(outcomes),
 }
 VARIANT = "c4,cvee.tau=0.5,p_min=1"
+LARGE = "thirteen tasks"
+IN_CI = {("stabilization", LARGE), ("phase-diagram", LARGE), ("totals", LARGE)}
+IN_CI |= {(name, case) for name in DRAWN for case in CASES if case != LARGE}
 EVERY_WIDTH = [
-    pytest.param(case, width, marks=() if i % 3 == j else SLOW, id=f"{name}-{width}")
-    for i, (name, case) in enumerate(CASES.items())
+    pytest.param(name, case, width, marks=() if i % 3 == j and (name, case) in IN_CI else SLOW)
+    for name in DRAWN
+    for i, case in enumerate(CASES)
     for j, width in enumerate((None, *Width))
 ]
-"""Every case at every width; CI draws each at one of them."""
+"""Every case at every width; CI draws each at one of them, and the largest in three figures."""
 
 
-@pytest.mark.parametrize("name", DRAWN)
-@pytest.mark.parametrize(("case", "width"), EVERY_WIDTH)
+@pytest.mark.parametrize(("name", "case", "width"), EVERY_WIDTH)
 def test_figures_of_many_panels_are_sound_at_every_width(name, case, width):
-    phases = make_phases(**case, gates=("prophet", "sched", "cvee"))
-    outcomes = make_outcomes(**case, methods=("baseline", "cvee", "c4", VARIANT))
+    phases = make_phases(**CASES[case], gates=("prophet", "sched", "cvee"))
+    outcomes = make_outcomes(**CASES[case], methods=("baseline", "cvee", "c4", VARIANT))
     check_figure(FIGURES[name].draw(DRAWN[name](phases, outcomes), width), width)
 
 
@@ -145,22 +148,16 @@ def test_the_sweep_of_several_models_is_sound_at_every_width(width):
 
 def test_a_variant_is_hollow_beside_its_method():
     totals = method_totals(make_outcomes(["tiny"], ["gsm8k"], 3, ("baseline", "c4", VARIANT)))
-    (ax,) = frontier_figure(totals).axes
-    fills = {line.get_label(): line.get_fillstyle() for line in ax.lines}
-    assert (fills["c4"], fills[VARIANT]) == ("full", "none")
     figure = frontier_figure(totals)
+    fills = {line.get_label(): line.get_fillstyle() for line in figure.axes[0].lines}
+    assert (fills["c4"], fills[VARIANT]) == ("full", "none")
     (legend,) = figure.legends
     assert [line.get_fillstyle() for line in legend.get_lines()[:3]] == ["full", "full", "none"]
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def phases(case):
-    return make_phases(**case)
+@pytest.fixture(scope="module", params=[case for case in CASES if case != LARGE])
+def phases(request):
+    return make_phases(**CASES[request.param])
 
 
 @pytest.fixture(scope="module")
@@ -412,13 +409,13 @@ def test_a_matplotlibrc_has_no_say(monkeypatch):
 NAMES = ["a$b$c", "$\\frac{", "\0\x1b[2J", "漢字", "a\nb", "%", "{}"]
 
 
-@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
-def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path, form):
+def test_any_name_of_a_model_or_a_method_can_be_drawn(tmp_path):
     outcomes = make_outcomes(NAMES, ["gsm8k"], 1, ("baseline", "c4"))
     named = pl.when(pl.col("method") == "c4").then("model").otherwise("method")
     figure = frontier_figure(method_totals(outcomes.with_columns(method=named)))
-    save_figure(figure, tmp_path / f"figure.{form}")
-    assert (tmp_path / f"figure.{form}").stat().st_size > 5_000
+    for form in ("png", "pdf", "svg"):
+        save_figure(figure, tmp_path / f"figure.{form}")
+        assert (tmp_path / f"figure.{form}").stat().st_size > 5_000
 
 
 def test_marks_that_would_cover_each_other_are_spread_on_their_side():
@@ -485,26 +482,32 @@ def test_a_style_that_cannot_be_used_is_refused(tmp_path, text, message):
     assert message in str(refused.value)
 
 
-def test_a_dark_ground_swallows_nothing():
-    phases = make_phases(["tiny"], ["math"], 3)
-    with use_style({"figure.facecolor": "#101010", "text.color": "#eeeeee"}):
-        figure = phase_diagram(phases)
-    adapt_to_ground(figure)
-    for text in figure.findobj(match=is_text):
-        assert np.mean(to_rgb(text.get_color())) > 0.25, text
-    for marks in figure.axes[0].collections:
-        for colour in marks.get_facecolor():
-            assert np.mean(colour[:3]) > 0.1
-
-
 def brightness(colour):
     return np.mean(to_rgb(colour))
 
 
+DARK = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
+
+
+def test_a_dark_ground_swallows_no_text_no_mark_and_no_number_on_a_bar():
+    phases = make_phases(["tiny"], ["math"], 3)
+    shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
+    with use_style(DARK | {"text.color": "#eeeeee"}):
+        figure, bars = phase_diagram(phases), time_share_figure(shares)
+    for drawn in (figure, bars):
+        adapt_to_ground(drawn)
+    assert all(brightness(text.get_color()) > 0.25 for text in figure.findobj(match=is_text))
+    for marks in figure.axes[0].collections:
+        assert all(np.mean(colour[:3]) > 0.1 for colour in marks.get_facecolor())
+    (ax,) = bars.axes
+    assert min(brightness(bar.get_facecolor()) for bar in ax.patches) > 0.3
+    numbers = [text for text in ax.texts if text.get_text().isdecimal()]
+    assert max(brightness(text.get_color()) for text in numbers) < 0.1
+
+
 def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
-    dark = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#101010")
     bright = dict.fromkeys(("axes.edgecolor", "xtick.color"), "#ffffff")
-    with use_style(dark | bright):
+    with use_style(DARK | bright):
         figure = gates_figure(make_signals(["math"]))
         swept = stabilization_figure(make_settling(make_phases(["tiny"], ["math"], 3)))
     for drawn in (figure, swept):
@@ -518,16 +521,3 @@ def test_panels_keep_a_dark_ground_with_faint_grids_and_bright_lines():
     ticks = figure.axes[0].lines[1]
     assert brightness(ticks.get_markeredgecolor()) > 0.8
     assert brightness(swept.axes[1].get_xgridlines()[0].get_color()) < 0.4
-
-
-def test_numbers_on_bars_can_be_read_on_a_dark_ground():
-    shares = time_shares(make_outcomes(["tiny"], ["math"], 2), NO_BENCH)
-    with use_style({"figure.facecolor": "#101010"}):
-        figure = time_share_figure(shares)
-    adapt_to_ground(figure)
-    (ax,) = figure.axes
-    assert ax.patches
-    assert min(brightness(bar.get_facecolor()) for bar in ax.patches) > 0.3
-    numbers = [text for text in ax.texts if text.get_text().isdecimal()]
-    assert numbers
-    assert max(brightness(text.get_color()) for text in numbers) < 0.1

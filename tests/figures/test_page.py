@@ -49,7 +49,7 @@ def drawings(folder):
     figure_kind = FigureKind(
         "phase-diagram", lambda library: phases, phase_diagram, NASTY, "c4 record"
     )
-    return draw_figure(figure_kind, Library(folder), folder / "figures", [Format.PDF, Format.PNG])
+    return draw_figure(figure_kind, Library(folder), folder / "figures", [Format.PNG])
 
 
 def test_text_never_becomes_markup(drawings, folder):

@@ -192,13 +192,6 @@ def test_what_is_no_run_no_number_and_no_promise_is_refused(run):
     with pytest.raises(ConfigError, match=r"2.0 is no promise; write c4.Requirement"):
         c4.calibrate(run, "cvee", 2.0)
 
-    class Local:
-        def fires(self, s):
-            return s.step > 3
-
-    with pytest.raises(ConfigError, match="is one setting already; give its class, Local"):
-        c4.calibrate(run, Local())
-
 
 def test_runs_of_a_task_that_is_code_ask_for_its_name(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 import torch
-from conftest import LLADA, llada_tensors, save_llada
+from conftest import LLADA, llada_tensors, save_bert, save_llada
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForMaskedLM
 
 from c4.errors import ModelError
 from c4.models import _build, _progress, find_checkpoint
@@ -102,14 +101,6 @@ def test_a_model_does_not_change_with_its_file(tmp_path):
     with (folder / WEIGHTS).open("r+b") as file:
         file.write(bytes((folder / WEIGHTS).stat().st_size))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-
-
-def save_bert(folder):
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=258, intermediate_size=16, max_position_embeddings=32, **sizes)
-    BertForMaskedLM(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import byte_tokenizer
+from conftest import byte_tokenizer, save_bert
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForMaskedLM
 
 from c4 import templates
 from c4.errors import C4Error, ConfigError, ModelError
@@ -29,16 +28,11 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 def make_whole(base, folder):
     """A checkpoint with nothing wrong, and with a tokenizer: `llada`, `dream` or `bert`."""
-    named = {"eos_token": "<|end|>"}
     if base == "bert":
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-        sizes |= {"vocab_size": 258, "intermediate_size": 16, "max_position_embeddings": 32}
-        BertForMaskedLM(BertConfig(**sizes)).save_pretrained(folder)
-        named = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    else:
-        shutil.copytree(REFERENCE / f"{base}-random", folder)
+        return save_bert(folder)
+    shutil.copytree(REFERENCE / f"{base}-random", folder)
     byte_tokenizer().save(str(folder / "tokenizer.json"))
-    named |= {"mask_token": "<|mask|>"}
+    named = {"eos_token": "<|end|>", "mask_token": "<|mask|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(named))
     return folder
 

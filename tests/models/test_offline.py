@@ -22,15 +22,15 @@ from c4.models._checkpoint import weight_files
 
 for model, revision in json.load(sys.stdin):
     try:
-        checkpoint = find_checkpoint(model, revision)
-        print(checkpoint.revision, *(path.name for path in weight_files(checkpoint)))
+        found = find_checkpoint(model, revision)
+        print(found.name, found.revision, *(path.name for path in weight_files(found)))
     except ModelError as error:
         print(" ".join(str(error).split()))
 """
 CASES = {
-    ("someone/model", None): f"{COMMIT} model.safetensors",
-    ("someone/model", "main"): f"{COMMIT} model.safetensors",
-    ("someone/model", COMMIT): f"{COMMIT} model.safetensors",
+    ("someone/model", None): f"someone--model {COMMIT} model.safetensors",
+    ("someone/model", "main"): f"someone--model {COMMIT} model.safetensors",
+    ("someone/model", COMMIT): f"someone--model {COMMIT} model.safetensors",
     ("someone/other", None): "cannot get someone/other from the hub: its cache does not hold all",
     ("someone/model", "f" * 40): f"cannot get someone/model@{'f' * 40} from the hub: its cache",
     ("someone/bare", None): "cannot get model.safetensors of someone/bare from the hub: its cache",

@@ -81,7 +81,7 @@ def test_embedded_problems_are_shuffled_alike_and_made_one_by_one(monkeypatch):
     assert [s.source_row for s in loaded.samples] == made == order
 
 
-def test_a_seed_below_0_is_refused_in_words():
+def test_a_seed_below_0_is_refused():
     with pytest.raises(DataError, match="a seed is at least 0, not -1"):
         load_samples(TASKS["gsm8k"], "embedded", seed=-1)
 
@@ -90,20 +90,6 @@ def test_a_short_source_gives_what_it_has_unless_asked_for_more(rows_file):
     assert len(load_samples(TASKS["gsm8k"], str(rows_file), skip=10).samples) == 20
     with pytest.raises(DataError, match=r"30 usable .* use --n of at most 20"):
         load_samples(TASKS["gsm8k"], str(rows_file), skip=10, n=21)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"question": "x"}', "row 0: no field 'answer'; gsm8k expects the fields of openai/gsm8k"),
-        ("{broken", "line 1: not valid JSON"),
-    ],
-)
-def test_a_file_of_another_form_is_refused_by_name_and_row(tmp_path, text, message):
-    path = tmp_path / "rows.jsonl"
-    path.write_text(text)
-    with pytest.raises(DataError, match=message):
-        load_samples(TASKS["gsm8k"], str(path))
 
 
 def test_a_damaged_parquet_file_is_refused_by_name(tmp_path):
@@ -196,7 +182,7 @@ def test_a_code_row_whose_tests_ask_nothing_of_the_program_is_refused(tmp_path):
         ("9" * 5_000, "line 2: not valid JSON"),
         ("7", "row 1: "),
         ("null", "row 1: "),
-        ("{}", "row 1: no field 'answer'"),
+        ("{}", "row 1: no field 'answer'; gsm8k expects the fields of openai/gsm8k"),
         ('{"question": "\\ud800", "answer": "#### 3"}', "row 1: .* holds half of a surrogate pair"),
         ('{"question": "How many?", "answer": 3}', "row 1: "),
     ],

@@ -72,14 +72,10 @@ def test_the_next_example_s_answer_is_graded_wrong_unless_it_is_the_same(rows_fo
     assert not grade(task, all_examples[0], "").correct
 
 
-def test_gsm8k_s_own_worked_solutions_are_graded_correct(rows_folder):
-    for row in read_rows(rows_folder / "gsm8k.jsonl"):
-        assert grade(TASKS["gsm8k"], TASKS["gsm8k"].read(row), row["answer"]).correct
-
-
-def test_math_s_own_worked_solutions_are_graded_correct(rows_folder):
-    for row in read_rows(rows_folder / "math.jsonl"):
-        assert grade(TASKS["math"], TASKS["math"].read(row), row["solution"]).correct, row["answer"]
+@pytest.mark.parametrize(("name", "field"), [("gsm8k", "answer"), ("math", "solution")])
+def test_worked_solutions_are_graded_correct(rows_folder, name, field):
+    for row in read_rows(rows_folder / f"{name}.jsonl"):
+        assert grade(TASKS[name], TASKS[name].read(row), row[field]).correct, row["answer"]
 
 
 def test_math_answers_may_be_spaced_as_one_likes(rows_folder):

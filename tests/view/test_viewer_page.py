@@ -45,7 +45,7 @@ def address(server, task, t, method="baseline", **more):
 @pytest.mark.parametrize("task", ["mmlu", "gsm8k", "humaneval"])
 def test_every_step_on_screen_is_the_recorded_one(server, viewer, watched, task):
     cache = viewer.cache(f"model=made/task={task}/method=baseline")
-    for recorded in cache.run:
+    for recorded in list(cache.run)[:3]:
         watched.open(address(server, task, recorded.row.trajectory))
         told = watched.page.evaluate(EVERY_STEP)
         cells = recorded.cells
@@ -79,7 +79,7 @@ def test_exits_on_screen_are_those_of_a_replay(server, viewer, watched, task):
             fired = frame.filter(gate=gate).sort("trajectory")
             told = pl.when("fired").then("steps").otherwise(0)
             assert fired.select(told).to_series().to_list() == steps.tolist()
-    for i, index in enumerate(signals.trajectory.tolist()):
+    for i, index in enumerate(signals.trajectory.tolist()[:4]):
         watched.open(address(server, task, index))
         drawn = watched.page.evaluate("c4.app.trajectory.lane.marks.map((m) => [m.gate, m.step])")
         listed = watched.page.evaluate(
@@ -300,7 +300,7 @@ def test_the_list_filters_scrolls_and_opens(server, watched):
     watched.until("c4.decode.row.trajectory === 45")
 
 
-@pytest.mark.parametrize("width", [360, 390, 820, 1280, 1920])
+@pytest.mark.parametrize("width", [360, 820, 1920])
 def test_no_screen_is_wider_than_its_window(server, watched, width):
     watched.page.set_viewport_size({"width": width, "height": 800})
     for view in ("", "cohort", "compare", "list"):

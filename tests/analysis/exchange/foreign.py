@@ -1,5 +1,6 @@
 """Files as other projects write them, made from decodes small enough to read."""
 
+import io
 import json
 import os
 import pickle
@@ -69,22 +70,32 @@ def save_prophet(path, decode, *, blocks=2, **changes):
     return path
 
 
-class Evil:
-    """Runs a command when it is unpickled."""
+class Calls:
+    """Is unpickled by a call."""
 
-    def __init__(self, command):
-        self.command = command
+    def __init__(self, called, *arguments):
+        self.call = called, arguments
 
     def __reduce__(self):
-        return os.system, (self.command,)
+        return self.call
+
+
+def pickled(value, storage=None, protocol=None):
+    """A value, or bytes in the place of its pickle, as a file of torch would hold it."""
+    content = io.BytesIO()
+    program = value if isinstance(value, bytes) else pickle.dumps(value, protocol)
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+        archive.writestr("archive/version", "3")
+        if storage is not None:
+            archive.writestr("archive/data/0", storage)
+    return content.getvalue()
 
 
 def save_evil(path, command, protocol=2):
     """A file that looks like one of torch's and runs a command when it is loaded."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", pickle.dumps({"x0_history": Evil(command)}, protocol))
-        archive.writestr("archive/version", "3")
+    path.write_bytes(pickled({"x0_history": Calls(os.system, command)}, protocol=protocol))
     return path
 
 

@@ -26,13 +26,15 @@ from c4.tasks import TASKS
 from tests.analysis.exchange.foreign import (
     GIVEN,
     SETTLES_LATE,
+    Calls,
     Decode,
     klass_steps,
+    pickled,
     save_evil,
     save_klass,
     save_prophet,
 )
-from tests.commands import c4, done
+from tests.commands import c4, done, refused
 
 TASK = TASKS["gsm8k"]
 
@@ -40,6 +42,13 @@ TASK = TASKS["gsm8k"]
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """What `c4 import` prints of one trajectory, which it writes to imported.parquet."""
+    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
+    return done("import", "prophet", "hist").stdout
 
 
 def naive_settled(predictions, commit_step, final, answer, at):
@@ -138,26 +147,12 @@ ASKS |= dict.fromkeys((4, 5), "asks for more than tensors")
 def test_a_file_that_runs_code_is_refused_by_name(tmp_path, protocol):
     save_prophet(tmp_path / "hist" / "question_0000_steps_004.pt", SETTLES_LATE)
     evil = save_evil(tmp_path / "hist" / "question_0001_steps_004.pt", "touch harmed", protocol)
-    result = c4("import", "prophet", "hist")
-    assert result.exit_code == 2
-    assert evil.name in result.stderr
-    assert ASKS[protocol] in result.stderr
-    assert "nothing of it was run" in result.stderr
+    said = refused("import", "prophet", "hist")
+    assert evil.name in said
+    assert ASKS[protocol] in said
+    assert "nothing of it was run" in said
     assert not (tmp_path / "harmed").exists()
     assert not (tmp_path / "imported.parquet").exists()
-
-
-def pickled(value, storage=None):
-    """A value as a file of torch would hold it, whatever it is."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(
-            "archive/data.pkl", value if isinstance(value, bytes) else pickle.dumps(value)
-        )
-        archive.writestr("archive/version", "3")
-        if storage is not None:
-            archive.writestr("archive/data/0", storage)
-    return content.getvalue()
 
 
 PROTO = b"\x80\x02"
@@ -173,20 +168,10 @@ STORAGE = (
 NAMED = b"ccollections\nOrderedDict\n"
 
 
-class Calls:
-    """Is unpickled by a call."""
-
-    def __init__(self, called, *arguments):
-        self.call = called, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
 def calling(called, *arguments):
     """A file that asks for something by name."""
-    program = pickle.dumps(Calls(called, *arguments), 2)
-    return pickled(program), f"asks for .*{called.__name__}, which is no tensor"
+    program = pickled(Calls(called, *arguments), protocol=2)
+    return program, f"asks for .*{called.__name__}, which is no tensor"
 
 
 def tensor(size, stride, offset=b"K\x00"):
@@ -370,7 +355,7 @@ def test_what_a_file_repeats_is_refused_before_it_is_copied(kind, tmp_path):
 NUMBERS = ("prompt_token_len", "ans_posidx", "gen_ids", "pred_token_id")
 
 
-@pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], [-(2**70)], [7, 2**80], 1e400])
+@pytest.mark.parametrize("value", [2**70, -(2**70), [7, 2**80], 1e400])
 @pytest.mark.parametrize("key", NUMBERS)
 def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value, tmp_path):
     name = "question_0000_steps_004.pt"
@@ -387,9 +372,7 @@ def test_numbers_that_no_array_holds_are_an_error_that_names_the_file(key, value
 )
 def test_a_name_with_an_impossible_number_is_refused(name, tmp_path):
     save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
-    result = c4("import", "prophet", "hist")
-    assert result.exit_code == 2
-    assert name in result.stderr
+    assert name in refused("import", "prophet", "hist")
 
 
 def test_an_error_quotes_little_of_a_file(tmp_path):
@@ -409,9 +392,7 @@ def test_a_file_of_another_name_is_not_passed_over(name, tmp_path):
         save_evil(tmp_path / "hist" / name, "touch harmed")
     else:
         save_prophet(tmp_path / "hist" / name, SETTLES_LATE)
-    result = c4("import", "prophet", "hist")
-    assert result.exit_code == 2
-    assert name in result.stderr
+    assert name in refused("import", "prophet", "hist")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hist"]
 
 
@@ -465,9 +446,7 @@ def test_a_damaged_file_is_an_error_and_never_a_crash(data, tmp_path_factory):
         read_tensors(path)
 
 
-def test_an_import_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    done("import", "prophet", "hist")
+def test_an_import_that_fails_leaves_the_old_file_whole(imported, tmp_path, monkeypatch):
     before = (tmp_path / "imported.parquet").read_bytes()
 
     def fail(file, target):
@@ -568,25 +547,19 @@ BAD_STEPS = {
 def test_other_json_is_refused_by_name(kind, tmp_path):
     path = save_klass(tmp_path / "results", ["1"], [[0]])
     path.write_text(BAD_STEPS[kind])
-    result = c4("import", "klass", "results")
-    assert result.exit_code == 2
-    assert path.name in result.stderr
+    assert path.name in refused("import", "klass", "results")
 
 
 def test_klass_without_a_budget_asks_for_one(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "q0_s1.json").write_text(json.dumps(klass_steps(["12"], [[0]])))
-    result = c4("import", "klass", "x")
-    assert result.exit_code == 2
-    assert "--budget N" in result.stderr
+    assert "--budget N" in refused("import", "klass", "x")
     done("import", "klass", "x", "--budget", "4")
     assert pl.read_parquet("imported.parquet")["model"].to_list() == ["klass s1"]
 
 
 def test_a_folder_without_files_says_what_they_are_called(tmp_path):
-    result = c4("import", "prophet", tmp_path)
-    assert result.exit_code == 2
-    assert "question_0000_steps_256.pt" in result.stderr
+    assert "question_0000_steps_256.pt" in refused("import", "prophet", tmp_path)
 
 
 PUBLISHED = {
@@ -605,29 +578,19 @@ def test_every_file_is_of_the_task_that_its_folder_names(tmp_path):
     }
 
 
-def test_imported_answers_are_reported_and_drawn_like_recorded_ones(tmp_path):
-    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    done("import", "prophet", "hist")
+def test_imported_answers_are_reported_and_drawn_like_recorded_ones(imported, tmp_path):
+    assert "no gate can be asked" in imported
     result = done("report", "stabilization", "--runs", "imported.parquet", "--json")
     (table,) = json.loads(result.stdout)
     assert table["name"] == "stabilization"
     assert {(row["s_p"], row["appeared"]) for row in table["rows"]} == {(0.75, 0.25)}
     done("figures", "stabilization", "--runs", "imported.parquet", "--format", "png")
     assert (tmp_path / "figures-out" / "stabilization.png").stat().st_size > 5_000
-    none = c4("report", "stabilization", "--runs", "imported.parquet", "--task", "math")
-    assert none.exit_code == 2
-
-
-@pytest.mark.parametrize("names", [(), ("main",), ("stabilization", "paired")])
-def test_tables_that_need_gates_are_refused_for_imported_answers(names, tmp_path):
-    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    done("import", "prophet", "hist")
-    result = c4("report", *names, "--runs", "imported.parquet")
-    assert result.exit_code == 2
-    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+    refused("report", "stabilization", "--runs", "imported.parquet", "--task", "math")
 
 
 COMMANDS = [
+    *(("report", *names, "--runs") for names in [(), ("main",), ("stabilization", "paired")]),
     *(("runs", "--runs"), ("runs", "--check", "--runs"), ("export",), ("grade",)),
     ("replay", "--runs"),
     *(("view", "--no-browser"), ("push",)),
@@ -638,30 +601,19 @@ COMMANDS = [
 def test_commands_that_need_runs_say_what_an_imported_file_is_for(command, tmp_path):
     IMPORTED.to_frame().write_parquet("imported.parquet")
     more = ["a/b"] if command == ("push",) else []
-    result = c4(*command, "imported.parquet", *more)
-    assert result.exit_code == 2
-    assert "c4 report stabilization --runs 'imported.parquet'" in result.stderr
+    said = refused(*command, "imported.parquet", *more)
+    assert "c4 report stabilization --runs 'imported.parquet'" in said
 
 
 def test_another_parquet_file_is_not_taken_for_an_imported_one(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet("other.parquet")
-    result = c4("report", "stabilization", "--runs", "other.parquet")
-    assert result.exit_code == 2
-    assert "not a file of `c4 import`" in result.stderr
+    said = refused("report", "stabilization", "--runs", "other.parquet")
+    assert "not a file of `c4 import`" in said
 
 
-def test_gates_are_refused_because_confidences_are_not_there(tmp_path):
-    save_prophet(tmp_path / "hist" / "question_0003_steps_004.pt", SETTLES_LATE)
-    said = c4("import", "prophet", "hist")
-    assert "no gate can be asked" in said.stdout
-
-
-@pytest.mark.parametrize("said", [True, False, 1, 0.0, None])
-def test_a_verdict_is_what_a_file_says(said):
-    assert read_verdict("x.pt", said) is (None if said is None else bool(said))
-
-
-@pytest.mark.parametrize("said", ["False", 0.5, [True], float("nan")])
-def test_what_is_no_verdict_is_refused_by_the_file_s_name(said):
-    with pytest.raises(DataError, match=r"x\.pt: says .* where right or wrong should be"):
-        read_verdict("x.pt", said)
+def test_a_verdict_is_what_a_file_says_and_anything_else_is_refused_by_its_name():
+    for said, verdict in ((True, True), (0.0, False), (None, None)):
+        assert read_verdict("x.pt", said) is verdict
+    for said in ("False", 0.5, [True], float("nan")):
+        with pytest.raises(DataError, match=r"x\.pt: says .* where right or wrong should be"):
+            read_verdict("x.pt", said)
