@@ -417,8 +417,10 @@ class DecodeOptions:
         from c4.record.plan import RunConfig
         from c4.tasks.graders import ReadingNames
 
+        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", self.batch):
+            raise ConfigError(f"--batch {self.batch}: give a number of examples from 1 on, or auto")
         asked = vars(self) | {
-            "batch": parse_batch(self.batch),
+            "batch": None if self.batch == "auto" else int(self.batch),
             "fresh": not self.resume,
             "names": ReadingNames(self.answers.reading, self.answers.grader),
             "reading": self.answers.choose(*filter(None, [calibration])),
@@ -517,15 +519,6 @@ def _fill(group: Any, given: dict[str, Any], without: Collection[str]) -> Any:
         elif field.name not in without:
             made[field.name] = given.pop(field.name)
     return group(**made)
-
-
-def parse_batch(text: str) -> int | None:
-    """A number of examples; None for `auto`."""
-    if text == "auto":
-        return None
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
-        raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
-    return int(text)
 
 
 def several_tasks(named: Sequence[str], out: PurePath) -> list[str]:
