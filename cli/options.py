@@ -35,7 +35,7 @@ from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from c4.analysis import Library
-    from c4.gates.calibrations import FrozenSetting
+    from c4.gates.calibration_files import FrozenSetting
     from c4.gates.gate import Gate
     from c4.record.engines import EngineChoice
     from c4.record.plan import RunConfig
@@ -194,7 +194,7 @@ class ReadingOptions:
 
         All calibration files must have been made under one reading, and it must be the chosen one.
         """
-        from c4.gates.calibrations import load_calibration
+        from c4.gates.calibration_files import load_calibration
         from c4.tasks import AnswerReading, Ending
         from c4.tasks.graders import find_grader
         from c4.tasks.reading.extractors import find_style
@@ -308,8 +308,8 @@ class ComparisonOptions:
             usual_gates: gates that are compared if the user names none.
         """
         from c4.analysis.exchange.imports import library_kind
-        from c4.analysis.names import listed_in
-        from c4.gates.calibrations import load_calibration
+        from c4.analysis.paper_names import listed_in
+        from c4.gates.calibration_files import load_calibration
         from c4.gates.registry import GATES
         from c4.replay.selection import GateChoice, require_gate
 

@@ -73,7 +73,7 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.gates.calibrations import load_calibration
+    from c4.gates.calibration_files import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
     from c4.replay.pools import split_calibrated
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from c4.analysis.colours import mark_of
-from c4.analysis.names import method_label
+from c4.analysis.paper_names import method_label
 from c4.errors import ConfigError, unknown_name
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import Gate

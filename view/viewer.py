@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis.colours import FAMILY_COLOURS, mark_of
-from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.paper_names import method_label, model_label, task_label
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import OwnSignals

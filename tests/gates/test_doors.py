@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from c4.cli.app import app
 from c4.errors import ConfigError
-from c4.gates.calibrations import find_calibrations, load_calibration
+from c4.gates.calibration_files import find_calibrations, load_calibration
 from c4.gates.gate import ask
 from c4.gates.registry import make_gate
 from c4.tasks import Family
