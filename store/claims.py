@@ -275,11 +275,12 @@ class Claims:
 
     def _in_order(self, names: Collection[str]) -> Iterator[str]:
         """The names in order; of workers that share a run, each begins at another name."""
-        if self._first is None:
-            place = zlib.crc32(self.sign.worker.encode()) % max(1, len(names))
-            self._first = next(islice(names, place, None), "") if self.shared else ""
-        yield from [name for name in names if name >= self._first]
-        yield from [name for name in names if name < self._first]
+        if self._first is None and len(names) > 1:
+            place = zlib.crc32(self.sign.worker.encode()) % len(names)
+            self._first = next(islice(names, place, None)) if self.shared else ""
+        first = self._first or ""
+        yield from [name for name in names if name >= first]
+        yield from [name for name in names if name < first]
 
     def _make(self, name: str, generation: int) -> Claim | None:
         claim = Claim(name, generation, self.folder / CLAIMS / f"{name}.{generation}")
