@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from c4.analysis.names import in_order
+from c4.analysis.paper_names import in_order
 
 BLOCKS = pl.Schema(
     {

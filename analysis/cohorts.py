@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis.names import in_order, spell_shape
+from c4.analysis.paper_names import in_order, spell_shape
 from c4.replay.pools import SET_ASIDE, Pools
 from c4.store.labels import Label
 from c4.store.manifest import conditions

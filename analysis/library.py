@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 
 from c4.analysis.blocks import block_usage, time_shares
-from c4.analysis.calibrations import calibration_table, readable_calibrations
+from c4.analysis.calibration_table import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_key, cohort_table, held_out
-from c4.analysis.names import in_order, method_kind, method_typed
 from c4.analysis.outcomes import (
     DECODED,
     OUTCOMES,
@@ -21,12 +20,13 @@ from c4.analysis.outcomes import (
     method_totals,
     replayed_outcomes,
 )
+from c4.analysis.paper_names import in_order, method_kind, method_typed
 from c4.analysis.phases import GATE_SIGNALS, PHASES, gate_signals, phase_table
 from c4.analysis.stabilization import SETTLING, stabilization_table
 from c4.analysis.sweeps import h_sweep, of_sweeps, wino_gates
 from c4.analysis.traces import TEXTS, TRACE, telling_trajectory, text_table, trace_table
 from c4.errors import ConfigError, unknown_name
-from c4.gates.calibrations import FrozenSetting, load_calibration
+from c4.gates.calibration_files import FrozenSetting, load_calibration
 from c4.gates.gate import Gate
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate

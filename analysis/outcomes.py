@@ -7,8 +7,8 @@ from dataclasses import asdict
 import polars as pl
 
 from c4.analysis.cohorts import PLACE, cohort_columns
-from c4.analysis.names import in_order
 from c4.analysis.paired import MOST_LOST
+from c4.analysis.paper_names import in_order
 from c4.gates.gate import Gate
 from c4.replay.decisions import replay
 from c4.replay.grader import ReplayGrader

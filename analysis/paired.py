@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from c4.analysis.cohorts import PLACE
-from c4.analysis.names import in_order
+from c4.analysis.paper_names import in_order
 from c4.analysis.statistics import bootstrap_interval, mcnemar
 from c4.replay.calibration import TOLERANCE
 

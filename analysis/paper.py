@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis.names import model_label, spell_shape
+from c4.analysis.paper_names import model_label, spell_shape
 from c4.tasks import TASKS
 from c4.tasks.examples import EMBEDDED_SOURCE
 

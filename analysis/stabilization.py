@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from c4.analysis.cohorts import PLACE, cohort_columns
-from c4.analysis.names import in_order
+from c4.analysis.paper_names import in_order
 from c4.analysis.statistics import Floats, bootstrap_interval
 from c4.gates.run_signals import load_signals
 from c4.gates.signals import NONE, Signals, stabilization_step

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from c4.analysis.names import in_order
 from c4.analysis.paired import MOST_LOST
+from c4.analysis.paper_names import in_order
 from c4.gates.gate import Gate
 from c4.gates.registry import make_gate
 from c4.record.settings import MethodChoice, resolve_methods

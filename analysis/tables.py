@@ -8,7 +8,9 @@ import polars as pl
 
 from c4.analysis.cohorts import cohort_key, cohort_notes, pool_note
 from c4.analysis.library import Library
-from c4.analysis.names import (
+from c4.analysis.paired import paired_table
+from c4.analysis.paper import beside, published_model, unlike_paper
+from c4.analysis.paper_names import (
     METHOD_LABELS,
     METHOD_LADDER,
     in_order,
@@ -17,8 +19,6 @@ from c4.analysis.names import (
     method_label,
     task_label,
 )
-from c4.analysis.paired import paired_table
-from c4.analysis.paper import beside, published_model, unlike_paper
 from c4.analysis.phases import phase_summary
 from c4.analysis.render import Column, ReportTable, without_dashes, without_unpublished
 from c4.analysis.stabilization import stabilization_summary

@@ -31,7 +31,7 @@ from small_jobs import (
 )
 
 from c4.errors import C4Error
-from c4.gates.calibrations import check_calibration, load_calibration
+from c4.gates.calibration_files import check_calibration, load_calibration
 from c4.gates.run_signals import load_signals
 from c4.store.check import State, check_run, check_timings
 from c4.store.runs import Run, find_runs, open_run

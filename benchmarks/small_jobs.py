@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from c4.errors import C4Error
-from c4.gates.calibrations import load_calibration
+from c4.gates.calibration_files import load_calibration
 from c4.models import Denoiser, LoadedModel, Reading
 from c4.record import recorder, regrade
 from c4.record.bench import Bench, TimingProtocol

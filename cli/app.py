@@ -57,7 +57,11 @@ class C4Group(TyperGroup):
         try:
             sys.exit(run(*args, standalone_mode=False, **options))
         except USAGE_ERROR as error:
-            show_usage_error(error)
+            if message := error.format_message():  # else the help has been printed instead
+                if context := error.ctx:
+                    hint = f"Try '{context.command_path} --help' for help."
+                    say(f"{context.get_usage()}\n{hint}", err=True)
+                complain(message)
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             sys.exit(NOBODY_READS)
@@ -85,16 +89,6 @@ class C4Group(TyperGroup):
             )
             say(f"interrupted{advice}", err=True)
             raise typer.Exit(INTERRUPTED) from None
-
-
-def show_usage_error(error: Any) -> None:
-    """Say what is wrong with a command line, and how it is used."""
-    message = error.format_message()
-    if not message:  # the help has been printed instead
-        return
-    if error.ctx is not None:
-        say(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.", err=True)
-    complain(message)
 
 
 app = typer.Typer(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from c4.record.engines import EngineChoice
     from c4.record.plan import Plan
     from c4.record.progress import ProgressWatch
-    from c4.record.recorder import Recording
     from c4.store.runs import Run
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,15 @@ def _decode_here(plans: "Sequence[Plan]") -> None:
     for plan in plans:
         with start_recording(plan, loaded, worker.sign(plan.device)) as recording:
             try:
-                _decode_missing(plan, recording, quiet=not worker.reports)
+                total, missing = len(plan.wanted), len(recording)
+                log.info("%s: %d of %d examples to decode", plan.folder, missing, total)
+                if not missing and worker.reports:
+                    done = f"{plan.folder}: all {total} examples are there; nothing to decode"
+                    say(done, err=True)
+                title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
+                with progress(title, missing, quiet=not worker.reports) as advance:
+                    for row in recording:
+                        advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
             except Exception as error:
                 # What c4 refuses, it would refuse any worker, unless it is about one example.
                 alone = recording.writer.claims.failed or not isinstance(error, C4Error)
@@ -66,17 +73,6 @@ def _decode_here(plans: "Sequence[Plan]") -> None:
                     raise
                 complain(f"{type(error).__name__}: {error}")
                 raise typer.Exit(FAILED) from error
-
-
-def _decode_missing(plan: "Plan", recording: "Recording", *, quiet: bool) -> None:
-    total, missing = len(plan.wanted), len(recording)
-    log.info("%s: %d of %d examples to decode", plan.folder, missing, total)
-    if not missing and not quiet:
-        say(f"{plan.folder}: all {total} examples are there; nothing to decode", err=True)
-    title = f"{plan.checkpoint.name} {plan.task.name} {plan.folder.name}"
-    with progress(title, missing, quiet=quiet) as advance:
-        for row in recording:
-            advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
 
 
 def grade_run(

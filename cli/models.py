@@ -81,10 +81,8 @@ def eval_command(
     require_none_aside(plans)
     evaluations = [evaluate_run(open_run(plan.folder), plan.wanted) for plan in plans]
     if as_json:
-        model = plans[0].checkpoint.name
-        folders = [{"folder": plan.folder} for plan in plans]
-        facts = [{"model": model, **asdict(evaluation)} for evaluation in evaluations]
-        say_json([one | other for one, other in zip(facts, folders, strict=True)])
+        pairs = zip(plans, evaluations, strict=True)
+        say_json([{"model": p.checkpoint.name, **asdict(e), "folder": p.folder} for p, e in pairs])
     else:
         say(render(evaluations))
 

@@ -35,7 +35,7 @@ from c4.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from c4.analysis import Library
-    from c4.gates.calibrations import FrozenSetting
+    from c4.gates.calibration_files import FrozenSetting
     from c4.gates.gate import Gate
     from c4.record.engines import EngineChoice
     from c4.record.plan import RunConfig
@@ -194,7 +194,7 @@ class ReadingOptions:
 
         All calibration files must have been made under one reading, and it must be the chosen one.
         """
-        from c4.gates.calibrations import load_calibration
+        from c4.gates.calibration_files import load_calibration
         from c4.tasks import AnswerReading, Ending
         from c4.tasks.graders import find_grader
         from c4.tasks.reading.extractors import find_style
@@ -308,8 +308,8 @@ class ComparisonOptions:
             usual_gates: gates that are compared if the user names none.
         """
         from c4.analysis.exchange.imports import library_kind
-        from c4.analysis.names import listed_in
-        from c4.gates.calibrations import load_calibration
+        from c4.analysis.paper_names import listed_in
+        from c4.gates.calibration_files import load_calibration
         from c4.gates.registry import GATES
         from c4.replay.selection import GateChoice, require_gate
 
@@ -367,8 +367,8 @@ class DecodeOptions:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="A template that replaces the task's wording; {{question}} stands for a field "
-            "of the row, {{prompt}} for the task's own wording.",
+            help="File with a template that replaces the task's wording; {{question}} stands for "
+            "a field of the row, {{prompt}} for the task's own wording.",
         ),
     ] = None
     length: Annotated[
@@ -417,8 +417,10 @@ class DecodeOptions:
         from c4.record.plan import RunConfig
         from c4.tasks.graders import ReadingNames
 
+        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", self.batch):
+            raise ConfigError(f"--batch {self.batch}: give a number of examples from 1 on, or auto")
         asked = vars(self) | {
-            "batch": parse_batch(self.batch),
+            "batch": None if self.batch == "auto" else int(self.batch),
             "fresh": not self.resume,
             "names": ReadingNames(self.answers.reading, self.answers.grader),
             "reading": self.answers.choose(*filter(None, [calibration])),
@@ -517,15 +519,6 @@ def _fill(group: Any, given: dict[str, Any], without: Collection[str]) -> Any:
         elif field.name not in without:
             made[field.name] = given.pop(field.name)
     return group(**made)
-
-
-def parse_batch(text: str) -> int | None:
-    """A number of examples; None for `auto`."""
-    if text == "auto":
-        return None
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
-        raise ConfigError(f"--batch {text}: give a number of examples from 1 on, or auto")
-    return int(text)
 
 
 def several_tasks(named: Sequence[str], out: PurePath) -> list[str]:

@@ -9,15 +9,11 @@ from c4.cli.options import JsonOption
 from c4.cli.output import say, say_json, show
 from c4.cli.tables import new_table
 
-REGISTRIES = {
-    "c4.tasks.registry": "REGISTRY",
-    "c4.gates.registry": "REGISTRY",
-    "c4.gates.own_signals": "REGISTRY",
-    "c4.decode.rules": "REGISTRY",
-    "c4.tasks.reading.extractors": "REGISTRY",
-    "c4.tasks.graders": "REGISTRY",
-}
-"""The registries, by the modules that hold them."""
+REGISTRIES = (
+    *("c4.tasks.registry", "c4.gates.registry", "c4.gates.own_signals"),
+    *("c4.decode.rules", "c4.tasks.reading.extractors", "c4.tasks.graders"),
+)
+"""The modules that hold a registry, each as `REGISTRY`."""
 OWN = "c4"
 """The package that is shown for c4's own names."""
 
@@ -38,8 +34,8 @@ def plugins_command(
     if context.invoked_subcommand is not None:
         return
     found = []
-    for module, name in REGISTRIES.items():
-        registry = getattr(import_module(module), name)
+    for module in REGISTRIES:
+        registry = import_module(module).REGISTRY
         kind = {"kind": registry.noun, "option": registry.option}
         found += [kind | {"name": own, "package": OWN, "object": None} for own in registry.own]
         for own, point in sorted(registry.offered().items()):

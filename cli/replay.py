@@ -45,6 +45,8 @@ Examples:
     c4 replay --gate cvee --reading plain --ending skip
 """
 
+NAMES = ("model", "task", "method", "gate", "split")
+"""Columns that say which trajectories and which gate a row is about."""
 SPLIT_NOTE = (
     "pool: trajectories used to choose this setting, so optimistic; "
     "held out: the other trajectories of that recording"
@@ -71,7 +73,7 @@ def replay_command(
 ) -> None:
     import polars as pl
 
-    from c4.gates.calibrations import load_calibration
+    from c4.gates.calibration_files import load_calibration
     from c4.replay.decisions import replay, summarise_decisions
     from c4.replay.pools import split_calibrated
 
@@ -98,19 +100,14 @@ def replay_command(
         say_json([row | facts for row in summary.to_dicts()])
         return
     show(render(summary))
-    notes = [not_gradable_note(_not_gradable(summary)), never_settle_note(summary)]
+    failed = {
+        " ".join(filter(None, map(row.get, NAMES))): row["not_gradable"]
+        for row in summary.iter_rows(named=True)
+    }
+    notes = [not_gradable_note(failed), never_settle_note(summary)]
     notes += [SPLIT_NOTE if summary["split"].is_not_null().any() else "", reading_note(reading)]
     for note in filter(None, notes):
         say(note)
-
-
-def _not_gradable(summary: "pl.DataFrame") -> dict[str, int]:
-    """Examples on which gate or full decode could not be graded, by recording and gate."""
-    names = ("model", "task", "method", "gate", "split")
-    return {
-        " ".join(row[name] for name in names if row[name]): row["not_gradable"]
-        for row in summary.iter_rows(named=True)
-    }
 
 
 def never_settle_note(summary: "pl.DataFrame") -> str:
@@ -135,7 +132,7 @@ def render(summary: "pl.DataFrame") -> Table:
     if (summary["full_steps"] != summary["budget"]).any():
         shares = {"saving": "saving of budget", "saving_recorded": "of recorded"}
     shares |= {name: name for name in ("fired", "premature", "identical")}
-    names = ["model", "task", "method", "gate", "split"]
+    names = list(NAMES)
     if (summary["method"] == "baseline").all():
         names.remove("method")
     if summary["split"].is_null().all():

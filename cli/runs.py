@@ -178,7 +178,7 @@ def check_folder(root: PurePath, *, as_json: bool) -> None:
 
 def check_files(root: PurePath, folders: Sequence[PurePath]) -> "list[Finding]":
     """What was found at every file of runs, timings and calibrations."""
-    from c4.gates.calibrations import check_calibration, find_calibrations
+    from c4.gates.calibration_files import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
     from c4.store.locations import resolve_location
 

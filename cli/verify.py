@@ -97,7 +97,20 @@ def verify_replay(
         check_can_grade(find_task(task), config.reading, unsafe_code=config.unsafe_code)
     plans = {task: plan_recording(config) for task, config in configs.items()}
     model = load(plans.values())
-    checks = {task: list(check_replay(plan, model, gates[task])) for task, plan in plans.items()}
+    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
+    from c4.replay.verify import verify
+
+    checks: dict[str, list[Check]] = {}
+    for task, plan in plans.items():
+        with start_recording(plan, model) as recording:
+            run, of_task = record(recording), checks.setdefault(task, [])
+            live, unsafe_code = recording.decode_again, plan.config.unsafe_code
+            with progress(
+                f"decoding {plan.task.name} live", len(run) * len(gates[task])
+            ) as advance:
+                for check in verify(run, gates[task], live, unsafe_code=unsafe_code):
+                    of_task.append(check)
+                    advance(check.gate)
     every = [(task, check) for task, of_task in checks.items() for check in of_task]
     if as_json:
         say_json([{"task": task, **asdict(c), "agrees": c.agrees} for task, c in every])
@@ -106,22 +119,6 @@ def verify_replay(
             say(describe(plans[task], gates[task], of_task))
     if wrong := [(task, check) for task, check in every if not check.agrees]:
         raise C4Error("\n".join(differences(wrong)))
-
-
-def check_replay(
-    plan: "Plan", model: "LoadedModel", gates: "Mapping[str, Gate]"
-) -> "Iterator[Check]":
-    """Record a task, and decode its examples live under each gate."""
-    from c4.record.recorder import start_recording
-    from c4.replay.verify import verify
-
-    with start_recording(plan, model) as recording:
-        run = record(recording)
-        live, unsafe_code = recording.decode_again, plan.config.unsafe_code
-        with progress(f"decoding {plan.task.name} live", len(run) * len(gates)) as advance:
-            for check in verify(run, gates, live, unsafe_code=unsafe_code):
-                advance(check.gate)
-                yield check
 
 
 def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]") -> str:

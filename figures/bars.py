@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from c4.analysis.colours import mark_of, mixed
-from c4.analysis.decided import require_columns
-from c4.analysis.names import in_order, method_label
+from c4.analysis.notebook_frames import require_columns
+from c4.analysis.paper_names import in_order, method_label
 from c4.figures.dark import ON_AREA
 from c4.figures.fit import fitted, wrapped
 from c4.figures.style import (

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from c4.analysis import TOLERANCE
 from c4.analysis.colours import FAMILY_COLOURS, Mark
-from c4.analysis.decided import require_columns
-from c4.analysis.names import in_order, model_label, task_label
+from c4.analysis.notebook_frames import require_columns
+from c4.analysis.paper_names import in_order, model_label, task_label
 from c4.figures.style import (
     COLUMN,
     FAINT,

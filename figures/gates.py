@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis.colours import Mark
-from c4.analysis.decided import require_columns
-from c4.analysis.names import in_order
+from c4.analysis.notebook_frames import require_columns
+from c4.analysis.paper_names import in_order
 from c4.figures.style import (
     INK,
     PANEL,

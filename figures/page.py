@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import polars as pl
 
-from c4.analysis.names import method_label, task_label
+from c4.analysis.paper_names import method_label, task_label
 from c4.analysis.render import DASH, Column, ReportTable, show_cell
 from c4.figures.gallery import FIGURES, Drawing, Format
 

@@ -19,8 +19,8 @@ from matplotlib.offsetbox import (
 )
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, mark_of
-from c4.analysis.decided import as_phases
-from c4.analysis.names import FAMILY_LABELS, in_order
+from c4.analysis.notebook_frames import as_phases
+from c4.analysis.paper_names import FAMILY_LABELS, in_order
 from c4.figures.fit import text_width
 from c4.figures.style import (
     ALARM,

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from c4.analysis import stabilization_summary
 from c4.analysis.colours import FAMILY_COLOURS, Mark, mixed
-from c4.analysis.decided import as_settling
-from c4.analysis.names import FAMILY_LABELS, model_label, task_label
+from c4.analysis.notebook_frames import as_settling
+from c4.analysis.paper_names import FAMILY_LABELS, model_label, task_label
 from c4.figures.fit import fitted, points
 from c4.figures.style import (
     COLUMN,

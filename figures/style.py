@@ -31,7 +31,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from c4.analysis.colours import FAMILY_COLOURS, Mark, is_variant, mark_of, shade_of
-from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.paper_names import method_label, model_label, task_label
 from c4.errors import ConfigError
 from c4.errors.system import reason, require_plain_file
 from c4.figures.fit import PROPORTIONAL, drawable, fitted, points, text_width

@@ -12,8 +12,8 @@ from rich.console import Group
 from rich.text import Text
 
 from c4.analysis.colours import mark_of
-from c4.analysis.decided import require_columns, require_one_trajectory
-from c4.analysis.names import in_order, method_label, model_label, task_label
+from c4.analysis.notebook_frames import require_columns, require_one_trajectory
+from c4.analysis.paper_names import in_order, method_label, model_label, task_label
 from c4.analysis.traces import TEXTS
 from c4.errors.text import visible
 from c4.figures.fit import drawable, shorten, wrapped

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4.analysis.colours import Mark, mark_of
-from c4.analysis.decided import require_columns, require_one_trajectory
-from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.notebook_frames import require_columns, require_one_trajectory
+from c4.analysis.paper_names import method_label, model_label, task_label
 from c4.analysis.traces import TRACE, stops_in
 from c4.figures.fit import drawable, fitted, points, shorten, text_width, wrapped
 from c4.figures.style import (

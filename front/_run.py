@@ -12,7 +12,7 @@ from c4._decisions import Decisions
 from c4._gates import name_gates
 from c4._html import facts_table, frame_table, text_block
 from c4.analysis import phase_table, stabilization_table, text_table, trace_table
-from c4.analysis.signals import signal_table
+from c4.analysis.signal_table import signal_table
 from c4.errors import ConfigError, RunError, unknown_name
 from c4.errors.text import visible_line
 from c4.gates import Gate, OwnSignal
@@ -107,7 +107,7 @@ class Run(StoredRun):
 
     @cached_property
     def signals(self) -> pl.DataFrame:
-        """What gates see: one row per trajectory and step. See `c4.analysis.signals.SIGNALS`."""
+        """The signals that gates see, one row per trajectory and step."""
         return signal_table(self)
 
     def signals_with(self, *more: str | OwnSignal) -> pl.DataFrame:

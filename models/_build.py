@@ -17,8 +17,8 @@ from transformers.utils import logging as transformers_logging
 from c4.errors import ModelError
 from c4.models._architectures import Architecture, brief, named
 from c4.models._checkpoint import Checkpoint
+from c4.models._load_progress import Progress
 from c4.models._memory import available_memory
-from c4.models._progress import Progress
 from c4.models._weights import FLOATS, INTEGERS, StoredTensor, read_tensor, stored_tensors
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from c4.models._progress import Progress
+from c4.models._load_progress import Progress
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from c4.decode.forward import Forward
 from c4.decode.rules import REGISTRY as RULE_NAMES
 from c4.decode.rules import make_rule
 from c4.errors import ConfigError, did_you_mean
-from c4.gates.calibrations import load_calibration
+from c4.gates.calibration_files import load_calibration
 from c4.gates.gate import require_live
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import find_gate, make_gate, set_parameters

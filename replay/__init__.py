@@ -4,7 +4,7 @@
 requirement. Needs runs and gates, and no model.
 """
 
-from c4.gates.calibrations import FrozenSetting, load_calibration
+from c4.gates.calibration_files import FrozenSetting, load_calibration
 from c4.replay.calibration import (
     Calibration,
     Loss,

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from c4.errors import ConfigError
-from c4.gates.calibrations import column_of
+from c4.gates.calibration_files import column_of
 from c4.gates.registry import find_gate
 from c4.gates.signals import Floats, Ints, Longs
 from c4.plugins.parameters import Value

@@ -10,10 +10,18 @@ from c4.tasks import Family, Grade, Grader, Verdict, grade
 class ReplayGrader:
     """Grades texts of a run under its reading, each distinct one once: programs are slow to run."""
 
-    def __init__(self, run: Run, unsafe_code: bool) -> None:
+    def __init__(self, run: Run, unsafe_code: bool, *, on_demand: bool = False) -> None:
+        """Prepare to grade.
+
+        Args:
+            on_demand: run programs only in `grade`; for `correct`, what was not run is not known.
+        """
         self.run = run
         self.task = run.task
         self.unsafe_code = unsafe_code
+        executes = run.task.family is Family.CODE or run.reading.grader is not Grader.EXACT
+        self.waits = on_demand and executes
+        """Whether a grade is an execution, and waits until somebody asks for it."""
         self._known: dict[tuple[int, str], Grade] = {}
 
     @property
@@ -24,8 +32,11 @@ class ReplayGrader:
     def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
         """Whether tokens answer the row's problem; None if that cannot be graded."""
         text = self.run.text(ids)
-        if row.correct is not None and text == self.run.text(row.final_ids):
+        if (self.waits or row.correct is not None) and text == self.run.text(row.final_ids):
             return row.correct
+        if self.waits:
+            known = self._known.get((row.trajectory, text))
+            return known.correct if known else None
         return self._grade(row, text).correct
 
     def grade(self, row: Row, ids: Sequence[int]) -> Grade:
@@ -46,24 +57,3 @@ class ReplayGrader:
         if given.correct is not None:  # the machine may do better next time
             self._known[key] = given
         return given
-
-
-class AskedGrader(ReplayGrader):
-    """Runs a model's program only when asked to; until then, what is not stored is not known.
-
-    What needs no sandbox is graded at once.
-    """
-
-    def __init__(self, run: Run, unsafe_code: bool) -> None:
-        super().__init__(run, unsafe_code)
-        self.waits = self.task.family is Family.CODE or run.reading.grader is not Grader.EXACT
-        """Whether a grade is an execution, and so is waited for."""
-
-    def correct(self, row: Row, ids: Sequence[int]) -> bool | None:
-        if not self.waits:
-            return super().correct(row, ids)
-        text = self.run.text(ids)
-        if text == self.run.text(row.final_ids):
-            return row.correct
-        known = self._known.get((row.trajectory, text))
-        return known.correct if known else None

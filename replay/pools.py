@@ -10,7 +10,7 @@ import polars as pl
 
 from c4.errors import RunError
 from c4.errors.text import counted
-from c4.gates.calibrations import FrozenSetting, PoolShare
+from c4.gates.calibration_files import FrozenSetting, PoolShare
 from c4.gates.own_signals import NO_SIGNALS
 from c4.gates.registry import GateKind, gate_signals
 from c4.gates.run_signals import load_signals, stack_signals

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from c4.errors import ConfigError, did_you_mean
-from c4.gates.calibrations import FrozenSetting
+from c4.gates.calibration_files import FrozenSetting
 from c4.gates.gate import Gate
 from c4.gates.registry import GATES, REGISTRY, gate_fields, make_gate
 from c4.plugins import aliases

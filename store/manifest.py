@@ -183,6 +183,8 @@ def read_manifest(folder: Location) -> Manifest:
     path = folder / MANIFEST
     try:
         raw = json.loads(read_file(path))
+        if not isinstance(raw, dict) or "schema_version" not in raw:
+            raise ValueError("not a JSON object with a schema_version")
         # Damage first: a damaged version is no other format.
         checksum = raw.pop("checksum", None)
         if checksum is not None and checksum != content_checksum(raw):

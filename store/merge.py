@@ -81,8 +81,8 @@ class Merge:
         differ = name_differences(there.identity, here.identity, keys)
         if differ:
             raise RunError(
-                f"{source.folder} cannot be merged into {self.folder}, which is another run:\n"
-                + "\n".join(differ)
+                f"cannot merge {source.folder} into {self.folder}: they were recorded with "
+                "different settings:\n" + "\n".join(differ)
             )
         if here.made_with != there.made_with:
             log.warning(

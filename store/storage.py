@@ -1,4 +1,4 @@
-"""The one way to where runs are kept: look, list, read, put whole, remove.
+"""All access to runs on disk or in an object store: look, list, read, put whole, remove.
 
 Whoever reads or writes below a folder of runs does it through these functions. Elsewhere a location
 is only joined, taken apart and compared. There are two kinds of storage, `folders` and `objects`,

@@ -1,4 +1,4 @@
-"""Writing a run so that nothing a machine does to it loses a finished trajectory.
+"""Writing a run so that no crash loses a finished trajectory.
 
 Every finished trajectory becomes a small pending file at once. When all trajectories of a part
 are there, the part is written and the pending files go. Each step is one atomic rename and can
@@ -130,7 +130,7 @@ class RunWriter:
         self._added: set[int] = set()
         """Trajectories that this writer made safe and that are not sealed yet."""
         self._looked = -math.inf
-        """When this writer looked last at what is pending, by a monotonic clock."""
+        """When its last look at what is finished began, by a monotonic clock."""
         self._written: dict[Location, Part] = {}
         """Pending parts that this writer wrote, kept in memory until they are sealed."""
         self.manifest: Manifest | None = None
@@ -151,8 +151,9 @@ class RunWriter:
         """
         if fresh:
             self.claims.require_alone()
-        self.claims.shared = bool(self.claims.others())
         with self.claims.hold(SEAL):
+            # Looked for under the claim: whoever joins from now on sees this worker's sign.
+            self.claims.shared = bool(self.claims.others())
             if fresh:
                 self._clear()
             self.begin(manifest, tokenizer_json)
@@ -247,7 +248,6 @@ class RunWriter:
         for path in set(self._written) - {part.path for part in listed}:
             self._written.pop(path, None)  # sealed by another worker
         self._finished = {part.first for part in listed}
-        self._looked = time.monotonic()
         return {part.first: self._written.get(part.path, part) for part in listed}
 
     def add(
@@ -311,8 +311,10 @@ class RunWriter:
     def unfinished(self, indices: Iterable[int]) -> list[int]:
         """Those of some trajectories that are not safe yet, by the names of files alone."""
         # In the order in which a trajectory moves: what is sealed meanwhile is seen in the rows.
+        began = time.monotonic()
         pending = self.pending
         rows = self._known_rows()
+        self._looked = began
         return [i for i in indices if i not in pending and not covers(rows, i)]
 
     def unsealed(self, indices: Iterable[int]) -> list[int]:
@@ -473,8 +475,11 @@ class RunWriter:
             part.load(self._run.digest).forget()  # whole, and the run's own
             require_rows(part, sealed, pending)
         if sealed:
-            # Whoever was killed may have noted nothing; this note makes everybody list again.
-            self._add_to_note(sealed[-1].path.name, [])
+            # The killed worker may have noted nothing; new tokens make everybody list again. A
+            # note that somebody joined may still have to be read by the others.
+            joined = any(name == JOINED for _, name in self._read_note())
+            kept = [(secrets.token_hex(6), JOINED)] if joined else []
+            self._add_to_note(sealed[-1].path.name, kept)
         self._drop_copies(sealed)
         self._remove_own(p for p in list_parts(self.folder / "rows") if p not in sealed)
         self._remove_own(unnamed)

@@ -17,7 +17,7 @@ from c4.errors import RAISED, C4Error, DataError, did_you_mean, failure, naming_
 from c4.errors.system import exists, reason, require_plain_file, user_path
 from c4.tasks import problems
 from c4.tasks.problems import EMBEDDED_TASKS, EVALUATION, problem
-from c4.tasks.sandbox.names import names_of_tests
+from c4.tasks.sandbox.entry_points import names_of_tests
 from c4.tasks.task import Example, Family, HubSplit, Row, Task
 
 EMBEDDED_SOURCE = "embedded"

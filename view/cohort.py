@@ -10,7 +10,7 @@ import polars as pl
 
 from c4.analysis.stabilization import settled_by, settled_step
 from c4.gates.candidates import filled_predictions
-from c4.gates.run_signals import RunSignals
+from c4.gates.run_signals import load_signals, stack_signals
 from c4.gates.signals import Ints, are_premature, stabilization_step
 from c4.replay.decisions import summarise_decisions
 from c4.replay.exits import RunSubset, ask_gates, at_exit
@@ -32,7 +32,7 @@ class Cohort:
     def __init__(self, cache: "RunCache", menu: GateMenu) -> None:
         self.cache = cache
         self.menu = menu
-        self.signals: RunSignals = cache.all_signals()
+        self.signals = stack_signals(list(load_signals(cache.run, own=cache.own)))
         self.settled: Ints = stabilization_step(self.signals.signals)
         self._subset = RunSubset(cache.run, self.signals)
         self._exits = lru_cache(KEPT_EXITS)(self._find_exits)
@@ -53,11 +53,6 @@ class Cohort:
     def premature(self, exits: Ints) -> list[bool | None]:
         """Whether each exit came too early; None where the answer never settles."""
         return are_premature(exits, self.settled, self.steps)
-
-    def entropy_at(self, exits: Ints) -> npt.NDArray[np.float64]:
-        """The answer's entropy at the exit; NaN where there is no exit or no answer. (n,)"""
-        values = at_exit(self.signals.signals.entropy, exits[None], self.steps)[0]
-        return np.where(exits > 0, values, np.nan)
 
     def summary(self, name: str, settings: Settings) -> dict[str, Any]:
         """What a gate is worth on the run, as `c4 replay` says it."""

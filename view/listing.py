@@ -10,7 +10,7 @@ import polars as pl
 
 from c4.errors import unknown_name
 from c4.gates.gate import wants_cells
-from c4.replay.exits import ask_gates
+from c4.replay.exits import ask_gates, at_exit
 from c4.view.menu import Settings
 from c4.view.trajectory import settled_at
 from c4.view.viewer import RunCache, Viewer
@@ -120,13 +120,13 @@ def _exits(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
         kinds[early] if at else ["never"]
         for at, early in zip(exits.tolist(), cohort.premature(exits), strict=True)
     ]
-    entropy = cohort.entropy_at(exits)
+    entropy = at_exit(cohort.signals.signals.entropy, exits[None], cohort.steps)[0]
     return pl.DataFrame(
         {
             "trajectory": cohort.signals.trajectory,
             "stabilization": cohort.settling()["stabilization"],
             "exit": pl.Series(exits).replace(0, None),
-            "entropy": pl.Series(np.asarray(entropy)).fill_nan(None),
+            "entropy": pl.Series(np.where(exits > 0, entropy, np.nan)).fill_nan(None),
             "outcome": outcome,
         },
         schema_overrides={"stabilization": pl.Int32(), "outcome": pl.List(pl.String())},

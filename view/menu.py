@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from c4.analysis.colours import mark_of
-from c4.analysis.names import method_label
+from c4.analysis.paper_names import method_label
 from c4.errors import ConfigError, unknown_name
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly
 from c4.gates.gate import Gate
@@ -73,28 +73,21 @@ class GateMenu:
         mark = mark_of(name)
         made = {family: make_gate(name, family) for family in families}
         gate = next(iter(made.values()), None) or make_gate(name)
-        specs = parameters_of(gate)
+        specs: list[Field[Any]] = []
+        if is_dataclass(gate) and not isinstance(gate, type):  # others tell of no parameters
+            specs = list(settable(gate))
         return {
             "name": name,
             "label": method_label(name),
             "colour": mark.colour,
             "marker": mark.marker,
-            "about": _first_line(type(gate).__doc__),
+            "about": (type(gate).__doc__ or "").strip().partition("\n")[0],
             "parameters": [_describe_parameter(spec) for spec in specs],
             "defaults": {
                 family: {spec.name: _plain(getattr(one, spec.name)) for spec in specs}
                 for family, one in made.items()
             },
         }
-
-
-def parameters_of(gate: Gate) -> Sequence[Field[Any]]:
-    """The parameters of a gate; one that is no dataclass has none that can be told."""
-    return settable(gate) if is_dataclass(gate) and not isinstance(gate, type) else ()
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
 
 
 def _plain(value: Any) -> Any:
@@ -104,27 +97,20 @@ def _plain(value: Any) -> Any:
 
 
 def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:
-    choices = (
-        list(spec.type) if isinstance(spec.type, type) and issubclass(spec.type, StrEnum) else None
-    )
-    if choices is not None:
-        return {"name": spec.name, "choices": [str(choice) for choice in choices]}
+    """A parameter with its choices, or with its slider: useful ends where it is unbounded."""
+    if isinstance(spec.type, type) and issubclass(spec.type, StrEnum):
+        return {"name": spec.name, "choices": [str(choice) for choice in spec.type]}
     facts = bounds_of(spec)
     if facts is None:  # a gate of a user's own: it is set on the command line
         return {"name": spec.name, "fixed": True}
-    return {"name": spec.name, "meaning": facts["meaning"], **slider_range(spec)}
-
-
-def slider_range(spec: Field[Any]) -> dict[str, float]:
-    """The ends and the step of a slider; where a parameter is unbounded, what is useful."""
-    facts = bounds_of(spec) or {}
     low, high = facts["low"], facts["high"]
-    counts = facts["whole"] or isinstance(spec.default, int)
     default: Any = spec.default
     least = low if math.isfinite(low) else 0.0
     most = high if math.isfinite(high) else max(MOST_DEMANDS * float(default), SPAN_OF_ZERO)
+    counts = facts["whole"] or isinstance(default, int)
     step = 1.0 if counts else 0.01 if most <= 1 else 0.1
-    return {"low": least, "high": most, "step": step}
+    slider = {"low": least, "high": most, "step": step}
+    return {"name": spec.name, "meaning": facts["meaning"], **slider}
 
 
 def demands(gate: Gate, s: Signals) -> dict[str, Floats]:

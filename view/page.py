@@ -137,6 +137,10 @@ def page_data(viewer: Viewer, keys: Sequence[Key]) -> dict[str, Any]:
     described = viewer.describe()
     described["runs"] = [cache.describe() for cache in runs]
     recorded = [cache for cache in runs if cache.run.has_cells]
+    packed = {}
+    for run, t in keys:
+        message = trajectory_message(viewer.cache(run), t, viewer.menu, {})
+        packed[f"{run}#{t}"] = base64.b64encode(gzip.compress(message, 9, mtime=0)).decode()
     return {
         "overview": described,
         "rows": [describe_row(viewer, key) for key in keys],
@@ -145,13 +149,8 @@ def page_data(viewer: Viewer, keys: Sequence[Key]) -> dict[str, Any]:
             cache.key: cohort_message(viewer.cohort(cache), viewer.menu.names, {}, with_points=True)
             for cache in recorded
         },
-        "trajectories": {f"{run}#{t}": _packed(viewer, run, t) for run, t in keys},
+        "trajectories": packed,
     }
-
-
-def _packed(viewer: Viewer, run: str, t: int) -> str:
-    message = trajectory_message(viewer.cache(run), t, viewer.menu, {})
-    return base64.b64encode(gzip.compress(message, 9, mtime=0)).decode()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from c4.gates.signals import stabilization_step
 from c4.replay.decisions import decide
 from c4.replay.exits import ask_gates
 from c4.store.origins import Origin
-from c4.store.runs import Trajectory
 from c4.tasks.vocabulary import Vocabulary
 from c4.view.menu import GateMenu, Settings, demands
 from c4.view.viewer import RunCache, Viewer
@@ -82,25 +81,12 @@ def answer_message(
     cache: RunCache, index: int, menu: GateMenu, settings: Settings
 ) -> dict[str, Any]:
     """What moves when a slider moves: exits, thresholds and grades, and no cells."""
-    found = outcomes(cache, cache.trajectory(index), cache.signals(index), menu, settings)
-    return {"gates": found, "command": replay_command(cache, menu, settings)}
-
-
-def settled_at(signals: RunSignals) -> int | None:
-    """The step from which a single trajectory's answer stays; None where it never settles."""
-    settled = int(stabilization_step(signals.signals)[0])
-    return settled if settled <= int(signals.signals.steps[0]) else None
-
-
-def outcomes(
-    cache: RunCache, recorded: Trajectory, signals: RunSignals, menu: GateMenu, settings: Settings
-) -> list[dict[str, Any]]:
-    """What each gate decides on a trajectory, what it asks for, and what it would have left."""
+    recorded, signals = cache.trajectory(index), cache.signals(index)
     gates = menu.make(cache.run.task, settings)
     exits = ask_gates(gates, signals, [(recorded.row.trajectory, recorded.cells)])
     decided = decide(recorded, signals, 0, exits, cache.grader)
     steps = recorded.row.steps
-    return [
+    found = [
         {
             "name": name,
             **{key: value for key, value in outcome.items() if key != "text"},
@@ -112,6 +98,13 @@ def outcomes(
         }
         for name, outcome in decided.items()
     ]
+    return {"gates": found, "command": replay_command(cache, menu, settings)}
+
+
+def settled_at(signals: RunSignals) -> int | None:
+    """The step from which a single trajectory's answer stays; None where it never settles."""
+    settled = int(stabilization_step(signals.signals)[0])
+    return settled if settled <= int(signals.signals.steps[0]) else None
 
 
 def _numbers(values: npt.NDArray[Any]) -> list[float | None]:

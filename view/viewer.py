@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from c4.analysis.colours import FAMILY_COLOURS, mark_of
-from c4.analysis.names import method_label, model_label, task_label
+from c4.analysis.paper_names import method_label, model_label, task_label
 from c4.errors import RunError
 from c4.gates.candidates import CandidateReader
 from c4.gates.own_signals import OwnSignals
@@ -16,10 +16,9 @@ from c4.gates.run_signals import (
     cached_signals,
     candidate_reader,
     load_signals,
-    stack_signals,
     trajectory_signals,
 )
-from c4.replay.grader import AskedGrader
+from c4.replay.grader import ReplayGrader
 from c4.store.grades import list_grades
 from c4.store.locations import Location, parse_location
 from c4.store.parts import Part
@@ -63,7 +62,7 @@ class RunCache:
         self.run = run
         self.typed_task = task
         self.files = files_of(run)
-        self.grader = AskedGrader(run, unsafe_code)
+        self.grader = ReplayGrader(run, unsafe_code, on_demand=True)
         self._rows = lru_cache(KEPT_PARTS)(
             lambda part: {row.trajectory: row for row in run.read_rows(part)}
         )
@@ -134,10 +133,6 @@ class RunCache:
             for row in self.run.rows()
         ]
         return pl.DataFrame(rows, schema={**schema, "words": pl.String()})
-
-    def all_signals(self) -> RunSignals:
-        """The signals of all trajectories, stacked."""
-        return stack_signals(list(load_signals(self.run, own=self.own)))
 
     def describe(self) -> dict[str, Any]:
         """What the page shows of a run in its lists."""

@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 from c4.errors import ConfigError, SandboxError
-from c4.tasks.sandbox.names import names_of_tests
+from c4.tasks.sandbox.entry_points import names_of_tests
 from c4.tasks.sandbox.processes import Standing, look_at
 
 _CHILD = Path(__file__).with_name("child.py")

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from c4.analysis import Library, make_report
-from c4.analysis.calibrations import calibration_table, readable_calibrations
+from c4.analysis.calibration_table import calibration_table, readable_calibrations
 from c4.analysis.cohorts import cohort_table
 from c4.analysis.library import COMPARED_GATES
 from c4.cli.app import app

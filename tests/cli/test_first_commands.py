@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from c4.tasks import TASKS
-from tests.commands import c4
+from tests.commands import done
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = (
@@ -17,19 +17,10 @@ COMMANDS = (
 )
 
 
-def typed(line):
-    """What a command prints; it must succeed."""
-    program, *args = line.split()
-    assert program == "c4"
-    done = c4(*args)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def test_the_first_three_commands_work_as_they_stand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(TASKS, "math", replace(TASKS["math"], n=6))  # 100 take most of a minute
-    recorded, calibrated, drawn = map(typed, COMMANDS)
+    recorded, calibrated, drawn = (done(*line.split()[1:]).stdout for line in COMMANDS)
     assert recorded.startswith("math on tiny (source=embedded): 6 trajectories, accuracy ")
     assert calibrated.startswith(
         "math: no example set aside for calibration is recorded; chosen on the first 2 of 6 "

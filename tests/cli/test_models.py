@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from c4.cli.app import app
 from c4.record import plan as planning
+from tests.commands import done
 
 
 @pytest.fixture
@@ -22,10 +21,8 @@ def loads(monkeypatch):
 
 def test_a_model_is_loaded_once_for_all_tasks(random_llada, tmp_path, loads):
     tasks = [word for task in ("mmlu", "svamp", "mmlu") for word in ("--task", task)]
-    args = ["models", "eval", str(random_llada), *tasks, "--n", "2", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, [*args, "--json"])
-    assert result.exit_code == 0, result.output
-    evaluations = json.loads(result.stdout)
+    options = ("--n", 2, "--out", tmp_path, "--json")
+    evaluations = json.loads(done("models", "eval", random_llada, *tasks, *options).stdout)
     assert [(e["task"], e["n"], e["graded"]) for e in evaluations] == [
         ("mmlu", 2, 2),
         ("svamp", 2, 2),

@@ -11,14 +11,12 @@ from c4.cli.app import app
 from c4.cli.options import ANY_PLACE, LOCAL_PLACE
 from c4.store.runs import find_runs, open_run
 from c4.store.storage import file_exists, list_files
-from tests.commands import c4
+from tests.commands import c4, done
 from tests.s3_server import SECRET
 
 
 def ok(*args):
-    result = c4(*args)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return done(*args).stdout
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from matplotlib.text import Text
 from c4.analysis import method_totals, stabilization_summary
 from c4.analysis.blocks import block_usage, time_shares
 from c4.analysis.colours import MARKS, mark_of, shade_of
-from c4.analysis.names import METHOD_LABELS, in_order, method_label, task_label
+from c4.analysis.paper_names import METHOD_LABELS, in_order, method_label, task_label
 from c4.analysis.sweeps import h_sweep
 from c4.errors import ConfigError
 from c4.figures import (
@@ -98,7 +98,9 @@ def test_figures_have_room_for_many_gates_and_long_names(name, width):
 
 def test_tasks_of_users_own_keep_their_names_apart(width, monkeypatch):
     names = [f"{word}_is_the_beginning_of_a_long_name" for word in ("this", "that", "other")]
-    monkeypatch.setattr("c4.analysis.names.TASK_LABELS", dict(zip(TASKS, names, strict=False)))
+    monkeypatch.setattr(
+        "c4.analysis.paper_names.TASK_LABELS", dict(zip(TASKS, names, strict=False))
+    )
     phases = make_phases(["tiny"], list(TASKS)[:3], 2)
     for figure in (
         phase_diagram(phases, width),

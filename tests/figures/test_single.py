@@ -8,7 +8,7 @@ import pytest
 from frames import SLOW, STEPS, WIDTHS, check_figure, make_signals
 from rich.console import Console
 
-from c4.analysis.names import method_label
+from c4.analysis.paper_names import method_label
 from c4.analysis.traces import TEXTS, TRACE
 from c4.figures import Width, gates_figure, text_figure, trace_figure
 from c4.figures.text import terminal_texts

@@ -264,7 +264,7 @@ def test_figures_take_decisions_and_phases_as_they_are(run, make):
 
 
 def test_decisions_and_phases_draw_the_same_points(run):
-    from c4.analysis.decided import as_phases
+    from c4.analysis.notebook_frames import as_phases
 
     gates = ("cvee", "prophet", "sched")
     keys = ["gate", "trajectory"]

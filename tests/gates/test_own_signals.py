@@ -8,7 +8,7 @@ import pytest
 
 from c4._check import SHAPE, _made_decodes
 from c4._check import _signals as read_all
-from c4.analysis.signals import signal_table
+from c4.analysis.signal_table import signal_table
 from c4.errors import ConfigError
 from c4.gates import run_signals
 from c4.gates.live import LiveGate

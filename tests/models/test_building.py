@@ -11,7 +11,7 @@ from conftest import LLADA, llada_tensors, save_bert, save_llada
 from safetensors.torch import load_file, save_file
 
 from c4.errors import ModelError
-from c4.models import _build, _progress, find_checkpoint
+from c4.models import _build, _load_progress, find_checkpoint
 from c4.models._architectures import architecture_of
 from c4.models._build import build_model
 from c4.models._checkpoint import weight_files
@@ -159,7 +159,7 @@ def test_a_user_who_waits_for_weights_is_told(tmp_path, monkeypatch, caplog):
     folder = save_llada(tmp_path / "model")
     build(folder)
     assert not caplog.text
-    monkeypatch.setattr(_progress, "QUIET_SECONDS", -1.0)
+    monkeypatch.setattr(_load_progress, "QUIET_SECONDS", -1.0)
     build(folder)
     assert caplog.text.count("loading weights: 0.0 of 0.0 GB") == 1
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from c4.models import _hash, _progress
+from c4.models import _hash, _load_progress
 from c4.models._hash import weights_hash
 
 
@@ -138,7 +138,7 @@ def test_small_files_leave_no_note(weights, tmp_path, monkeypatch):
 
 
 def test_a_user_who_waits_is_told(weights, reads, monkeypatch, caplog):
-    monkeypatch.setattr(_progress, "QUIET_SECONDS", -1.0)
+    monkeypatch.setattr(_load_progress, "QUIET_SECONDS", -1.0)
     monkeypatch.setattr(_hash, "CHUNK", 2)
     weights_hash([weights])
     assert caplog.text.count("hashing model.safetensors") == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from c4.errors import ConfigError
-from c4.gates.calibrations import check_calibration, load_calibration
+from c4.gates.calibration_files import check_calibration, load_calibration
 from c4.gates.run_signals import RunSignals
 from c4.gates.signals import NONE, Signals
 from c4.replay.calibration import Requirement, calibrate, pareto_front

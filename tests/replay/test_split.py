@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c4.errors import RunError
-from c4.gates.calibrations import PoolShare, load_calibration
+from c4.gates.calibration_files import PoolShare, load_calibration
 from c4.replay.pools import SET_ASIDE, Pools, SplitRule, _choose_pool, split_runs
 from c4.store.manifest import run_folder
 from c4.store.runs import open_run

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from made import MANIFEST, write
+from made import MANIFEST, make_decode, write
 
 from c4.errors import ConfigError, RunError
 from c4.errors.system import is_running, process_mark
@@ -227,3 +227,29 @@ def test_who_leaves_removes_no_claim_of_a_worker_that_began_meanwhile(tmp_path, 
 
         monkeypatch.setattr(leaving.watch, "signs", signs_and_then_somebody_begins)
     assert began.current().keys() == {SEAL}
+
+
+def test_a_worker_that_is_alone_sees_what_a_later_one_has_finished(tmp_path):
+    with RunWriter(tmp_path) as first:
+        first.start(MANIFEST, "{}")
+        assert not first.is_finished(4)
+        assert not first.claims.shared
+        with RunWriter(tmp_path) as second:
+            second.start(MANIFEST, "{}")
+            second.add(*make_decode(4))
+            assert first.is_finished(4)
+            assert first.claims.shared
+            assert second.claims.shared
+
+
+def test_a_recovery_keeps_the_note_that_somebody_joined(tmp_path):
+    write(tmp_path, range(3), [range(3)])
+    with RunWriter(tmp_path) as first:
+        first.start(MANIFEST, "{}")
+        with RunWriter(tmp_path) as second:
+            second.start(MANIFEST, "{}")
+            with second.claims.hold(SEAL):
+                second._recover()  # as after the death of a third worker
+            second.add(*make_decode(4))
+            assert first.is_finished(4)
+            assert first.claims.shared

@@ -3,7 +3,6 @@
 import logging
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import obstore
 import pytest
@@ -23,18 +22,16 @@ from c4.store.storage import (
     list_files,
     list_folders,
     make_once,
-    owner_of,
     put_file,
     put_once,
     read_file,
     read_limited,
     remove_files,
-    remove_made,
     size_of,
     sizes_in,
 )
 from tests.s3_server import SECRET, free_port
-from tests.store.made import PARTS, snapshot, write
+from tests.store.made import snapshot, write
 
 
 def objects_below(folder):
@@ -47,8 +44,8 @@ def objects_below(folder):
 
 def test_a_run_has_the_same_bytes_as_in_a_folder(bucket, tmp_path):
     folder = run_folder(bucket / "runs", "m", "gsm8k", "c4 H=∞,τ=0.5")
-    write(folder)
-    write(tmp_path)
+    assert write(folder) == write(tmp_path) == set(range(5))
+    assert write(folder) == set()  # what is finished is not made again
     assert objects_below(folder) == snapshot(tmp_path)
     assert find_runs(bucket / "runs") == [folder]
     run, local = open_run(str(folder)), open_run(tmp_path)
@@ -95,12 +92,6 @@ def test_a_writer_that_dies_anywhere_is_followed_by_one_that_ends_with_the_same_
         }
         assert recorded == snapshot(tmp_path), last
     assert died >= 4
-
-
-def test_what_is_finished_is_not_made_again(bucket):
-    folder = bucket / "runs"
-    assert write(folder, parts=PARTS[:1]) == set(range(5))
-    assert not write(folder)
 
 
 def test_a_run_goes_to_a_store_and_comes_back(bucket, tmp_path):
@@ -175,26 +166,6 @@ def test_odd_names_are_names(bucket, name):
     assert list_files(bucket / name) == [path]
     remove_files([path])
     assert not list_folders(bucket)
-
-
-def test_an_object_is_put_once_and_a_claim_given_to_one(bucket):
-    assert put_once(bucket / "manifest", b"mine")
-    assert not put_once(bucket / "manifest", b"yours")
-    assert read_file(bucket / "manifest") == b"mine"
-    names = [bucket / "claims" / f"{number:06d}.1" for number in range(8)]
-
-    def try_all(worker):
-        return [name for name in names if make_once(name, worker)]
-
-    with ThreadPoolExecutor(16) as pool:
-        workers = [f"worker-{number}".encode() for number in range(16)]
-        made = dict(zip(workers, pool.map(try_all, workers), strict=True))
-    assert sorted(name for mine in made.values() for name in mine) == names
-    assert all(owner_of(name) == worker for worker, mine in made.items() for name in mine)
-    assert list_folders(bucket / "claims") == names
-    remove_made(names[0])
-    assert owner_of(names[0]) is None
-    assert make_once(names[0], b"another")
 
 
 def test_a_claim_whose_answer_was_lost_is_still_held(bucket, monkeypatch):

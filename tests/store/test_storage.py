@@ -19,8 +19,14 @@ from c4.store.storage import (
 )
 
 
-def test_of_many_that_make_a_folder_one_succeeds_and_signs_it(tmp_path):
-    names = [tmp_path / "claims" / f"{number}.1" for number in range(20)]
+@pytest.fixture(params=["folder", "bucket"])
+def place(request, tmp_path):
+    """Where runs are kept: a folder, or a bucket of a real S3 server."""
+    return tmp_path if request.param == "folder" else request.getfixturevalue("bucket")
+
+
+def test_of_many_that_make_a_folder_one_succeeds_and_signs_it(place):
+    names = [place / "claims" / f"{number:06d}.1" for number in range(12)]
 
     def try_all(worker):
         return [name for name in names if make_once(name, worker.encode())]
@@ -30,17 +36,18 @@ def test_of_many_that_make_a_folder_one_succeeds_and_signs_it(tmp_path):
         made = dict(zip(workers, pool.map(try_all, workers), strict=True))
     assert sorted(name for mine in made.values() for name in mine) == sorted(names)
     assert all(owner_of(name) == worker.encode() for worker in made for name in made[worker])
+    assert list_folders(place / "claims") == names
 
 
-def test_what_was_made_once_can_be_made_again_after_it_was_removed(tmp_path):
-    folder = tmp_path / "claims" / "000001.1"
+def test_what_was_made_once_can_be_made_again_after_it_was_removed(place):
+    folder = place / "claims" / "000001.1"
     assert owner_of(folder) is None
     assert make_once(folder, b"one")
     assert not make_once(folder, b"other")
     remove_made(folder)
     remove_made(folder)
-    assert list_folders(tmp_path / "claims") == []
-    remove_empty_folder(tmp_path / "claims")
+    assert list_folders(place / "claims") == []
+    remove_empty_folder(place / "claims")
     assert make_once(folder, b"other")
     assert owner_of(folder) == b"other"
 
@@ -55,14 +62,14 @@ def test_a_folder_with_something_in_it_is_not_removed(tmp_path):
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-def test_a_file_put_once_keeps_what_the_first_wrote(tmp_path, monkeypatch, links):
+def test_a_file_put_once_keeps_what_the_first_wrote(place, monkeypatch, links):
     if not links:
 
         def refuse(*_):
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
         monkeypatch.setattr(os, "link", refuse)
-    path = tmp_path / "runs" / "manifest.json"
+    path = place / "runs" / "manifest.json"
     assert put_once(path, b"first")
     assert not put_once(path, b"second")
     assert read_file(path) == b"first"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from c4.tasks.sandbox.names import names_of_tests
+from c4.tasks.sandbox.entry_points import names_of_tests
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import polars as pl
 
 from c4.analysis.paper import published_model, unlike_paper
 from c4.errors import ConfigError
-from c4.gates.calibrations import (
+from c4.gates.calibration_files import (
     FrozenSetting,
     find_calibrations,
     load_calibration,
