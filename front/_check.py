@@ -1,10 +1,9 @@
 """`c4.check`: try a user's gate, rule, task, extractor, grader or signal before it is used.
 
-The object is asked as commands ask it, behind the same guards, about one made-up decode of a model
-without weights and about odd texts.
+The object is asked as commands ask it, behind the same guards, about made-up decodes and odd texts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -16,16 +15,16 @@ from c4.decode.commits import Rule
 from c4.decode.guard import GuardedRule
 from c4.decode.rules import REGISTRY as RULE_NAMES
 from c4.decode.rules import is_rule, make_rule
-from c4.errors import RAISED, C4Error, ConfigError, failure
+from c4.errors import RAISED, C4Error, ConfigError, failure, naming_failures
 from c4.gates.candidates import CandidateReader
-from c4.gates.gate import ask, exit_step, is_gate, needs_future, wants_cells
+from c4.gates.gate import ask, is_gate, needs_future, wants_cells
 from c4.gates.live import LiveGate, LiveSignals
 from c4.gates.own_signals import REGISTRY as SIGNAL_NAMES
 from c4.gates.own_signals import find_signal, own_signals
 from c4.gates.registry import REGISTRY as GATE_NAMES
 from c4.gates.registry import checked_gate, make_gate, set_parameters
 from c4.gates.signals import Signals, read_signals
-from c4.gates.steps import StepView, stack_views
+from c4.gates.steps import StepView, fixed_point, stack_views
 from c4.plugins import Registry
 from c4.plugins.parameters import plain_settings
 from c4.store.arrays import BoolArray, IntArray
@@ -51,9 +50,19 @@ if TYPE_CHECKING:
 SHAPE = Shape(length=16, budget=16, block_length=4)
 PROMPT = np.array([1, 2, 3])
 CHOICES = ("no", "yes")
-WRITTEN = ("B. It is 12 or 7", "A, that is 1 + 2", "So the answer 42", "no idea at all..")
-"""What the model without weights may write, a byte for every position."""
-END, MASK = 256, 257
+RULE_SHAPES = (
+    Shape(length=8, budget=8, block_length=4),
+    Shape(length=12, budget=6, block_length=4),
+    Shape(length=6, budget=6, block_length=6),
+)
+"""Decodes that rules are tried at; a rule may refuse some of them."""
+WRITTEN = ("B. It is 12 or 7", "A, that is 1 + 2", "B. No, it is 42.", "no idea at all..")
+"""What a made-up decode may predict, a byte for every position."""
+MADE_SEEDS = (0, 3, 8, 10)
+"""Of made-up decodes whose answers waver and then settle, so that CVEE exits each of them."""
+END = 256
+VOCABULARY, MASK = 11, 10
+"""Of the model without weights that rules decode with."""
 ODD_TEXTS = (
     *("", " ", "no answer here", "A", "I think (B) is right.", "12", "x = 3.5, so 1,234 in all"),
     *(r"\boxed{7}", r"\boxed{", "def f(x):\n    return x", "```python\ndef", "漢字 ½ −3", "\n\n\n"),
@@ -105,7 +114,6 @@ def check(thing: Any, kind: str | None = None, *, written: str | None = None) ->
 
 
 REGISTRIES = (TASK_NAMES, GATE_NAMES, RULE_NAMES, EXTRACTOR_NAMES, GRADER_NAMES, SIGNAL_NAMES)
-ANYTHING = Registry("plug-in", "c4 plugins check", {}, example="my_gates:Calm")
 
 
 def _kind_of(thing: Any) -> str:
@@ -114,7 +122,8 @@ def _kind_of(thing: Any) -> str:
         known = [registry.noun for registry in REGISTRIES if thing in registry.names]
         if known or (":" not in thing and names_task(thing)):  # it is a YAML file
             return known[0] if known else "task"
-        thing = ANYTHING.find(thing).found
+        names = dict.fromkeys(name for registry in REGISTRIES for name in registry.names)
+        thing = Registry("plug-in", "c4 plugins check", names, "my_gates:Calm").find(thing).found
     for noun, fits in (("rule", is_rule), ("gate", is_gate), ("task", is_task)):
         if fits(thing):
             return noun
@@ -134,27 +143,27 @@ def _check_gate(name: str, thing: Any) -> None:
     except TypeError as error:
         raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
     plain_settings(name, set_parameters(gate))  # as a manifest keeps them
-    decodes = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
+    decodes = _made_decodes()
     for made in decodes:
         s = made.signals([gate])
         first, *again = (ask(gate, s, made.cells) for _ in range(TIMES_ASKED))
         if not all(np.array_equal(first, answer) for answer in again):
             raise ConfigError("asked twice about the same steps, it answers differently")
-        replayed = int(exit_step(first))
         if not needs_future(gate):
             live = LiveGate(gate, SHAPE, made.reader, CHOICES)
-            stops = next((view.step for view in made.views if live.fires(view)), 0)
-            if stops != replayed:
-                raise ConfigError(
-                    f"inside a decode it stops at step {stops}, over the recording at {replayed} "
-                    "(0 is never): it looks at later steps; if it must, set needs_future = True"
-                )
+            for view, replayed in zip(made.views, first, strict=True):
+                if live.fires(view) != replayed:
+                    raise ConfigError(
+                        f"at step {view.step} it answers {not replayed} inside a decode and "
+                        f"{replayed} over the recording: it looks at later steps; if it must, set "
+                        "needs_future = True"
+                    )
     if not wants_cells(gate):
-        both = decodes[:2]
-        together = ask(gate, _signals(both, [gate]))
+        several = [made for made in decodes if made.task == "gsm8k"]
+        together = ask(gate, _signals(several, [gate]))
         if not all(
             np.array_equal(row, ask(gate, made.signals([gate])))
-            for row, made in zip(together, both, strict=True)
+            for row, made in zip(together, several, strict=True)
         ):
             raise ConfigError(
                 "it decides a stack of trajectories otherwise than each alone: signals are "
@@ -166,18 +175,19 @@ def _check_signal(name: str, thing: Any) -> None:  # noqa: ARG001 - all checks a
     signal = find_signal(thing)
     if signal is None:  # c4's own are no functions
         return
-    made = _MadeDecode("gsm8k", 1)
-    values, again = (signal(made.signals(), made.cells) for _ in range(2))
-    if not np.array_equal(values, again, equal_nan=True):
-        raise ConfigError("asked twice about the same steps, it answers differently")
-    live = LiveSignals(SHAPE, made.reader, CHOICES, {signal.name: signal})
-    for view, value in zip(made.views, values, strict=True):
-        known = getattr(live.append(view), signal.name)[-1]
-        if not np.array_equal(known, value, equal_nan=True):
-            raise ConfigError(
-                f"its value at step {view.step} changes when later steps are known, so a decode "
-                "and its recording would disagree; use the present step and those before it"
-            )
+    for made in _made_decodes():
+        values, again = (signal(made.signals(), made.cells) for _ in range(2))
+        if not np.array_equal(values, again, equal_nan=True):
+            raise ConfigError("asked twice about the same steps, it answers differently")
+        live = LiveSignals(SHAPE, made.reader, CHOICES, {signal.name: signal})
+        for view, value in zip(made.views, values, strict=True):
+            known = getattr(live.append(view), signal.name)[-1]
+            if not np.array_equal(known, value, equal_nan=True):
+                raise ConfigError(
+                    f"its value at step {view.step} changes when later steps are known, so a "
+                    "decode and its recording would disagree; use the present step and those "
+                    "before it"
+                )
 
 
 def _check_rule(name: str, thing: Any) -> None:
@@ -193,15 +203,24 @@ def _check_rule(name: str, thing: Any) -> None:
         raise ConfigError("its class is no dataclass; write @dataclass(frozen=True) above it")
     plain_settings(name, vars(rule))
     guarded = GuardedRule(rule)
-    guarded.check(SHAPE, shift=False)
-    first, second = (_decode(_Model(1), rule=guarded) for _ in range(2))
-    if (first.ids == MASK).any():
-        raise ConfigError("it leaves positions masked")
-    if first.steps != second.steps or not np.array_equal(first.ids, second.ids):
-        raise ConfigError(
-            "a second decode differs from the first: start() must return a new state each time, "
-            "and the rule itself must not change"
-        )
+    refusals = []
+    for shape in RULE_SHAPES:
+        with naming_failures(f"the rule {guarded.name} fails"):
+            try:
+                rule.check(shape, shift=False)
+            except C4Error as error:
+                refusals.append(f"{shape} ({error})")
+                continue
+        first, second = (_decode(_Model(), shape, guarded) for _ in range(2))
+        if (first.ids == MASK).any():
+            raise ConfigError(f"it leaves positions masked at {shape}")
+        if first.steps != second.steps or not np.array_equal(first.ids, second.ids):
+            raise ConfigError(
+                "a second decode differs from the first: start() must return a new state each "
+                "time, and the rule itself must not change"
+            )
+    if len(refusals) == len(RULE_SHAPES):
+        raise ConfigError(f"it refuses every shape that it was tried at: {'; '.join(refusals)}")
 
 
 def _check_task(thing: Any, written: str | None) -> None:
@@ -304,16 +323,13 @@ CHECKS: dict[str, Callable[..., None]] = {
 
 
 class _MadeDecode:
-    """A decode of the model without weights under the schedule, and what gates read of it."""
+    """A made-up decode under the schedule, and what gates read of it."""
 
     def __init__(self, task: str, seed: int) -> None:
+        self.task = task
         self.reader = CandidateReader(TASKS[task], _vocabulary(), SHAPE.length, AnswerReading())
-        self.views: list[StepView] = []
-        _decode(_Model(seed), observer=self)
+        self.views = list(_made_views(seed))
         self.cells = _read_only(stack_views(self.views))
-
-    def observe(self, view: StepView) -> None:
-        self.views.append(view)
 
     def signals(self, gates: Sequence[object] = ()) -> Signals:
         """Arrays of (T,)."""
@@ -335,6 +351,33 @@ def _read_only(columns: Any) -> Any:
     return columns
 
 
+def _made_decodes() -> list[_MadeDecode]:
+    """Decodes that locate an answer from the first step on (mmlu), or only in the last block."""
+    return [_MadeDecode(task, seed) for task in ("gsm8k", "mmlu") for seed in MADE_SEEDS]
+
+
+def _made_views(seed: int) -> Iterator[StepView]:
+    """Steps that commit one position each, block by block, ever surer of one text."""
+    random = np.random.default_rng(seed)
+    alphabet = _alphabet()
+    texts = np.array([[alphabet.index(x.replace(" ", "Ġ")) for x in text] for text in WRITTEN])
+    masked = np.ones(SHAPE.length, dtype=np.bool_)
+    for step in range(SHAPE.budget):
+        block = step // SHAPE.steps_per_block
+        wavers = random.random() < 0.6 - step / 15
+        confidence = random.beta(2 + step / 2, 2, SHAPE.length).astype(np.float32)
+        yield StepView(
+            step=step + 1,
+            block=block,
+            token=texts[random.integers(2 + seed % 3) if wavers else seed % 3].astype(np.int32),
+            confidence=fixed_point("confidence", confidence),
+            gap=fixed_point("gap", confidence * 10),
+            entropy=fixed_point("entropy", 1 - confidence),
+            masked=masked.copy(),
+        )
+        masked[random.choice(np.flatnonzero(masked[: (block + 1) * SHAPE.block_length]))] = False
+
+
 def _vocabulary() -> Vocabulary:
     """Bytes as tokens, and an end token."""
     alphabet = {letter: i for i, letter in enumerate(_alphabet())}
@@ -350,24 +393,20 @@ def _alphabet() -> list[str]:
     return sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
-def _decode(model: "_Model", **how: Any) -> "Decoded":
+def _decode(model: "_Model", shape: Shape, rule: Rule) -> "Decoded":
     from c4.decode.loop import decode
 
-    return decode(model, PROMPT, SHAPE, **how)
+    return decode(model, PROMPT, shape, rule=rule)
 
 
 class _Model:
-    """A model without weights, which wavers between a few texts and is surer of some positions."""
+    """A model without weights: every one of them predicts the same at the same pass."""
 
     mask_id = MASK
     shift = False
 
-    def __init__(self, seed: int) -> None:
-        alphabet = _alphabet()
-        self.texts = [[alphabet.index(x.replace(" ", "Ġ")) for x in text] for text in WRITTEN]
-        self.random = np.random.default_rng(seed)
-        self.usual = 1
-        """The text that it writes unless it wavers; after the first pass another one."""
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(0)
 
     def logits(
         self,
@@ -379,12 +418,7 @@ class _Model:
     ) -> "Tensor":
         import torch
 
-        logits = self.random.normal(size=(len(ids) - start, MASK + 1))
-        wavers = self.random.random() < 0.4
-        text = self.texts[self.random.integers(len(self.texts)) if wavers else self.usual]
-        self.usual = 0
-        places = np.arange(min(len(logits), len(text)))
-        logits[places, text[: len(places)]] += 9 * self.random.random(len(places))
+        logits = 3 * self.random.normal(size=(len(ids) - start, VOCABULARY))
         return torch.from_numpy(logits.astype(np.float32))
 
     def read(self, ids: IntArray, start: int) -> "Reading":

@@ -31,10 +31,6 @@ SCHEDULE = "schedule"
 """Name of the rule that decodes where a user names a gate alone."""
 
 
-METHOD_NAMES = Registry("method", "--method", {}, "my_rules:Greedy")
-"""Loads what may be a rule or a gate."""
-
-
 @dataclass(frozen=True)
 class Method:
     """A pair of a commit rule and an exit gate, by the names that a user can give them."""
@@ -63,6 +59,9 @@ METHODS: dict[str, Method] = {
     "wino+cvee": Method("wino", "cvee"),
 }
 """Every method by its name. From cvee to c4 each adds one thing: this is the ablation."""
+
+METHOD_NAMES = Registry("method", "--method", METHODS, "my_rules:Greedy")
+"""Loads what may be a rule or a gate."""
 
 BY_FAMILY: dict[str, dict[Family, dict[str, float]]] = {
     "klass": {

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from c4.errors import ConfigError
+from c4.errors import ConfigError, shortened
 from c4.plugins._load import (
     Plugin,
     canonical_name,
@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 OWN_LABEL = re.compile(r"[^,=@]*[\w-]@[0-9a-f]{12}")
 """The label of a user's own object: its name, and the beginning of its source's hash."""
+
+TAKE_SETTINGS = ("--gate", "--method")
+"""Options whose objects have parameters, which `--set` gives."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,12 @@ class Registry:
         if ":" not in name:
             also = "one of your own: module:object or path/to/file.py:object"
             raise unknown_object(self.noun, name, self.names, also=also)
+        known, _, settings = name.partition(":")
+        if known in self.names and "=" in settings and self.option in TAKE_SETTINGS:
+            given = " ".join(f"--set {known}.{setting}" for setting in settings.split(","))
+            raise ConfigError(
+                f"no {self.noun} named {shortened(name)!r}; give settings with {shortened(given)}"
+            )
         return load_named(self.noun, name, self.example)
 
     def knows(self, name: str) -> bool:

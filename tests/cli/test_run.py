@@ -110,6 +110,7 @@ def test_results_made_without_grades_can_be_graded(run_args, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (["--method", "c4:H=2"], "no method named 'c4:H=2'; give settings with --set c4.H=2"),
         (["--method", "klas"], "no method named 'klas'; did you mean klass"),
         (["--method", "c4", "--task", "gsm9k"], "no task named 'gsm9k'"),
         (["--method", "c4", "--set", "tau=0.5"], "write cctc.tau=0.5 or cvee.tau=0.5"),

@@ -8,11 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 import c4
+from c4._check import _made_decodes
 from c4.cli.app import app
 from c4.decode import Choice, Rule, RuleState, most_confident
 from c4.decode.rules import RULES
 from c4.errors import ConfigError
 from c4.gates import GATES
+from c4.gates.cvee import CVEE
 from c4.gates.signals import SIGNAL_NAMES
 from c4.tasks import TASKS, Candidate, Example, SearchMode, Task, answers
 from c4.tasks.graders import REGISTRY as GRADERS
@@ -30,8 +32,40 @@ def test_c4_s_own_pass_the_check_that_users_get(kind, name):
     assert c4.check(name, kind) == kind
 
 
+def test_cvee_exits_every_made_decode():
+    for made in _made_decodes():
+        exits = CVEE().fires(made.signals())
+        assert exits.any()
+        assert not exits.all()
+
+
 def gate(fires, **more):
     return type("Mine", (), {"fires": fires, **more})
+
+
+def soon(values):
+    """The values of the next step."""
+    return np.concatenate([values[..., 1:], values[..., -1:]], -1)
+
+
+AHEAD = {
+    "mean": lambda self, s: s.entropy < s.entropy.mean(),
+    "mean of the steps": lambda self, s: s.entropy < s.entropy.mean(-1, keepdims=True),
+    "median": lambda self, s: s.entropy < np.median(s.entropy),
+    "next entropy": lambda self, s: soon(s.entropy) < 0.1,
+    "next confidence": lambda self, s: soon(s.confidence) > 0.9,
+    "best step": lambda self, s: s.confidence == s.confidence.max(-1, keepdims=True),
+    "last candidate": lambda self, s: s.candidate == s.candidate[..., -1:],
+    "longest run": lambda self, s: s.run * 2 > s.run.max(-1, keepdims=True),
+    "last change": lambda self, s: s.changes == s.changes[..., -1:],
+    "after its first exit": lambda self, s: (s.step < 3) | (soon(s.confidence) > 0.9),
+}
+
+
+@pytest.mark.parametrize("fires", AHEAD.values(), ids=AHEAD)
+def test_a_gate_that_looks_ahead_is_caught(fires):
+    with pytest.raises(ConfigError, match="it looks at later steps"):
+        c4.check(gate(fires))
 
 
 def with_parameter(name, default):
@@ -60,7 +94,9 @@ BROKEN_GATES = {
     "must return booleans, not int": gate(lambda self, s: s.run),
     "it looks at later steps": gate(lambda self, s: s.candidate == s.candidate[..., -1:]),
     "decides a stack of trajectories otherwise": gate(lambda self, s: np.cumsum(s.run, 0) > 12),
-    "there is no signal 'confidense'": gate(lambda self, s: s.confidense > 0.5),
+    "did you mean confidence? To use a signal of your own, list it: signals = (confidense,)": gate(
+        lambda self, s: s.confidense > 0.5
+    ),
     "the gate Mine fails: ZeroDivisionError": gate(lambda self, s: 1 / 0),
     "is read-only": gate(lambda self, s, c: c.token.fill(0) or s.run > 3, wants_cells=True),
     "fails: ValueError: assignment destination is read-only": gate(writes),
@@ -94,6 +130,16 @@ def refuses(error):
     return rule(best, check=check)
 
 
+def one_block(self, shape, *, shift):
+    if shape.length != shape.block_length:
+        raise ConfigError("one block only")
+
+
+def several_a_step(self, shape, *, shift):
+    if shape.budget == shape.length:
+        raise ConfigError("several a step only")
+
+
 class Plain(Rule):
     def choose(self, places, reading):
         return Choice(most_confident(places, reading, 1), 0)
@@ -117,7 +163,7 @@ BROKEN_RULES = {
     "outside the block": rule(lambda *given: Choice(np.array([99]), 0)),
     "no c4.decode.Choice": rule(lambda *given: None),
     "passes and is not done": rule(swap),
-    "rule: no": refuses(ConfigError("no")),
+    "it refuses every shape that it was tried at: 8/8/4 (no)": refuses(ConfigError("no")),
     "the rule Mine fails: ValueError: no": refuses(ValueError("no")),
     "its class is no dataclass": Undecorated,
     "a second decode differs": rule(best, start=lambda self: COUNTING),
@@ -200,6 +246,7 @@ def named(function):
 
 BROKEN_SIGNALS = {
     "changes when later steps are known": lambda s, cells: s.run / s.run.max(),
+    "so a decode and its recording would disagree": lambda s, c: s.entropy - s.entropy.mean(),
     "it must have one number for each of 16 steps": lambda s, cells: cells.gap,
     "is read-only": spoils,
     "it answers differently": lambda s, cells: s.run * np.random.default_rng().random(),
@@ -230,6 +277,8 @@ def test_a_broken_object_is_told_what_is_broken(kind, thing, said):
         ("gate", gate(lambda self, s, c: c.confidence.min(axis=1) > 0.3, wants_cells=True)),
         ("gate", gate(lambda self, s: s.candidate == s.candidate[..., -1:], needs_future=True)),
         ("rule", rule(best)),
+        ("rule", rule(best, check=one_block)),
+        ("rule", rule(best, check=several_a_step)),
         ("rule", Plain),
         ("rule", Plain()),
         ("task", task()),
@@ -282,5 +331,7 @@ def test_the_command_checks_files(tmp_path):
     done = CliRunner().invoke(app, ["plugins", "check", f"{file}:soon"])
     assert done.exit_code == 2
     assert "fails the check of a signal" in " ".join(done.stderr.split())
+    with pytest.raises(ConfigError, match=r"no plug-in named 'cve'; did you mean cvee\?"):
+        c4.check("cve")
     with pytest.raises(ConfigError, match="no kind of plug-in 'gat'"):
         c4.check("cvee", "gat")

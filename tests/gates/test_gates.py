@@ -321,6 +321,7 @@ def test_the_paper_s_settings_come_with_the_family_and_yield_to_the_user():
         ("cvee", {"tua": 0.5}, "no parameter of cvee named 'tua'; did you mean tau"),
         ("sched", {"curve": "square"}, "sched takes curve of linear, cosine, exponential"),
         ("cve", {}, r"no gate named 'cve'; did you mean cvee\? \(one of your own: module:obj"),
+        ("cvee:tau=2,gamma=1", {}, "give settings with --set cvee.tau=2 --set cvee.gamma=1"),
         ("no_such_module:Gate", {}, "cannot load the gate 'no_such_module:Gate'"),
         ("math:pi", {}, "math:pi is no gate"),
     ],

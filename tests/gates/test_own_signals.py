@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from c4._check import SHAPE, _MadeDecode
+from c4._check import SHAPE, _made_decodes
 from c4._check import _signals as read_all
 from c4.analysis.signal_table import signal_table
 from c4.errors import ConfigError
@@ -20,7 +20,7 @@ from c4.replay.exits import ask_gates
 from c4.store.runs import open_run
 from tests.recordings import record
 
-MADE = [_MadeDecode("gsm8k", 1), _MadeDecode("gsm8k", 2), _MadeDecode("mmlu", 3)]
+MADE = _made_decodes()
 
 
 @pytest.fixture
