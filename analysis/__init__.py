@@ -1,8 +1,8 @@
 """Analysis: runs as data frames and numbers. Nothing is drawn or decoded here.
 
-A `Library` holds the runs below a folder, and computes its frames when they are asked for.
-The functions here take runs or frames and return frames; each frame's columns are declared beside
-the function that makes it, as `PHASES` is in `c4.analysis.phases`.
+A `Library` holds the runs below a folder and computes its frames on demand. The functions here take
+runs or frames and return frames. The schema of each frame is declared in the module of the function
+that makes it; `PHASES` in `c4.analysis.phases` is an example.
 """
 
 from c4.analysis.evaluation import evaluate_run

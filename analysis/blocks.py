@@ -1,4 +1,4 @@
-"""Where steps and seconds go, block by block."""
+"""Forward passes and seconds spent in each block."""
 
 import polars as pl
 
@@ -11,15 +11,15 @@ BLOCKS = pl.Schema(
         "family": pl.String(),
         "method": pl.String(),
         "n": pl.UInt32(),
-        "not_gradable": pl.UInt32(),  # answers that the machine failed to grade
+        "not_gradable": pl.UInt32(),  # number of answers that could not be graded
         "block": pl.Int64(),  # 0…N−1
-        "passes": pl.Float64(),  # spent in it, on average
-        "share": pl.Float64(),  # of the block's budget; above 1 where a method may exceed it
-        "steps": pl.Float64(),  # in all blocks together
+        "passes": pl.Float64(),  # mean forward passes in the block
+        "share": pl.Float64(),  # of the block's budget; above 1 if the method exceeds it
+        "steps": pl.Float64(),  # mean over all blocks together
         "budget": pl.Int32(),
         "accuracy": pl.Float64(),
-        "drop": pl.Float64(),  # points lost to the baseline on the same examples; null: unknown
-        "past": pl.Boolean(),  # more than may be lost
+        "drop": pl.Float64(),  # points lost to the baseline on shared examples; null if unknown
+        "past": pl.Boolean(),  # whether the drop exceeds the tolerance
     }
 )
 TIME_SHARES = pl.Schema(
@@ -30,15 +30,15 @@ TIME_SHARES = pl.Schema(
         "method": pl.String(),
         "n": pl.UInt32(),
         "block": pl.Int64(),
-        "seconds": pl.Float64(),  # measured in it, on average
+        "seconds": pl.Float64(),  # mean seconds measured in the block
         "share": pl.Float64(),  # of the whole decode
-        "tps": pl.Float64(),  # from `c4 bench`; null where there is none
+        "tps": pl.Float64(),  # from `c4 bench`; null if not timed
     }
 )
 
 
 def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
-    """Forward passes that each method spends in each block. See `BLOCKS`."""
+    """Compute the forward passes that each method spends in each block. See `BLOCKS`."""
     spent = outcomes.select(
         "cohort",
         "method",
@@ -58,10 +58,10 @@ def block_usage(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
 
 
 def time_shares(outcomes: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
-    """Seconds that each method spends in each block, as measured. See `TIME_SHARES`.
+    """Compute the measured seconds that each method spends in each block. See `TIME_SHARES`.
 
     Args:
-        bench: timings with the cohort of each.
+        bench: timings with their cohorts.
     """
     timed = outcomes.filter(pl.col("block_seconds").is_not_null())
     keys = ["model", "task", "family", "cohort", "method"]
@@ -76,6 +76,6 @@ def time_shares(outcomes: pl.DataFrame, bench: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explode(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    """A row for every block, numbered from 0."""
+    """Expand a list column into one row per block, numbered from 0."""
     numbered = frame.with_columns(block=pl.int_ranges(pl.col(column).list.len()))
     return numbered.explode(column, "block")

@@ -1,4 +1,4 @@
-"""What calibrations cost, read from the files they write."""
+"""Cost of calibrations, read from the files they write."""
 
 import logging
 from collections.abc import Sequence
@@ -22,27 +22,27 @@ CALIBRATIONS = pl.Schema(
         "file": pl.String(),
         "model": pl.String(),
         "gate": pl.String(),
-        "pool": pl.String(),  # tasks
+        "pool": pl.String(),  # tasks of the pool
         "trajectories": pl.Int64(),
-        "forward_passes": pl.Int64(),  # null where the pool's recordings are gone
+        "forward_passes": pl.Int64(),  # null if recordings of the pool are gone
         "decode_seconds": pl.Float64(),  # likewise
-        "settings": pl.Int64(),  # tried
+        "settings": pl.Int64(),  # number of settings tried
         "search_seconds": pl.Float64(),
         "chosen": pl.String(),
         "worst_drop": pl.Float64(),  # on the pool, in points
-        "paper": pl.String(),  # the published model that its pool was decoded by; null: none
-        "unlike_paper": pl.String(),  # why
+        "paper": pl.String(),  # published model that decoded the pool; null if not comparable
+        "unlike_paper": pl.String(),  # reason why the paper's numbers are not comparable
     }
 )
 
 
 def calibration_table(calibrations: Sequence[FrozenSetting], runs: Sequence[Run]) -> pl.DataFrame:
-    """One row for everything that `c4 calibrate` froze. See `CALIBRATIONS`."""
+    """Return one row for every setting that `c4 calibrate` froze. See `CALIBRATIONS`."""
     rows = []
     for frozen in calibrations:
         identities = [share.identity for share in frozen.pool]
         count = sum(len(share.trajectories) for share in frozen.pool)
-        decoded = [  # as far as the recordings are still on disk
+        decoded = [  # rows of recordings that are still on disk
             row
             for share in frozen.pool
             for run in [r for r in runs if dict(r.manifest.identity) == share.identity][:1]
@@ -77,7 +77,7 @@ def calibration_table(calibrations: Sequence[FrozenSetting], runs: Sequence[Run]
 
 
 def readable_calibrations(folder: Location) -> list[FrozenSetting]:
-    """The calibrations in a folder; a file that cannot be read is skipped with a warning."""
+    """Load the calibrations in a folder; skip unreadable files with a warning."""
     found = []
     for path in find_calibrations(folder):
         try:

@@ -1,7 +1,7 @@
 """Cohorts: decodes of the same examples by the same weights in the same shape.
 
-Only these may be pooled or paired. Every frame carries its rows' cohort, and of each model and
-task one cohort is shown; tables name the others.
+Only results of one cohort may be pooled or paired. Every frame has a cohort column. One cohort per
+model and task is shown; tables name the others.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ PLACE = {
     "model": pl.String(),
     "task": pl.String(),
     "family": pl.String(),
-    "cohort": pl.String(),  # equal where examples, weights and shape are: only those pair
+    "cohort": pl.String(),  # see `cohort_key`; only rows of one cohort are paired
 }
-"""Columns that say where a row belongs, in every frame of rows or methods."""
+"""Columns that identify the origin of a row, in every frame of examples or methods."""
 
 COHORTS = pl.Schema(
     {
@@ -33,24 +33,24 @@ COHORTS = pl.Schema(
         "length": pl.Int32(),
         "budget": pl.Int32(),
         "block_length": pl.Int32(),
-        "methods": pl.Int64(),  # that it has results of, settings of users' own aside
-        "examples": pl.Int64(),  # outside the calibration pool
-        "pooled": pl.Int64(),  # inside it
+        "methods": pl.Int64(),  # number of methods with results, without user-defined settings
+        "examples": pl.Int64(),  # number outside the calibration pool
+        "pooled": pl.Int64(),  # number inside it
         "created": pl.String(),
-        "main": pl.Boolean(),  # the one of its model and task that is shown
+        "main": pl.Boolean(),  # whether this cohort is shown for its model and task
     }
 )
 SHAPE = ("length", "budget", "block_length")
 
 
 def cohort_key(identity: Mapping[str, Any]) -> str:
-    """A short name for the conditions of a run: its examples, model, shape and number format."""
+    """A short hash of a run's conditions: its examples, model, shape and number format."""
     shared = json.dumps(conditions(identity), sort_keys=True)
     return hashlib.sha256(shared.encode()).hexdigest()[:12]
 
 
 def cohort_columns(run: Run, pools: Pools) -> dict[str, pl.Expr]:
-    """The columns that say which cohort a run's rows belong to. Needs a column `trajectory`."""
+    """Expressions of the `PLACE` columns and `pool` for a frame with a column `trajectory`."""
     identity = run.manifest.identity
     return {
         "model": pl.lit(run.model),
@@ -73,7 +73,7 @@ def cohort_table(
     """Every cohort on disk. See `COHORTS`.
 
     Args:
-        gates: what the recordings of full decodes are replayed under.
+        gates: labels of the gates that are replayed over recordings of full decodes.
     """
     members: dict[str, list[Run]] = {}
     for run in runs:
@@ -102,9 +102,8 @@ def cohort_table(
             }
         )
     frame = pl.DataFrame(rows, schema={**COHORTS, "own": pl.Boolean()})
-    # Shown is the task's own shape before others, then the one that the model has on most tasks of
-    # the family (its own, if it brings one), then the one with most methods, examples, and the
-    # newest.
+    # Of each model and task, prefer the task's own shape, then the shape that the model has on most
+    # tasks of the family, then the most methods, the most examples and the newest run.
     usual = pl.col("task").n_unique().over("model", "family", *SHAPE)
     order = ["own", "usual", "methods", "examples", "created", "cohort"]
     ranked = frame.with_columns(usual=usual).sort(order, descending=True)
@@ -114,7 +113,7 @@ def cohort_table(
 
 
 def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
-    """Notes that say which of several cohorts is shown, and which are not."""
+    """Notes on which of several cohorts is shown and which are not."""
     notes = []
     several = cohorts.filter(pl.len().over("model", "task") > 1)
     for (model, task), group in several.group_by("model", "task", maintain_order=True):
@@ -134,7 +133,7 @@ def cohort_notes(cohorts: pl.DataFrame) -> list[str]:
 
 
 def pool_note(cohorts: pl.DataFrame) -> str:
-    """A sentence on the calibration pool for a table's caption; empty if there is none."""
+    """Note on the calibration pool for a table's caption; empty if no example is in it."""
     only = cohorts.filter((pl.col("examples") == 0) & (pl.col("pooled") > 0))
     cut = cohorts.filter((pl.col("examples") > 0) & (pl.col("pooled") > 0))
     notes = []

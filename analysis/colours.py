@@ -1,7 +1,7 @@
-"""How methods and families are drawn, in figures and in the viewer alike.
+"""Colours and markers of methods and families, for figures and the viewer.
 
-Colours are Okabe and Ito's and Tol's, which colour-blind readers can tell apart; markers tell
-methods apart in grey.
+The colours are from the palettes of Okabe and Ito and of Tol, which colour-blind readers can tell
+apart; markers distinguish methods in greyscale.
 """
 
 import zlib
@@ -16,7 +16,7 @@ FAMILY_COLOURS = {"letters": "#004488", "long_reasoning": "#BB5566", "code": "#B
 
 @dataclass(frozen=True)
 class Mark:
-    """How a method is drawn."""
+    """Colour and marker of a method."""
 
     colour: str
     marker: str
@@ -47,14 +47,14 @@ COLOURS = ("#6699CC", "#997700", "#994455", "#332288", "#CC6677")
 SPARE = [Mark(colour, marker) for marker in ("X", "d", "p", "h") for colour in COLOURS]
 """Marks for gates and labels that users define."""
 TAKEN: dict[str, Mark] = {}
-"""The marks of such names that this process has drawn."""
+"""Marks that this process has assigned to such names."""
 
 
 def mark_of(method: str) -> Mark:
-    """A method's mark; a variant such as `c4,H=2` has that of its method."""
+    """Return the mark of a method; a variant such as `c4,H=2` has the mark of its method."""
     name = Label.parse(method).kind
     mark = MARKS.get(name) or TAKEN.get(name)
-    if mark is None:  # the one that belongs to the name, or the next in a colour that few have
+    if mark is None:  # start at the name's hash; take a free mark in the least used colour
         first = zlib.crc32(name.encode()) % len(SPARE)
         colours = Counter(taken.colour for taken in TAKEN.values())
         free = [m for m in SPARE[first:] + SPARE[:first] if m not in TAKEN.values()]
@@ -65,14 +65,14 @@ def mark_of(method: str) -> Mark:
 def is_variant(method: str) -> bool:
     """Whether a label names a variant of a method; variants get hollow marks.
 
-    A setting that a calibration froze is one too.
+    A setting that a calibration froze is also a variant.
     """
     label = Label.parse(method)
     return not label.is_plain or label.kind != label.method
 
 
 def shade_of(method: str) -> str:
-    """A method's colour; a variant beside it is lighter, and a frozen setting darker."""
+    """Return a method's colour: lighter for a variant, darker for a frozen setting."""
     colour, label = mark_of(method).colour, Label.parse(method)
     if label.kind != label.method:
         return mixed(colour, 0, 0.5)
@@ -80,6 +80,6 @@ def shade_of(method: str) -> str:
 
 
 def mixed(colour: str, other: int, share: float) -> str:
-    """A colour, moved some way to black (0), white (255) or a grey between them."""
+    """Mix a colour with a share of black (0), white (255) or a grey between them."""
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(part + (other - part) * share):02x}" for part in parts)

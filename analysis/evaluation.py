@@ -1,4 +1,4 @@
-"""How well a model does at full budget, task by task."""
+"""Accuracy, stabilization and speed of a model at full budget, per task."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,22 +22,22 @@ class TaskEvaluation:
     graded: int
     """Number of graded answers; `accuracy` is computed over them."""
     not_gradable: int
-    """Number of answers that the machine failed to grade; they count neither way."""
+    """Number of answers that could not be graded; they count neither as right nor as wrong."""
     accuracy: float | None
     """None if no answer was graded."""
     interval: tuple[float, float] | None
     """The 95% Wilson interval of `accuracy`."""
     s_50: float | None
     s_90: float | None
-    """Progress by which half, and nine tenths, of the answers have settled for good."""
+    """Progress by which 50% and 90% of the answers have settled for good."""
     located: float
-    """Share of final answers that lie where the gates look for them."""
+    """Share of decodes whose final answer could be located at token positions."""
     mean_seconds: float
     """Mean seconds per decode."""
 
 
 def evaluate_run(run: Run, indices: Collection[int] | None = None) -> TaskEvaluation:
-    """Accuracy, stabilization and speed of a recording, or of some of its trajectories."""
+    """Evaluate a recording, or only the trajectories in `indices`."""
     task = run.task
     wanted = set(run.indices if indices is None else indices)
     rows = [row for row in run.rows() if row.trajectory in wanted]

@@ -1,4 +1,4 @@
-"""All runs below a folder, as data frames that are computed once, when asked for."""
+"""All runs below a folder, as data frames that are computed once, on demand."""
 
 import json
 import logging
@@ -45,9 +45,9 @@ COMPARED_GATES = ("prophet", "sched", "cvee")
 
 
 class Library:
-    """The runs, timings and calibrations below a folder, or a part of them.
+    """The runs, timings and calibrations below a folder, or a selection of them.
 
-    One run is read at a time, and only what a number is made of is kept.
+    Reads one run at a time and keeps only the frames.
     """
 
     def __init__(
@@ -65,17 +65,18 @@ class Library:
         unsafe_code: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Nothing is read before a frame is asked for.
+        """Select what to read; only the names of recorded tasks are looked up now.
 
         Args:
-            gates: what to replay over the recordings.
-            methods: which methods to show, by name or label; all if None.
-            trajectory: which to show alone; the most telling one if None.
-            signals: what to show of it besides what CVEE and Prophet see.
-            calibrations: files of `c4 calibrate` to report on; those in this folder and the root
-                if None. What any of them was chosen on is pool, for every method.
+            gates: gates to replay over the recordings.
+            methods: methods to show, by name or label; all if None.
+            trajectory: number of the trajectory for `trace` and `texts`; None for the default of
+                `telling`.
+            signals: signals of that trajectory to show besides those of CVEE and Prophet.
+            calibrations: files of `c4 calibrate` to report on; None for those in the current folder
+                and the root. Examples that any of them used count as pool for every method.
             reading: how answers are read; the default reading if None.
-            note: progress callback, told what is being read.
+            note: progress callback, called with a message before each run is read.
         """
         self.root = root
         self.named = list(find_recorded_tasks(tasks or (), root).values())
@@ -96,7 +97,7 @@ class Library:
 
     @cached_property
     def all_runs(self) -> list[Run]:
-        """Every run that is not empty, whatever models and tasks were asked for."""
+        """Every run that is not empty, of all models and tasks."""
         found = readable_runs(find_runs(self.root), self.reading, self.named)
         found = with_known_task(found, self.tasks)
         runs = [run for run in found if len(run)]
@@ -109,31 +110,31 @@ class Library:
         return [run for run in runs if run.folder not in outdated]
 
     def is_current(self, identity: Mapping[str, Any]) -> bool:
-        """Whether a result was made by the present code of its gate, if that gate was named."""
+        """Whether a result was made by the current code of its gate, if the gate was chosen."""
         gate = identity["gate"] or {"name": None}
         return self._gate_hashes.get(gate["name"]) in (None, gate.get("source_sha256"))
 
     @cached_property
     def _gate_hashes(self) -> dict[str, str | None]:
-        """Source hashes of the gates that were named, by canonical name; c4's own have none."""
+        """Source hashes of the chosen gates, by canonical name; None for built-in gates."""
         names = self.choice.names
         return {GATE_NAMES.canonical(name): find_gate(name).source_sha256 for name in names}
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The runs of the models and tasks asked for."""
+        """The runs of the requested models and tasks."""
         return [run for run in self.all_runs if self.wants(run.model, run.task_name)]
 
     @cached_property
     def full_decodes(self) -> list[Run]:
-        """The recordings of full decodes, which gates are replayed over."""
+        """The recordings of full decodes, over which gates are replayed."""
         return [run for run in self.runs if run.is_baseline and run.has_cells]
 
     @cached_property
     def bench(self) -> pl.DataFrame:
-        """The best timing of every method, by its cohort.
+        """The best timing of every method, per cohort.
 
-        One with a speedup before one without, then the one of most decodes, then the newest.
+        Prefers timings with a speedup, then those of the most decodes, then the newest.
         """
         frame = pl.DataFrame(read_timings(self.root))
         identities = [json.loads(identity) for identity in frame["identity"]]
@@ -143,7 +144,7 @@ class Library:
             cohort=pl.Series(map(cohort_key, identities), dtype=pl.String()),
             method=pl.Series(methods, dtype=pl.String()),
             timed=pl.format("{}×{}", "n", "passes"),
-            cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass varies from no other
+            cv=pl.when(pl.col("passes") > 1).then("cv"),  # one pass has no variation
         ).filter(pl.Series(current, dtype=pl.Boolean()))
         worth = [pl.col("speedup").is_not_null(), pl.col("n") * pl.col("passes")]
         frame = frame.sort(worth, maintain_order=True)
@@ -151,23 +152,23 @@ class Library:
 
     @cached_property
     def cohorts(self) -> pl.DataFrame:
-        """Every cohort on disk, and which of them are shown. See `COHORTS`."""
+        """Cohorts of the requested models and tasks, and which are shown. See `COHORTS`."""
         frame = cohort_table(self.all_runs, self.gate_names, self.pools)
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))
 
     def recordings(self, cohort: str) -> list[Run]:
-        """The recordings of a cohort."""
+        """Recordings of full decodes in a cohort."""
         return [r for r in self.full_decodes if cohort_key(r.manifest.identity) == cohort]
 
     @cached_property
     def main_runs(self) -> list[Run]:
-        """The recordings of the cohorts that are shown."""
+        """Recordings of full decodes in the main cohorts."""
         main = self.cohorts.filter("main")["cohort"]
         return [run for cohort in main for run in self.recordings(cohort)]
 
     def gates(self, run: Run) -> dict[str, Gate]:
-        """The gates with the settings of the run's family."""
+        """The gates with their settings for the run's family."""
         return self.choice.gates(run.task.family)
 
     @cached_property
@@ -180,7 +181,7 @@ class Library:
 
     @cached_property
     def phases(self) -> pl.DataFrame:
-        """Exits of held-out trajectories against stabilization. See `PHASES`."""
+        """Exits and stabilization of held-out trajectories. See `PHASES`."""
         read = self._per_run(
             "replaying", self.main_runs, lambda run: phase_table(run, self.gates(run), self.pools)
         )
@@ -188,7 +189,7 @@ class Library:
 
     @cached_property
     def gate_signals(self) -> pl.DataFrame:
-        """What gates saw of held-out trajectories. See `GATE_SIGNALS`."""
+        """Signals of held-out trajectories over progress and at exits. See `GATE_SIGNALS`."""
         frames = [GATE_SIGNALS.to_frame()]
         for cohort in self.cohorts.filter("main")["cohort"]:
             if runs := self.recordings(cohort):
@@ -198,7 +199,7 @@ class Library:
 
     @cached_property
     def _sources(self) -> pl.DataFrame:
-        """Every method on every held-out example, from every source. See `OUTCOMES`."""
+        """Outcomes of every method on every held-out example, from every source. See `OUTCOMES`."""
         decoded = self._per_run(
             "reading",
             self.runs,
@@ -213,7 +214,7 @@ class Library:
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
-        """Every method on every held-out example, from the best source. See `OUTCOMES`."""
+        """Outcomes of every method on held-out examples, from its best source. See `OUTCOMES`."""
         return best_source(self._sources)
 
     @cached_property
@@ -223,7 +224,7 @@ class Library:
 
     @cached_property
     def main_outcomes(self) -> pl.DataFrame:
-        """The outcomes in each task's main cohort, points of sweeps aside."""
+        """Outcomes in each task's main cohort, without points of sweeps."""
         outcomes = self._of_main(self.outcomes)
         return outcomes.filter(~of_sweeps(outcomes))
 
@@ -241,24 +242,24 @@ class Library:
 
     @cached_property
     def blocks(self) -> pl.DataFrame:
-        """Passes per block. See `BLOCKS`."""
+        """Forward passes per block. See `BLOCKS`."""
         return block_usage(self.main_outcomes, self.main_totals)
 
     @cached_property
     def time_shares(self) -> pl.DataFrame:
-        """Seconds per block, of live decodes: a replay has none. See `TIME_SHARES`."""
+        """Seconds per block of live decodes; replays have no timings. See `TIME_SHARES`."""
         live = self._of_main(self._sources.filter(pl.col("how") == DECODED))
         return time_shares(live.filter(~of_sweeps(live)), self.bench)
 
     @cached_property
     def h_sweep(self) -> pl.DataFrame:
-        """C⁴ under several H. See `H_SWEEP`."""
+        """Results of C⁴ under several values of H. See `H_SWEEP`."""
         outcomes = self._of_main(self.outcomes)
         return h_sweep(outcomes, method_totals(outcomes))
 
     @cached_property
     def wino_totals(self) -> pl.DataFrame:
-        """All methods in the main cohorts, and CVEE's sweep over recorded steps of WINO."""
+        """Totals in the main cohorts, including CVEE's sweep over recorded steps of WINO."""
         recorded = [run for run in self.runs if run.method == "wino" and run.has_cells]
         swept = self._per_run(
             "sweeping", recorded, lambda run: self._replayed(run, wino_gates(run.task))
@@ -268,29 +269,29 @@ class Library:
 
     @cached_property
     def calibrations(self) -> pl.DataFrame:
-        """What calibrations cost. See `CALIBRATIONS`."""
+        """Cost of calibrations. See `CALIBRATIONS`."""
         shown = self._found if self._calibrations is None else self._given
         return calibration_table(shown, self.runs)
 
     @cached_property
     def pools(self) -> Pools:
-        """Which examples calibration may have seen, as far as the files given and found tell."""
+        """Examples that calibration may have seen, from the files given and found."""
         return Pools([share for frozen in (*self._found, *self._given) for share in frozen.pool])
 
     @cached_property
     def _found(self) -> list[FrozenSetting]:
-        """The calibrations in this folder and the root."""
+        """Calibrations in the current folder and the root."""
         folders = sorted({Path.cwd(), resolve_location(self.root)}, key=str)
         return [frozen for folder in folders for frozen in readable_calibrations(folder)]
 
     @cached_property
     def _given(self) -> list[FrozenSetting]:
-        """The calibrations that were asked for by name."""
+        """Calibrations that were given by path."""
         return [load_calibration(path) for path in self._calibrations or ()]
 
     @cached_property
     def trace(self) -> pl.DataFrame:
-        """One telling trajectory, step by step; empty if there is no recording."""
+        """Signals of the `telling` trajectory by step; empty without recordings."""
         if self.telling is None:
             return TRACE.to_frame()
         run, index = self.telling
@@ -298,7 +299,7 @@ class Library:
 
     @cached_property
     def texts(self) -> pl.DataFrame:
-        """The buffer of that trajectory at every gate's exit; empty if there is no recording."""
+        """Buffer of the `telling` trajectory at each gate's exit; empty without recordings."""
         if self.telling is None:
             return TEXTS.to_frame()
         run, index = self.telling
@@ -306,7 +307,7 @@ class Library:
 
     @cached_property
     def telling(self) -> tuple[Run, int] | None:
-        """The trajectory asked for, or the most telling one."""
+        """The requested trajectory, or by default the one that shows the most."""
         if self.trajectory is not None:
             return self._asked(self.trajectory)
         right = {
@@ -322,7 +323,7 @@ class Library:
         return next(run for run in self.recordings(cohort) if index in run.indices), index
 
     def _asked(self, index: int) -> tuple[Run, int] | None:
-        """The run that holds the trajectory asked for; an error if several runs could be meant."""
+        """Find the run of a requested trajectory; an error if there are several models or tasks."""
         kinds = sorted({(run.model, run.task_name) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
@@ -331,7 +332,7 @@ class Library:
         return (have[0], index) if have else None
 
     def _chosen(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """Rows of the methods asked for and of their variants; the baseline stays."""
+        """Keep the rows of the requested methods, their variants and the baseline."""
         if self.methods is None:
             return outcomes
         asked = {method_typed(name): name for name in self.methods}
@@ -346,7 +347,7 @@ class Library:
         return frame.filter(pl.col("cohort").is_in(self.cohorts.filter("main")["cohort"].to_list()))
 
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Held-out rows in order; a trajectory that is in two folders counts once."""
+        """Keep held-out rows, sorted; a trajectory that is in two folders counts once."""
         names = ("cohort", "method", "how", "gate", "trajectory")
         key = [name for name in names if name in frame.columns]
         frame = frame.unique(key, keep="first", maintain_order=True)
@@ -358,7 +359,7 @@ class Library:
     def _per_run(
         self, doing: str, runs: Sequence[Run], read: Callable[[Run], pl.DataFrame]
     ) -> Iterator[pl.DataFrame]:
-        """One frame per run, with a progress message before each."""
+        """Read one frame per run, with a progress message before each."""
         for run in runs:
             self.note(f"{doing} {run.model} {run.task_name}")
             yield read(run)

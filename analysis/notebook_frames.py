@@ -1,4 +1,4 @@
-"""Turn a notebook's decisions into the frames that figures draw."""
+"""Convert decisions of `replay` in a notebook into the frames that figures draw."""
 
 from collections.abc import Iterable
 
@@ -14,14 +14,14 @@ DECIDED = (
     *("model", "task", "trajectory", "gate", "split", "fired"),
     *("steps", "budget", "stabilization", "premature"),
 )
-"""Columns of decisions that phases are made of."""
+"""Columns of decisions from which phases are made."""
 
 
 def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return phases unchanged; turn decisions from `replay` into phases. See `PHASES`.
+    """Convert decisions from `replay` into phases; return phases unchanged. See `PHASES`.
 
-    Decisions do not say which examples a task sets aside, so only those count as pool that their
-    own `split` names.
+    Decisions do not say which examples a task sets aside, so only rows whose `split` is the pool
+    count as pool.
     """
     _require_frame(frame)
     if "exit" in frame.columns:
@@ -50,10 +50,10 @@ def as_phases(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_settling(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return settling times unchanged; make them from decisions or phases. See `SETTLING`.
+    """Convert decisions or phases to settling times; return these unchanged. See `SETTLING`.
 
-    Neither of these says when an answer first appeared. A task counts as pool where all its rows
-    are.
+    Decisions and phases do not say when an answer first appeared. A task counts as pool if all its
+    rows do.
     """
     _require_frame(frame)
     if "first_appearance" not in frame.columns:

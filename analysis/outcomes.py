@@ -1,4 +1,4 @@
-"""What every method did with every example: one frame for recordings, replays and live decodes."""
+"""Outcome of each method on each example: one frame for recordings, replays and live decodes."""
 
 import json
 from collections.abc import Mapping
@@ -24,19 +24,19 @@ OUTCOMES = pl.Schema(
         "method": pl.String(),
         "how": pl.String(),  # decoded or replayed
         "trajectory": pl.Int32(),
-        "pool": pl.Boolean(),  # calibration may have seen the example
+        "pool": pl.Boolean(),  # whether calibration may have seen the example
         "length": pl.Int32(),
         "budget": pl.Int32(),
         "block_length": pl.Int32(),
-        "steps": pl.Int32(),  # forward passes spent
-        "fired": pl.Boolean(),  # an exit gate ended it
+        "steps": pl.Int32(),  # number of forward passes
+        "fired": pl.Boolean(),  # whether an exit gate ended the decode
         "answer": pl.String(),
-        "correct": pl.Boolean(),  # null where it was not graded, or is not gradable
-        "not_gradable": pl.Boolean(),  # the machine failed to grade it
-        "block_steps": pl.List(pl.Int32()),  # null where a gate was replayed over a sampler
-        "block_seconds": pl.List(pl.Float64()),  # null unless it was measured
-        "confirmed": pl.Float64(),  # share of tokens that CCTC confirmed; null likewise
-        "settings": pl.String(),  # JSON of the rule's and the gate's parameters
+        "correct": pl.Boolean(),  # null if not graded or not gradable
+        "not_gradable": pl.Boolean(),  # whether grading failed
+        "block_steps": pl.List(pl.Int32()),  # null for gates replayed over a sampler
+        "block_seconds": pl.List(pl.Float64()),  # null unless measured
+        "confirmed": pl.Float64(),  # share of tokens confirmed by CCTC; null for replays
+        "settings": pl.String(),  # JSON: parameters of the rule and the gate
     }
 )
 """One row per example and method."""
@@ -46,7 +46,7 @@ OF_ROWS = (
     *("trajectory", "steps", "fired", "answer", "correct", "not_gradable"),
     *("block_steps", "block_seconds", "confirmed"),
 )
-"""What of an outcome differs from row to row of a run."""
+"""Columns of `OUTCOMES` that differ between the rows of a run."""
 DECODED, REPLAYED = "decoded", "replayed"
 """How an outcome was obtained."""
 
@@ -54,7 +54,7 @@ DECODED, REPLAYED = "decoded", "replayed"
 def decoded_outcomes(
     run: Run, pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
-    """What a method did with the examples it decoded."""
+    """Outcomes of a decoded run, from its rows. See `OUTCOMES`."""
     grader = ReplayGrader(run, unsafe_code)
     parts = []
     for part in run.parts:
@@ -88,7 +88,7 @@ def decoded_outcomes(
 def replayed_outcomes(
     run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE, *, unsafe_code: bool = False
 ) -> pl.DataFrame:
-    """What gates decide on a recording. Texts are dropped part by part to save memory."""
+    """Outcomes of gates replayed over a recording. Drops texts part by part to save memory."""
     wanted = ("gate", "trajectory", "steps", "fired", "answer", "correct")
     parts = [frame.select(wanted) for frame in replay(run, gates, unsafe_code=unsafe_code)]
     return _outcomes(
@@ -97,8 +97,8 @@ def replayed_outcomes(
         pl.concat(parts),
         method=pl.col("gate"),
         how=pl.lit(REPLAYED),
-        not_gradable=pl.col("correct").is_null(),  # replay grades everything
-        # A sampler's steps are not spread over the blocks as the schedule's are.
+        not_gradable=pl.col("correct").is_null(),  # replay grades every answer
+        # Only the schedule spends the same number of steps in each block; a sampler does not.
         block_steps=scheduled_steps(run.shape) if run.is_baseline else pl.lit(None),
         block_seconds=pl.lit(None),
         confirmed=pl.lit(None),
@@ -107,14 +107,14 @@ def replayed_outcomes(
 
 
 def _outcomes(run: Run, pools: Pools, frame: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
-    """A frame of `OUTCOMES`, with what all rows of a run share."""
+    """Add the columns that all rows of a run share, and cast to `OUTCOMES`."""
     shape = {name: pl.lit(value) for name, value in asdict(run.shape).items()}
     frame = frame.with_columns(**cohort_columns(run, pools), **shape, **columns)
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 
 
 def scheduled_steps(shape: Shape) -> pl.Expr:
-    """Forward passes in each block if the schedule runs up to a step and stops there."""
+    """Forward passes in each block if the schedule stops after `steps` steps."""
     spent = [
         (pl.col("steps") - n * shape.steps_per_block).clip(0, shape.steps_per_block)
         for n in range(shape.blocks)
@@ -123,10 +123,10 @@ def scheduled_steps(shape: Shape) -> pl.Expr:
 
 
 def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """One source per method: the one with the most examples, and decoded rather than replayed.
+    """Keep one source per method: the one with the most examples; in a tie, the decoded one.
 
-    Replay and live decoding agree to the token, so either may stand for the method; mixing them
-    would only blur where numbers come from. Rows stay in the order in which they are.
+    Replay and live decoding agree token for token, so either may represent the method; mixing them
+    would only blur where numbers come from. The order of the rows is kept.
     """
     rank = pl.col("how").replace_strict({DECODED: 1, REPLAYED: 0})
     counts = outcomes.group_by("cohort", "method", "how").agg(n=pl.len())
@@ -138,15 +138,15 @@ def best_source(outcomes: pl.DataFrame) -> pl.DataFrame:
 def method_totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Accuracy, steps, saving and exits, per cohort and method.
 
-    `accuracy` is of what is graded; `not_gradable` counts what the machine failed to grade.
-    `drop` is what was lost to the baseline on the examples both have, in points; null where there
-    are none. `past` says that it is more than may be lost.
+    `accuracy` is over graded answers; `not_gradable` counts answers that could not be graded.
+    `drop` is the accuracy lost to the baseline, in points, on the examples that both have graded;
+    null if there are none. `past` says whether it exceeds the tolerance.
     """
     baseline = outcomes.filter(method=BASELINE)
     baseline = baseline.select("cohort", "trajectory", base_correct="correct")
     joined = outcomes.join(baseline, on=["cohort", "trajectory"], how="left")
     keys = [*PLACE, "length", "budget", "block_length", "method", "how"]
-    keys.append("pool")  # all of a cohort's rows, or none
+    keys.append("pool")  # the same for all rows of a cohort
     paired = pl.col("base_correct").is_not_null() & pl.col("correct").is_not_null()
     totals = joined.group_by(keys, maintain_order=True).agg(
         n=pl.len(),

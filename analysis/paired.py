@@ -1,4 +1,4 @@
-"""Paired statistics: a method against full decoding on the same examples."""
+"""Paired statistics: each method against full decoding on the same examples."""
 
 import numpy as np
 import polars as pl
@@ -9,30 +9,30 @@ from c4.analysis.statistics import bootstrap_interval, mcnemar
 from c4.replay.calibration import TOLERANCE
 
 MOST_LOST = TOLERANCE + 1e-9
-"""Points that a method may lose to the baseline; rounding may add the billionth."""
+"""Largest tolerated loss to the baseline, in points, plus a margin for rounding."""
 
 PAIRED = pl.Schema(
     {
         **PLACE,
         "method": pl.String(),
         "how": pl.String(),
-        "n": pl.Int64(),  # examples that both have, graded
-        "not_gradable": pl.Int64(),  # pairs left out: the machine failed to grade one of the two
-        "b": pl.Int64(),  # only the baseline is right
-        "c": pl.Int64(),  # only the method is
-        "p": pl.Float64(),  # McNemar's exact test
+        "n": pl.Int64(),  # examples on which both are graded
+        "not_gradable": pl.Int64(),  # pairs left out because one of the two could not be graded
+        "b": pl.Int64(),  # pairs in which only the baseline is right
+        "c": pl.Int64(),  # pairs in which only the method is right
+        "p": pl.Float64(),  # of McNemar's exact test
         "difference": pl.Float64(),  # method minus baseline, in points
         "low": pl.Float64(),
-        "high": pl.Float64(),  # 95% paired bootstrap
-        "identical": pl.Float64(),  # share with the baseline's answer
-        "past": pl.Boolean(),  # it lost more than may be lost
-        "pool": pl.Boolean(),  # calibration may have seen the examples
+        "high": pl.Float64(),  # `low` and `high`: 95% paired bootstrap interval
+        "identical": pl.Float64(),  # share of answers equal to the baseline's
+        "past": pl.Boolean(),  # whether the loss exceeds `MOST_LOST`
+        "pool": pl.Boolean(),  # whether calibration may have seen the examples
     }
 )
 
 
 def paired_table(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Every method against the baseline of its cohort. See `PAIRED`."""
+    """Compare every method with the baseline of its cohort. See `PAIRED`."""
     is_baseline = pl.col("method") == "baseline"
     full = {"full": "correct", "full_answer": "answer", "full_not_gradable": "not_gradable"}
     baseline = outcomes.filter(is_baseline).select("cohort", "trajectory", **full)

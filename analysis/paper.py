@@ -1,4 +1,4 @@
-"""The paper's numbers, shown beside a user's where both measure the same thing."""
+"""The paper's numbers, to show next to the user's where both measure the same thing."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,11 +17,11 @@ MODELS = {
     "dream": "dream",
     "Dream-v0-Instruct-7B": "dream",
 }
-"""The paper's name of each published model, by its hub name without the organisation."""
+"""Names of the models in the paper, by hub name without the organisation."""
 
 
 def published(table: str) -> pl.DataFrame:
-    """A table from `published/`."""
+    """Read a table from `published/`."""
     text = files("c4.analysis").joinpath("published", f"{table}.csv").read_bytes()
     frame = pl.read_csv(text)
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
@@ -29,12 +29,12 @@ def published(table: str) -> pl.DataFrame:
 
 
 def published_model(model: str) -> str | None:
-    """The paper's name of a model, or None if the paper does not have it."""
+    """Name of a model in the paper, or None if it is not in the paper."""
     return MODELS.get(model_label(model))
 
 
 def unlike_paper(cohort: Mapping[str, Any], *, any_shape: bool = False) -> str | None:
-    """Why the paper's numbers cannot be compared with a cohort's, or None if they can.
+    """Reason why the paper's numbers are not comparable with a cohort's; None if they are.
 
     Args:
         cohort: model, task, source, length, budget and block_length.
@@ -53,9 +53,9 @@ def unlike_paper(cohort: Mapping[str, Any], *, any_shape: bool = False) -> str |
 
 
 def beside(frame: pl.DataFrame, table: str, keys: list[str]) -> pl.DataFrame:
-    """A frame with the published numbers of the same model and keys, named `paper_…`.
+    """Add columns `paper_…` with the published numbers of the same model and keys.
 
-    Its column `paper` says whose numbers may stand beside a row, and is null where none may.
+    The frame's column `paper` names the published model to compare with; null for none.
     """
     theirs = published(table)
     numbers = [name for name in theirs.columns if name not in (*keys, "model")]

@@ -52,9 +52,9 @@ METHOD_LABELS = {
 }
 """Names of the methods, in the order in which they are listed."""
 METHOD_LADDER = ("baseline", "confidence", "stability", "cvee", "cctc-core", "cctc", "c4")
-"""The methods of the ablation, each of which adds one thing to the one before."""
+"""Methods of the ablation; each adds one component to the one before."""
 CACHE_LABELS = {"dual": " + DualCache", "prefix": " + prefix cache"}
-"""What a cache adds to a method's name."""
+"""Suffixes of method names for runs with a cache."""
 
 
 def task_label(task: str) -> str:
@@ -62,7 +62,7 @@ def task_label(task: str) -> str:
 
 
 def model_label(model: str) -> str:
-    """A model's name without the organisation in its hub id."""
+    """Model name without the organisation of its hub id."""
     return model.rpartition("--")[2]
 
 
@@ -72,7 +72,7 @@ def is_of(labels: pl.Series, methods: Collection[str]) -> pl.Series:
 
 
 def method_label(method: str) -> str:
-    """A method's name with any changed settings after it: `c4,H=2` is `C4, H=2`."""
+    """Name of a method, followed by its changed settings: `c4,H=2` becomes `C4, H=2`."""
     label = Label.parse(method)
     name = METHOD_LABELS.get(label.kind, label.kind) + label.method.removeprefix(label.kind)
     settings = ""
@@ -90,18 +90,18 @@ def method_kind(label: str) -> str:
 
 
 def method_typed(name: str) -> str:
-    """Label of a method's results, from what the user typed; folders of files are left out."""
+    """Label of a method's results from the name a user typed, without folders of plug-in files."""
     return "+".join(canonical_name(piece) for piece in name.split("+"))
 
 
 def spell_shape(shape: Mapping[str, Any]) -> str:
-    """Length, budget and block length in the paper's letters."""
+    """Format length, budget and block length with the paper's letters."""
     return f"L={shape['length']} T={shape['budget']} B={shape['block_length']}"
 
 
 TASK_ORDER: ContextVar[Sequence[str]] = ContextVar("TASK_ORDER", default=())
 METHOD_ORDER: ContextVar[Sequence[str]] = ContextVar("METHOD_ORDER", default=())
-"""What a user lists first; everything else follows in its usual order."""
+"""Tasks and methods to list first, chosen by the user; the others follow in the usual order."""
 
 
 @contextmanager
@@ -117,10 +117,10 @@ def listed_in(tasks: Sequence[str], methods: Sequence[str]) -> Iterator[None]:
 
 
 def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.DataFrame:
-    """Sorted by model, then task and method in their listed order, then other columns.
+    """Sort by model, then by task and method in listing order, then by other columns.
 
     Args:
-        before: columns that count more than the method.
+        before: columns to sort by before the method.
     """
     keys = [pl.col("model")] if "model" in frame.columns else []
     keys += _places(frame, "task", str, [*dict.fromkeys([*TASK_ORDER.get(), *TASKS])])
@@ -134,7 +134,7 @@ def in_order(frame: pl.DataFrame, *more: str, before: Sequence[str] = ()) -> pl.
 def _places(
     frame: pl.DataFrame, column: str, name: Callable[[str], str], order: list[str]
 ) -> list[pl.Expr]:
-    """Sort keys by place in a list; values that are not listed come last, by name."""
+    """Keys that sort by position in a list; values not listed come last, by name."""
     if column not in frame.columns:
         return []
     names = {value: name(value) for value in frame[column].drop_nulls().unique()}

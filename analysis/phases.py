@@ -1,4 +1,4 @@
-"""Where gates stop against where answers settle: the phase diagram, and what gates saw."""
+"""Exits of gates against stabilization: data of the phase diagram and of the gates figure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,13 +18,13 @@ PHASES = pl.Schema(
     {
         **PLACE,
         "trajectory": pl.Int32(),
-        "pool": pl.Boolean(),  # calibration may have seen the example
+        "pool": pl.Boolean(),  # whether calibration may have seen the example
         "gate": pl.String(),
         "fired": pl.Boolean(),
-        "exit": pl.Float64(),  # progress; the decode's end where the gate never fires
-        "stabilization": pl.Float64(),  # s_j; null where the answer never settles
-        "premature": pl.Boolean(),  # fired before it; null where the answer never settles
-        "early_by": pl.Float64(),  # how much before, in progress; null where not premature
+        "exit": pl.Float64(),  # progress; the end of the decode if the gate never fires
+        "stabilization": pl.Float64(),  # s_j; null if the answer never settles
+        "premature": pl.Boolean(),  # fired before s_j; null if the answer never settles
+        "early_by": pl.Float64(),  # s_j minus exit, in progress; null if not premature
     }
 )
 """One row per trajectory and gate."""
@@ -33,14 +33,14 @@ SIGNALS = ("gap", "confidence", "entropy")
 GATE_SIGNALS = pl.Schema(
     {
         **PLACE,
-        "pool": pl.Boolean(),  # calibration may have seen the examples
-        "kind": pl.String(),  # course: the cohort's, per step; trigger: an exit; settled: at s_j
-        "gate": pl.String(),  # of a trigger
-        "trajectory": pl.Int32(),  # null in a course
+        "pool": pl.Boolean(),  # whether calibration may have seen the examples
+        "kind": pl.String(),  # course: per step of the cohort; trigger: at an exit; settled: at s_j
+        "gate": pl.String(),  # the gate that triggered; null for other kinds
+        "trajectory": pl.Int32(),  # null for a course
         "progress": pl.Float64(),
         "signal": pl.String(),  # gap, confidence or entropy: mean over the task's region
-        "value": pl.Float64(),  # of a course: the median
-        "low": pl.Float64(),  # of a course: the quartiles
+        "value": pl.Float64(),  # for a course, the median
+        "low": pl.Float64(),  # `low` and `high`: quartiles of a course, otherwise null
         "high": pl.Float64(),
     }
 )
@@ -49,7 +49,7 @@ GATE_SIGNALS = pl.Schema(
 def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -> pl.DataFrame:
     """Exit progress against stabilization, per trajectory and gate. See `PHASES`.
 
-    Nothing is graded, and no cells are read unless a gate wants them.
+    Grades nothing, and reads cells only if a gate needs them.
     """
     rows = [PHASES.to_frame()]
     fired, budget = pl.col("exit_step") > 0, run.shape.budget
@@ -79,7 +79,7 @@ def phase_table(run: Run, gates: Mapping[str, Gate], pools: Pools = SET_ASIDE) -
 
 
 def phase_summary(phases: pl.DataFrame) -> pl.DataFrame:
-    """Per cohort and gate: what share fired, was premature, and by how much.
+    """Per cohort and gate: shares of fired and premature exits, and mean progress.
 
     `premature` is a share of the trajectories whose answer settles; `never` counts the others.
     """
@@ -100,11 +100,11 @@ def gate_signals(
 ) -> pl.DataFrame:
     """The course of gap, confidence and entropy, and their values where gates trigger.
 
-    See `GATE_SIGNALS`. Holds a few numbers per step and trajectory, and the cells of one part.
+    See `GATE_SIGNALS`. Keeps in memory a few numbers per step and trajectory, and one part's cells.
 
     Args:
-        runs: recordings of one cohort. Examples that calibration may have seen are left out where
-            there are others, and what stands in two of them counts once.
+        runs: recordings of one cohort. Examples that calibration may have seen are left out if
+            there are others; a trajectory that is in two recordings counts once.
     """
     steps = [frame for run in runs for frame in _region_means(run)]
     seen = pl.concat(steps).unique(("trajectory", "step"), keep="first", maintain_order=True)
@@ -125,7 +125,7 @@ def gate_signals(
 
 
 def _region_means(run: Run) -> Iterator[pl.DataFrame]:
-    """Signals averaged over the region that margin gates look at: a row per trajectory and step."""
+    """Signals averaged over the task's region, a row per trajectory and step."""
     region = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading).region
     for part in run.parts:
         for numbers, cells in run.read_batches(part):
@@ -142,7 +142,7 @@ def _region_means(run: Run) -> Iterator[pl.DataFrame]:
 
 
 def _moments(run: Run, gates: Mapping[str, Gate]) -> Iterator[pl.DataFrame]:
-    """The steps at which gates stop each trajectory and at which it settles; 0 means never."""
+    """Yield the steps at which gates stop each trajectory and at which it settles; 0 if never."""
     for _, found, stops in exits(run, gates):
         steps: list[tuple[str, str | None, pl.Series]]
         steps = [("trigger", gate, pl.Series(stopped)) for gate, stopped in stops.items()]

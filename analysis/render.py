@@ -1,4 +1,4 @@
-"""Tables as text: Markdown, LaTeX, CSV or JSON. A missing number is a dash, never a guess."""
+"""Render tables as Markdown, LaTeX, CSV or JSON. Missing numbers are shown as dashes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ DASH = "–"
 
 
 class TableFormat(StrEnum):
-    """Format of a table's text."""
+    """Output format of tables."""
 
     MARKDOWN = "markdown"
     LATEX = "latex"
@@ -25,7 +25,7 @@ class TableFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: where its values are, and how they are shown."""
+    """A column of a table: the key of its values and how to format them."""
 
     key: str
     heading: str
@@ -33,11 +33,11 @@ class Column:
     """Number of decimals; None for text and counts."""
     signed: bool = False
     points: bool = False
-    """Whether the values are points of accuracy."""
+    """Whether the values are percentage points of accuracy."""
     never_zero: bool = False
-    """Whether a value too small for its decimals is shown as less than the last of them."""
+    """Whether a value that would round to zero is shown as an upper bound, such as `<0.001`."""
     subject: bool = False
-    """Whether the table is about it, so that it stays even where nothing stands in it."""
+    """Whether this is the table's main quantity, whose column stays even if it is empty."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class ReportTable:
     columns: Sequence[Column]
     rows: pl.DataFrame
     missing: Sequence[str] = field(default=())
-    """What could not be filled in, and the commands that would do so."""
+    """Notes on missing results, with the commands that produce them."""
     marked: str | None = None
-    """The column that is marked in the rows where `past` is true."""
+    """Key of the column to mark in rows where `past` is true."""
 
     @property
     def is_empty(self) -> bool:
@@ -62,18 +62,18 @@ class ReportTable:
         return column.key == self.marked and bool(row["past"])
 
     def is_text(self, column: Column) -> bool:
-        """Whether a column holds text, which is aligned to the left."""
+        """Whether a column holds text and is therefore left-aligned."""
         return self.rows.schema[column.key] == pl.String()
 
     @property
     def legend(self) -> str | None:
-        """What the mark means; None if nothing is marked."""
+        """Meaning of the mark; None if no cell is marked."""
         marked = self.marked is not None and self.rows["past"].any()
         return f"a drop of more than {TOLERANCE:.1f} points" if marked else None
 
 
 def without_unpublished(table: ReportTable) -> ReportTable:
-    """Drop the columns of published numbers if none of them matches, and add a note instead."""
+    """Replace the columns of published numbers by a note if all of them are empty."""
     theirs = [column.key for column in table.columns if column.key.startswith("paper_")]
     if not theirs or any(table.rows[key].is_not_null().any() for key in theirs):
         return table
@@ -84,9 +84,9 @@ def without_unpublished(table: ReportTable) -> ReportTable:
 
 
 def without_dashes(table: ReportTable) -> ReportTable:
-    """Drop the rows of methods that were not run, unless a published number stands in them.
+    """Drop the rows of methods that were not run, unless they have a published number.
 
-    Columns in which nothing stands, such as speeds that nobody measured, go too.
+    Also drop columns that are empty, such as speeds if nothing was timed.
     """
     numbers = [
         pl.col(column.key).is_not_null()
@@ -103,7 +103,7 @@ def without_dashes(table: ReportTable) -> ReportTable:
 
 
 def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
-    """All tables as one text."""
+    """Render all tables into one string."""
     if kind is TableFormat.JSON:
         return visible_json(
             [
@@ -125,7 +125,7 @@ def render_tables(tables: Sequence[ReportTable], kind: TableFormat) -> str:
 
 
 def _as_facts(table: ReportTable, row: dict[str, Any]) -> dict[str, Any]:
-    """A row for JSON: shares instead of percent, points named so, settings as objects."""
+    """Convert a row for JSON: percentages to shares, settings to objects, `_points` in names."""
     percent = {column.key for column in table.columns if column.heading.endswith("%")}
     points = {"drop", *(column.key for column in table.columns if column.points)}
     facts = {}
@@ -169,13 +169,13 @@ def _latex(table: ReportTable) -> str:
         for column in table.columns:
             cell = show_cell(row, column)
             if column.decimals is not None and cell.startswith("-"):
-                cell = f"−{cell[1:]}"  # a hyphen is no minus
+                cell = f"−{cell[1:]}"  # LaTeX would print a hyphen
             cell = _escape(cell)
             cells.append(rf"\textcolor{{red}}{{{cell}}}" if table.marks(row, column) else cell)
         body.append(" & ".join(cells) + r" \\")
     notes = [f"{table.caption}."]
     notes += [f"Red: {table.legend}."] if table.legend else []
-    # What is missing, and the commands that would make it, are for who writes the paper.
+    # Notes on missing results are for the author, so they are comments.
     comments = [f"% needs the packages booktabs{' and xcolor' if table.legend else ''}"]
     comments += [f"% missing: {visible_line(note)}" for note in table.missing]
     return "\n".join(
@@ -198,20 +198,20 @@ def _latex(table: ReportTable) -> str:
 
 
 def show_cell(row: dict[str, Any], column: Column) -> str:
-    """A value formatted as its column says."""
+    """Format a value according to its column."""
     value = row[column.key]
-    if value is None or value != value:  # nobody knows a NaN either
+    if value is None or value != value:  # NaN
         return DASH
     if column.decimals is None:
         return visible_line(str(value))
     least = 10.0**-column.decimals
     if column.never_zero and value < least / 2:
         return f"<{least:g}"
-    return f"{value:{'+' if column.signed else ''}z.{column.decimals}f}"  # z: no minus before zero
+    return f"{value:{'+' if column.signed else ''}z.{column.decimals}f}"  # z: no negative zero
 
 
 def _escape(text: str) -> str:
-    """Text with LaTeX's special characters escaped."""
+    """Escape LaTeX's special characters."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
     special |= {"<": "$<$", ">": "$>$", "|": r"\textbar{}"}

@@ -1,4 +1,4 @@
-"""What gates see at every step, as a frame."""
+"""Signals that gates use at every step, as a data frame."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,7 +12,7 @@ from c4.gates.signals import NONE, Floats, Signals
 from c4.store.runs import Run
 
 NAMED = ("candidate", "answer")
-"""Signals that are numbers of values within their trajectory; the frame has the values."""
+"""Signals that hold the number of a value in its trajectory; the frame holds the value."""
 SIGNALS = pl.Schema(
     {
         "trajectory": pl.Int32(),
@@ -23,15 +23,15 @@ SIGNALS = pl.Schema(
         **dict.fromkeys(NAMED, pl.String()),
     }
 )
-"""One row per trajectory and step; see `c4.gates.Signals` for what each column means. What is
-undefined at a step is null."""
+"""One row per trajectory and step; `c4.gates.Signals` explains the columns. Undefined values are
+null."""
 
 
 def signal_table(run: Run, more: Sequence[str | OwnSignal] = ()) -> pl.DataFrame:
-    """What gates see of a run, under its reading. See `SIGNALS`.
+    """Return the signals of a run under its reading of answers. See `SIGNALS`.
 
     Args:
-        more: signals of a user's own, each of which adds a column.
+        more: user-defined signals, each of which adds a column.
     """
     own = own_signals([], more)
     schema = pl.Schema({**SIGNALS, **dict.fromkeys(own, pl.Float64())})

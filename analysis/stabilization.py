@@ -1,4 +1,4 @@
-"""When answers stop changing."""
+"""Stabilization: the step from which an answer no longer changes."""
 
 import math
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ SETTLING = pl.Schema(
     {
         **PLACE,
         "trajectory": pl.Int32(),
-        "pool": pl.Boolean(),  # calibration may have seen the example
-        "stabilization": pl.Float64(),  # s_j; null where the last candidate is not the answer
-        "first_appearance": pl.Float64(),  # when the final answer is first read; null likewise
+        "pool": pl.Boolean(),  # whether calibration may have seen the example
+        "stabilization": pl.Float64(),  # s_j; null if there is no final answer
+        "first_appearance": pl.Float64(),  # of the final answer; null likewise
     }
 )
-"""One row per trajectory. Both are progress, a share of the budget."""
+"""One row per trajectory. Both times are progress, as shares of the budget."""
 
 
 def stabilization_table(run: Run, pools: Pools = SET_ASIDE) -> pl.DataFrame:
-    """When each answer settled for good, and when it first appeared. See `SETTLING`."""
+    """Return when each answer settled for good and when it first appeared. See `SETTLING`."""
     rows = [SETTLING.to_frame()]
     for part in load_signals(run):
         settled = settled_step(part.signals)
@@ -49,9 +49,9 @@ def settled_step(s: Signals) -> pl.Series:
 
 
 def first_appearance_step(s: Signals) -> IntArray:
-    """The first step at which the last candidate is read; often reported as stabilization.
+    """The first step whose candidate is the final one; often reported as stabilization.
 
-    One more than the trajectory's steps where the last of them has no candidate. (…, T) -> (…)
+    T + 1 if the last step has no candidate. Shapes: (…, T) -> (…)
     """
     last = s.last("candidate")
     equal = (s.candidate == last) & (last != NONE)
@@ -60,7 +60,7 @@ def first_appearance_step(s: Signals) -> IntArray:
 
 
 def settled_by(stabilization: pl.Series, share: float) -> float | None:
-    """s_p: the smallest progress by which a share p of the cohort has settled; None if never."""
+    """Return s_p, the smallest progress by which a share p has settled; None if it never does."""
     reached = stabilization.drop_nulls().sort()
     needed = _needed(share, len(stabilization))
     if needed == 0 or needed > len(reached):
@@ -69,7 +69,7 @@ def settled_by(stabilization: pl.Series, share: float) -> float | None:
 
 
 def settled_interval(stabilization: pl.Series, share: float) -> tuple[float | None, float | None]:
-    """The 95% bootstrap interval of s_p; an end is None where a resampled cohort never settles."""
+    """The 95% bootstrap interval of s_p; a bound is None if the share is not reached there."""
     progress = stabilization.fill_null(math.inf).to_numpy()
     place = max(0, _needed(share, len(progress)) - 1)
 
@@ -88,7 +88,7 @@ def _needed(share: float, n: int) -> int:
 def stabilization_summary(
     settling: pl.DataFrame, shares: Sequence[float] = (0.5, 0.9)
 ) -> pl.DataFrame:
-    """s_p with its interval and the first appearance beside it, per cohort and share p.
+    """Return s_p, its interval and the first appearance, per cohort and share p.
 
     See `SUMMARY`.
     """
@@ -117,7 +117,7 @@ SUMMARY = pl.Schema(
         **PLACE,
         "pool": pl.Boolean(),
         "n": pl.Int64(),
-        "never": pl.Int64(),  # trajectories without a final candidate
+        "never": pl.Int64(),  # number of trajectories without a final candidate
         "share": pl.Float64(),
         "s_p": pl.Float64(),
         "low": pl.Float64(),

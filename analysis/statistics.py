@@ -15,7 +15,7 @@ LEVEL = 0.95
 def bootstrap_interval(
     values: npt.ArrayLike, statistic: Callable[[Floats], npt.NDArray[Any]], seed: int = 0
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic of one sample, made by resampling examples.
+    """Percentile interval of a statistic of one sample, from resampled examples.
 
     Args:
         statistic: takes (resamples, n) and returns (resamples,). Infinite values are allowed.
@@ -23,20 +23,20 @@ def bootstrap_interval(
     sample = np.asarray(values, dtype=np.float64)
     chosen = np.random.default_rng(seed).integers(len(sample), size=(RESAMPLES, len(sample)))
     tail = (1 - LEVEL) / 2
-    # Not interpolated: a step, or a share of n, stays one.
+    # No interpolation, so that bounds are values that the statistic can take.
     low, high = np.quantile(statistic(sample[chosen]), [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
 
 
 def mcnemar(b: int, c: int) -> float:
-    """The exact two-sided p-value of b against c discordant pairs."""
+    """The exact two-sided p-value of McNemar's test for b and c discordant pairs."""
     from scipy.stats import binomtest
 
     return 1.0 if b + c == 0 else float(binomtest(b, b + c).pvalue)
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """The 95% interval of a share."""
+    """The 95% Wilson interval of a share."""
     from scipy.stats import binomtest
 
     interval = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")

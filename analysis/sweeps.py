@@ -1,4 +1,4 @@
-"""Sweeps over the holes that CCTC tolerates, over shapes, and over CVEE's settings on WINO."""
+"""Sweeps over H, the holes that CCTC tolerates; over shapes; and over CVEE's settings on WINO."""
 
 import json
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ H_SWEEP = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "family": pl.String(),
-        "H": pl.Int64(),  # null: unlimited
+        "H": pl.Int64(),  # null if unlimited
         "n": pl.Int64(),
         "accuracy": pl.Float64(),
         "steps": pl.Float64(),
-        "confirmed": pl.Float64(),  # share of tokens
+        "confirmed": pl.Float64(),  # share of tokens confirmed by CCTC
     }
 )
 WINO_GRID = Grid("cvee", {"tau": [0.7, 0.8, 0.9], "p_min": [3, 5, 8, 12, 16], "gamma": [2, 4, 8]})
@@ -35,24 +35,24 @@ WINO = pl.Schema(
         "task": pl.String(),
         "cohort": pl.String(),
         "pool": pl.Boolean(),
-        "settings": pl.Int64(),  # of CVEE, that were tried
+        "settings": pl.Int64(),  # number of settings of CVEE tried
         "wino_accuracy": pl.Float64(),
         "wino_steps": pl.Float64(),
         "deployed_accuracy": pl.Float64(),
         "deployed_steps": pl.Float64(),
-        "best_accuracy": pl.Float64(),  # null where the deployed setting holds, or nothing does
+        "best_accuracy": pl.Float64(),  # null if `deployed` is within tolerance, or no setting is
         "best_steps": pl.Float64(),
     }
 )
 
 SHOWN_IN = {"c4": "c4 figures h-sweep", "wino+cvee": "c4 report scaling"}
-"""The methods that are swept, and where the points of each sweep are shown."""
+"""Swept methods, and the commands that show the points of each sweep."""
 
 
 def in_sweep(label: str) -> bool:
-    """Whether a label is a point of a sweep: C⁴ with another H alone, any variant of WINO + CVEE.
+    """Whether a label is a point of a sweep: C⁴ with only H changed, or a WINO+CVEE variant.
 
-    Every other variant is somebody's choice, such as a calibrated setting, and stands beside its
+    Other variants, such as a calibrated setting, were chosen by a user and are listed beside their
     method.
     """
     name = method_name(label)
@@ -66,7 +66,7 @@ def of_sweeps(frame: pl.DataFrame) -> pl.Series:
 
 
 def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
-    """C⁴ with every H that was run, if there are at least two. See `H_SWEEP`."""
+    """Results of C⁴ for every H that was run, if there are at least two. See `H_SWEEP`."""
     confirmed = outcomes.group_by("cohort", "method").agg(pl.col("confirmed").mean())
     rows = []
     for row in totals.join(confirmed, on=["cohort", "method"]).iter_rows(named=True):
@@ -79,14 +79,14 @@ def h_sweep(outcomes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
 
 
 def _only_h(label: str) -> bool:
-    """Whether a label says that nothing but H was changed."""
+    """Whether no setting other than H was changed."""
     return all(change.name == "H" for change in Label.parse(label).changes)
 
 
 def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
-    """Methods under every shape, for models and tasks with several shapes or a cache.
+    """Totals of methods under every shape, for models and tasks with several shapes or a cache.
 
-    Columns: those of the totals, and blocks.
+    Columns: those of the totals, and `blocks`, the number of blocks.
     """
     frame = totals.with_columns(blocks=pl.col("length") // pl.col("block_length"))
     shapes = pl.struct("length", "budget", "block_length").n_unique().over("model", "task")
@@ -102,7 +102,7 @@ def scaling_table(totals: pl.DataFrame) -> pl.DataFrame:
 
 
 def wino_gates(task: Task) -> dict[str, Gate]:
-    """CVEE under every setting of the paper's sweep, by the label of the run it stands for."""
+    """CVEE with every setting of the paper's sweep, by the label of the equivalent run."""
     gates = {}
     for setting in WINO_GRID.settings():
         words = [f"cvee.{name}={value}" for name, value in setting.items()]
@@ -112,9 +112,9 @@ def wino_gates(task: Task) -> dict[str, Gate]:
 
 
 def wino_table(totals: pl.DataFrame) -> pl.DataFrame:
-    """WINO, CVEE on it as deployed, and the fewest steps that stay within tolerance of WINO.
+    """Compare WINO, WINO with CVEE as deployed, and the fastest setting within tolerance of WINO.
 
-    Takes one cohort of each model and task. See `WINO`.
+    Expects one cohort per model and task. See `WINO`.
     """
     rows = []
     keys = ["model", "task", "cohort", "pool"]

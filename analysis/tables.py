@@ -1,4 +1,4 @@
-"""The paper's tables, made from what a library holds: one function for each."""
+"""Build the tables of the paper from a `Library`, one function per table."""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ from c4.store.labels import method_name, reading_changes
 from c4.tasks import AnswerReading
 
 REPORT_GATES = ("confidence", "stability", "prophet", "sched", "cvee")
-"""Gates that a report replays if no run of them is on disk."""
+"""Gates that a report replays over recordings."""
 MAIN_METHODS = ("baseline", "prophet", "sched", "slowfast", "klass", "wino", "c4")
 """Methods that always have a row in the main table."""
 RECORD = "run: c4 record --task math"
@@ -43,12 +43,12 @@ NUMBERS = [
 ]
 PAPER_NUMBERS = [Column(f"paper_{c.key}", f"paper: {c.heading}", c.decimals) for c in NUMBERS]
 TIMED = [Column("timed", "timed, n×passes"), Column("cv", "CV %", 1)]
-"""Columns that say how speeds were measured."""
+"""Columns on how speeds were measured."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Where the paper's numbers for a table are, and how they are shown."""
+    """Source and columns of the published numbers for a table."""
 
     name: str
     keys: list[str]
@@ -59,11 +59,11 @@ class Published:
 def make_report(
     names: Sequence[str], library: Library, *, paper: bool, everything: bool = True
 ) -> list[ReportTable]:
-    """The tables of some reports, by name; `all` is every one. Empty tables say what is missing.
+    """Build the tables of the named reports; `all` means every report.
 
     Args:
-        paper: put the published numbers beside one's own, where these are of the same thing.
-        everything: whether methods that were not run have a row of dashes.
+        paper: add the published numbers to rows that measure the same thing.
+        everything: give methods that were not run a row of dashes.
     """
     for name in names:
         if name not in REPORTS and name != "all":
@@ -80,7 +80,7 @@ def make_report(
 
 
 def main_report(library: Library, paper: bool) -> ReportTable:
-    """Accuracy, steps and speed of every method but those of the ablation."""
+    """Accuracy, steps and speed of every method except those that only the ablation has."""
     rungs = set(METHOD_LADDER) - set(MAIN_METHODS) - {"cvee"}
     totals = library.main_totals
     totals = totals.filter(~is_of(totals["method"], rungs))
@@ -89,7 +89,7 @@ def main_report(library: Library, paper: bool) -> ReportTable:
 
 
 def ablation_report(library: Library, paper: bool) -> ReportTable:
-    """The ablation ladder and variants of its rungs: from the baseline to C⁴, part by part."""
+    """The ablation from the baseline to C⁴, one addition per method, with variants."""
     totals = library.main_totals
     totals = totals.filter(is_of(totals["method"], METHOD_LADDER))
     caption = "Ablation: each method adds one thing to the one before"
@@ -104,10 +104,10 @@ def _methods_table(
     library: Library,
     paper: bool,
 ) -> ReportTable:
-    """A row for every method of every task.
+    """Build a table with a row for every method of every task.
 
     Args:
-        expected: methods that get a row of dashes where nothing ran.
+        expected: methods that get a row of dashes if they were not run.
     """
     keys = ["model", "task", "family", "cohort", "pool"]
     rows = totals.with_columns(pl.col("accuracy", "saving") * 100)
@@ -124,7 +124,7 @@ def _methods_table(
 
 
 def paired_report(library: Library, paper: bool) -> ReportTable:
-    """Every method beside the baseline of its cohort, on the same examples."""
+    """Every method against the baseline of its cohort, on the same examples."""
     rows = paired_table(library.main_outcomes).with_columns(pl.col("identical") * 100)
     columns = [
         *NAMES,
@@ -156,7 +156,7 @@ def paired_report(library: Library, paper: bool) -> ReportTable:
 
 
 def stabilization_report(library: Library, paper: bool) -> ReportTable:
-    """Two rows per task: when half and when nine tenths of its answers have settled."""
+    """Two rows per task: the progress by which 50% and 90% of its answers have settled."""
     columns = [
         *NAMES[:2],
         Column("n", "n"),
@@ -178,7 +178,7 @@ def stabilization_report(library: Library, paper: bool) -> ReportTable:
 
 
 def phases_report(library: Library, _: bool) -> ReportTable:
-    """Where gates stop, per gate and task. The paper has no such table."""
+    """Exits of gates against stabilization, per gate and task. The paper has no such table."""
     rows = in_order(phase_summary(library.phases).rename({"gate": "method"}))
     rows = rows.with_columns(pl.col("fired", "premature") * 100)
     columns = [
@@ -200,7 +200,7 @@ def phases_report(library: Library, _: bool) -> ReportTable:
 
 
 def scaling_report(library: Library, paper: bool) -> ReportTable:
-    """A row for every method and shape, where a task has several shapes or a cache."""
+    """A row for every method and shape, for tasks with several shapes or runs with a cache."""
     totals = library.totals.with_columns(pl.col("accuracy", "saving") * 100)
     rows = _with_speed(scaling_table(totals), library)
     letters = {"length": "L", "budget": "T", "block_length": "B", "blocks": "N"}
@@ -226,7 +226,7 @@ def scaling_report(library: Library, paper: bool) -> ReportTable:
 
 
 def wino_report(library: Library, paper: bool) -> ReportTable:
-    """WINO alone, with CVEE as deployed, and with CVEE in the best setting within tolerance."""
+    """WINO alone, with CVEE as deployed, and with the best setting of CVEE within tolerance."""
     rows = wino_table(library.wino_totals)
     names = {"wino": "WINO", "deployed": "+ CVEE", "best": "+ CVEE, best that holds"}
     numbers = [
@@ -256,7 +256,7 @@ def wino_report(library: Library, paper: bool) -> ReportTable:
 
 
 def calibration_report(library: Library, paper: bool) -> ReportTable:
-    """What calibrations cost: a row for every calibration file."""
+    """Cost of calibrations: a row for every calibration file."""
     rows = library.calibrations
     columns = [
         Column("model", "model"),
@@ -288,7 +288,7 @@ REPORTS: dict[str, list[Callable[[Library, bool], ReportTable]]] = {
     "scaling": [scaling_report, wino_report],
     "calibration": [calibration_report],
 }
-"""The tables of every report. The flag adds published numbers where they can be compared."""
+"""Functions that build the tables of each report, called with the library and `paper`."""
 
 
 def _finished(
@@ -297,10 +297,10 @@ def _finished(
     paper: Published | None = None,
     cohorts: pl.DataFrame | None = None,
 ) -> ReportTable:
-    """A table with the names that the paper uses, a note on the pool and the published numbers.
+    """Add the names that the paper uses, a note on the pool and the published numbers.
 
     Args:
-        cohorts: what the table shows; the main ones if None.
+        cohorts: cohorts that the table shows; the main ones if None.
     """
     note = pool_note(library.cohorts.filter("main") if cohorts is None else cohorts)
     caption = f"{table.caption} ({note})" if note else table.caption
@@ -325,7 +325,7 @@ def _finished(
 
 
 def _reasons(reasons: Iterable[tuple[str, str, str | None]]) -> str:
-    """The end of a caption that lists models and tasks without published numbers, and why."""
+    """End of a caption: models and tasks without published numbers, and the reasons."""
     tasks: dict[tuple[str, str], list[str]] = {}
     for model, task, why in reasons:
         if why:
@@ -335,34 +335,34 @@ def _reasons(reasons: Iterable[tuple[str, str, str | None]]) -> str:
 
 
 def _counts(rows: pl.DataFrame) -> list[Column]:
-    """Columns for the number of examples, and of those that are not gradable if there are any."""
+    """Columns for the number of examples and, if there are any, of ungradable answers."""
     failed = rows["not_gradable"].sum() if rows.height else 0
     return [Column("n", "n"), *([Column("not_gradable", "not gradable")] if failed else [])]
 
 
 def _with_speed(rows: pl.DataFrame, library: Library) -> pl.DataFrame:
-    """Add the timing of each method to its rows, if there is one."""
+    """Add to each row the timing of its method, or nulls."""
     speeds = library.bench.select("cohort", "method", "tps", "timed", "cv", "speedup")
     return rows.join(speeds, on=["cohort", "method"], how="left", maintain_order="left")
 
 
 def _chosen_reading(reading: AnswerReading) -> dict[str, str]:
-    """What differs from the default reading, by option."""
+    """Options that differ from the default reading, with their values."""
     chosen = {c.name: str(c.value) for c in reading_changes(reading, AnswerReading())}
     usual = reading.grader == AnswerReading().grader
     return chosen | ({} if usual else {"grader": reading.grader_name})
 
 
 def reading_options(reading: AnswerReading) -> str:
-    """The options that select a reading; none for the default one."""
+    """Command-line options that select a reading; empty for the default one."""
     chosen = _chosen_reading(reading)
     return "".join(f" --{name} {shlex.quote(value)}" for name, value in chosen.items())
 
 
 def _command(name: str, task: str, labels: Sequence[str]) -> str:
-    """Command that runs or times methods on a task, without the recording's own options.
+    """Command that runs or times methods on a task, without options of the recording.
 
-    What a label of a user's own stands for is the user's to say.
+    User-defined labels are left out, since they do not say which method they stand for.
     """
     kinds = dict.fromkeys(method_kind(label) for label in labels)
     methods = [kind for kind in kinds if kind in METHOD_LABELS or "+" in kind or ":" in kind]
@@ -371,13 +371,13 @@ def _command(name: str, task: str, labels: Sequence[str]) -> str:
 
 
 def _missing_recordings(library: Library) -> list[str]:
-    """Cohorts that are not shown or, if nothing is recorded, what to record."""
+    """Notes on cohorts that are not shown and, if nothing is recorded, on what to record."""
     notes = cohort_notes(library.cohorts)
     return notes if library.settling.height else [*notes, f"recordings ({RECORD})"]
 
 
 def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
-    """What is shown as a dash, and the commands that fill it in."""
+    """Notes on cells that are dashes, with the commands that fill them in."""
     if rows.is_empty():
         return [f"everything: nothing is recorded below {library.root} ({RECORD})"]
     notes = [*cohort_notes(library.cohorts), *_sweep_notes(library)]
@@ -412,7 +412,7 @@ def _missing_methods(rows: pl.DataFrame, library: Library) -> list[str]:
 
 
 def _sweep_notes(library: Library) -> list[str]:
-    """Notes on the points of sweeps, which are shown elsewhere."""
+    """Notes on points of sweeps, which other tables or figures show."""
     notes = []
     for (model, task), rows in library.swept.group_by("model", "task", maintain_order=True):
         for name, command in SHOWN_IN.items():
@@ -427,7 +427,7 @@ def _sweep_notes(library: Library) -> list[str]:
 
 
 def _failed_grades(library: Library) -> list[str]:
-    """Runs with answers that the machine failed to grade, and the commands that retry."""
+    """Notes on runs with answers that could not be graded, with the commands that retry."""
     counts = [(run, sum(row.not_gradable for row in run.rows())) for run in library.runs]
     return [
         f"grades of {count} answers that the machine failed to grade; they count neither as right "

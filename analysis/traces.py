@@ -1,4 +1,4 @@
-"""Single trajectories, step by step and token by token."""
+"""Frames of single trajectories, step by step and token by token."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -29,20 +29,20 @@ TRACE = pl.Schema(
         "trajectory": pl.Int32(),
         "step": pl.Int32(),
         "budget": pl.Int32(),
-        "block": pl.Int32(),  # the one being decoded
-        "candidate": pl.String(),  # null where none is read
-        "final": pl.Boolean(),  # it is the full decode's answer
-        "settled": pl.Boolean(),  # and stays so
-        "confidence": pl.Float64(),  # of its span; null where undefined
+        "block": pl.Int32(),  # block of the first masked position
+        "candidate": pl.String(),  # null if none is read
+        "final": pl.Boolean(),  # whether the candidate is the full decode's answer
+        "settled": pl.Boolean(),  # whether it stays so until the end
+        "confidence": pl.Float64(),  # of the candidate's span; null where undefined
         "tau": pl.Float64(),
         "run": pl.Int32(),
-        "patience": pl.Float64(),  # what `run` must reach
+        "patience": pl.Float64(),  # what `run` must reach for CVEE
         "gap": pl.Float64(),  # mean over the task's region
-        "threshold": pl.Float64(),  # what it must reach for Prophet
+        "threshold": pl.Float64(),  # what `gap` must reach for Prophet
         "exits": pl.String(),  # gates that stop here, comma-separated; see `stops_in`
         "correct": pl.Boolean(),  # whether the full decode is right; null if not graded
-        "tau_of": pl.String(),  # the CVEE whose tau and patience these are
-        "threshold_of": pl.String(),  # the Prophet whose threshold this is
+        "tau_of": pl.String(),  # label of the CVEE gate that tau and patience belong to
+        "threshold_of": pl.String(),  # label of the Prophet gate that the threshold belongs to
     }
 )
 TEXTS = pl.Schema(
@@ -51,19 +51,19 @@ TEXTS = pl.Schema(
         "task": pl.String(),
         "trajectory": pl.Int32(),
         "method": pl.String(),  # a gate, or "baseline" for the full decode
-        "step": pl.Int32(),  # at which it ended
+        "step": pl.Int32(),  # at which the decode ended
         "budget": pl.Int32(),
         "fired": pl.Boolean(),
         "position": pl.Int32(),
-        "piece": pl.String(),  # what the token writes
-        "filled": pl.Boolean(),  # still masked when decoding ended, so filled by force
+        "piece": pl.String(),  # the token's text
+        "filled": pl.Boolean(),  # still masked at the exit, so filled by force
         "in_answer": pl.Boolean(),
-        "answer": pl.String(),  # null where a grader finds none
-        "correct": pl.Boolean(),  # null where it cannot be graded here
+        "answer": pl.String(),  # null if none is found
+        "correct": pl.Boolean(),  # null if it cannot be graded here
         "target": pl.String(),
     }
 )
-"""Tokens that the text is made of: up to the first end token, if it is cut there."""
+"""One row per method and token of its text; the text ends at the first end token if cut there."""
 
 
 _SOUND = pl.col("fired") & pl.col("premature").eq(other=False).fill_null(value=False)
@@ -72,10 +72,10 @@ _SOUND = pl.col("fired") & pl.col("premature").eq(other=False).fill_null(value=F
 def telling_trajectory(
     phases: pl.DataFrame, right: Collection[tuple[str, int]] = ()
 ) -> tuple[str, int] | None:
-    """Cohort and number of the trajectory on which gates disagree most; None if there is none.
+    """Cohort and number of the trajectory that shows most about the gates; None if there is none.
 
-    One that CVEE stops early with the right answer before all others; then long reasoning before
-    code before letters: there, stopping early has something to get wrong.
+    Prefers trajectories that CVEE stops early with the right answer; then long reasoning to code
+    to letters, since early exits risk more there; then those on which gates disagree most.
 
     Args:
         right: cohort and number of trajectories whose full decode is right.
@@ -102,7 +102,7 @@ def telling_trajectory(
 
 
 def _read(run: Run, index: int, own: OwnSignals) -> tuple[Trajectory, RunSignals]:
-    """One trajectory and its signals, which are (1, T)."""
+    """Read one trajectory and its signals, of shape (1, T)."""
     recorded = run.trajectory(index)
     return recorded, trajectory_signals(run, recorded, candidate_reader(run), own)
 
@@ -110,11 +110,11 @@ def _read(run: Run, index: int, own: OwnSignals) -> tuple[Trajectory, RunSignals
 def trace_table(
     run: Run, index: int, gates: Mapping[str, Gate], signals: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """What CVEE and Prophet see of one trajectory at every step, and where gates stop it.
+    """Signals of one trajectory that CVEE and Prophet use at each step, and the exits of gates.
 
     Args:
-        signals: further signals, by any name that a gate's `signals` may hold. They follow the
-            columns of `TRACE`, as do the users' own that the gates name.
+        signals: further signals, by any name that a gate's `signals` may hold. Their columns
+            follow those of `TRACE`, as do columns of user-defined signals that the gates name.
     """
     own = own_signals(gates.values(), signals)
     known = [name for name in signals if name in SIGNAL_NAMES and name not in TRACE]
@@ -161,12 +161,12 @@ def trace_table(
 
 
 def stops_in(trace: pl.DataFrame) -> list[tuple[int, list[str]]]:
-    """Every step of a trace and the gates that stop there."""
+    """Return every step of a trace with the gates that stop there."""
     return [(step, split_labels(exits)) for step, exits in trace.select("step", "exits").rows()]
 
 
 def _first_of(kind: type, gates: Mapping[str, Gate], usual: tuple[str, Gate]) -> tuple[str, Any]:
-    """The first gate of a kind and its name, or the given default."""
+    """Name and gate of the first gate of a type, or the given default."""
     return next(((name, gate) for name, gate in gates.items() if isinstance(gate, kind)), usual)
 
 
@@ -179,7 +179,7 @@ def _exits(gates: Mapping[str, Gate], recorded: Trajectory, read: RunSignals) ->
 def text_table(
     run: Run, index: int, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> pl.DataFrame:
-    """The buffer as each gate would leave it, token by token. See `TEXTS`."""
+    """Return the buffer as each gate would leave it, token by token. See `TEXTS`."""
     recorded, read = _read(run, index, own_signals(gates.values()))
     cells = recorded.cells
     filled = filled_predictions(cells.token, cells.masked)
@@ -188,7 +188,7 @@ def text_table(
     rows = [TEXTS.to_frame()]
     for method, exit_at in {"baseline": 0, **exits}.items():
         step = exit_at or last
-        # Where nothing fires, the last step commits what is still masked as scheduled.
+        # If no gate fires, the last step commits the masked positions as scheduled.
         forced = cells.masked[step - 1] & (exit_at > 0)
         frame = _buffer(run, recorded, filled[step - 1], forced, unsafe_code)
         rows.append(
@@ -207,7 +207,7 @@ def _buffer(
     traced = run.vocabulary.trace(ids.tolist(), run.reading.ending)
     found = task.extract(traced.text, row.example.choices)
     first, last = (found and traced.token_span(found.start, found.end)) or (0, 0)
-    n = max(1, len(traced.token_starts))  # an empty text still has a row to say so
+    n = max(1, len(traced.token_starts))  # an empty text still gets one row
     starts = [*traced.token_starts, len(traced.text)] if traced.token_starts else [0, 0]
     try:
         correct = ReplayGrader(run, unsafe_code).correct(row, ids.tolist())

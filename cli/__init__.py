@@ -1,4 +1,4 @@
-"""The `c4` command: parse, call one function, print."""
+"""The `c4` command: parses its arguments, calls one function and prints the result."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
@@ -8,7 +8,7 @@ def main() -> None:
     """Entry point of the console script."""
     try:
         from c4.cli.app import main as run
-    except KeyboardInterrupt:  # libraries take seconds to import
+    except KeyboardInterrupt:  # Ctrl-C during the imports, which take seconds
         raise SystemExit(INTERRUPTED) from None
     run()
 

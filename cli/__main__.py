@@ -1,4 +1,4 @@
-"""`python -m c4.cli`."""
+"""Entry point of `python -m c4.cli`."""
 
 from c4.cli import main
 

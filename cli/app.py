@@ -1,4 +1,4 @@
-"""The root of the command: logging, errors, and the commands themselves."""
+"""The `c4` command: logging, error messages and the subcommands."""
 
 import logging
 import os
@@ -36,20 +36,20 @@ from c4.errors import C4Error
 from c4.errors.system import explain
 
 NOBODY_READS, BAD_INPUT = 1, 2
-"""Exit codes besides 0: the reader of the output closed it, an error that was said."""
+"""Exit codes: the reader closed the output early; an error was reported."""
 SIGNALLED = 128
-"""What a shell adds to the number of the signal that ended a command."""
+"""Added to a signal's number to form the exit code, as shells do."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
-"""What typer raises for a command line that it cannot read; it gives the class no public name."""
+"""The exception that typer raises for an invalid command line; the class has no public name."""
 RESUMABLE = ("record", "run", "models", "demo", "push", "pull")
-"""Commands that keep what they have finished and can continue from there."""
+"""Commands that keep finished work and continue from it when they are given again."""
 
 
 class C4Group(TyperGroup):
-    """Prints errors that a user can act on without a traceback."""
+    """Command group that prints expected errors without a traceback."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command, and print usage errors as all other errors are."""
+        """Run the command; usage errors are printed in the same form as other errors."""
         standalone = options.pop("standalone_mode", True)
         run: Any = super().main
         if not standalone:
@@ -57,7 +57,7 @@ class C4Group(TyperGroup):
         try:
             sys.exit(run(*args, standalone_mode=False, **options))
         except USAGE_ERROR as error:
-            if message := error.format_message():  # else the help has been printed instead
+            if message := error.format_message():  # empty if the help has been printed instead
                 if context := error.ctx:
                     hint = f"Try '{context.command_path} --help' for help."
                     say(f"{context.get_usage()}\n{hint}", err=True)
@@ -67,7 +67,7 @@ class C4Group(TyperGroup):
             sys.exit(NOBODY_READS)
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        ctx.meta[WORDS] = list(args)  # workers are given them again
+        ctx.meta[WORDS] = list(args)  # workers repeat the command with them
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -119,9 +119,9 @@ def configure(
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()], force=True)
     logging.getLogger("c4").setLevel(level)
-    # The hub's client would print its warnings a second time, beside those printed here.
+    # The hub's client would print its warnings a second time with a handler of its own.
     logging.getLogger("huggingface_hub").addHandler = lambda hdlr: None  # type: ignore[method-assign]
-    logging.captureWarnings(True)  # what Python warns of is printed as all else is
+    logging.captureWarnings(True)  # print Python's warnings like log messages
 
 
 app.command("record", help=record.HELP)(record.record_command)
@@ -148,7 +148,7 @@ app.add_typer(plugins.app, name="plugins")
 def main() -> None:
     """Entry point of the console script."""
     open_streams()
-    signal.signal(signal.SIGTERM, stop)  # or the claims of a worker would be held until they expire
+    signal.signal(signal.SIGTERM, stop)  # else a worker's claims are held until they expire
     try:
         app(prog_name="c4", args=sys.argv[1:])
     except SystemExit as done:
@@ -156,12 +156,12 @@ def main() -> None:
 
 
 def stop(number: int, _: object) -> NoReturn:
-    """End as a signal demands, after giving back what is held."""
+    """Turn a signal into `SystemExit`, so that cleanup code releases claims."""
     raise SystemExit(SIGNALLED + number)
 
 
 def leave(done: SystemExit) -> NoReturn:
-    """End the process at once with the exit code it asks for.
+    """End the process at once with the exit code in `done`.
 
     Threads of Arrow and torch are sometimes still alive while the interpreter shuts down, and the
     process then aborts with another code although all its work is done.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from c4.record.plan import Plan
 
 JSON_COLUMNS = ("settings", "identity")
-"""Columns that hold JSON on disk, and objects in what is printed."""
+"""Columns stored as JSON text, which --json prints as objects."""
 HELP = """Time methods by the paper's protocol.
 
 The protocol decodes 20 fixed examples in 3 passes after 2 warm-ups, and reports the mean of the
@@ -77,7 +77,7 @@ def bench_command(
     chosen = [choose_methods(timing_config(one, skip), choice) for one in configs]
     for plan, _ in chosen:
         require_writable(timings_folder(plan.config.out, plan.checkpoint.name, plan.task.name))
-    from c4.record.bench import TimingProtocol  # loads torch, so after the names are checked
+    from c4.record.bench import TimingProtocol  # loads torch: import only after the name checks
 
     rows = time_methods(chosen, TimingProtocol(n=n, warmups=warmups, passes=passes))
     if as_json:
@@ -114,7 +114,7 @@ def time_methods(
 
 
 def facts(row: dict[str, Any]) -> dict[str, Any]:
-    """A timing as --json prints it: objects instead of their JSON, and no percent."""
+    """Return a timing for --json: JSON columns parsed, and the CV as a fraction."""
     objects = {name: json.loads(row[name]) for name in JSON_COLUMNS}
     shown = row | objects | {"steps": row["mean_steps"], "cv": row["cv"] / 100}
     del shown["mean_steps"]
@@ -122,7 +122,7 @@ def facts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def render(rows: list[dict[str, Any]]) -> Table:
-    """A table with one line per method."""
+    """Return a table with one line per task and method."""
     columns = ("task", "method", "s each", "CV", "TPS", "TPS before end", "tokens/forward")
     table = new_table(*columns, "steps", "speedup", "step ratio")
     for row in rows:

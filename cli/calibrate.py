@@ -45,12 +45,12 @@ Examples:
 """
 
 SHARES = ("accuracy", "full_accuracy", "saving", "fired", "identical")
-"""Beginnings of the names of columns that hold shares."""
+"""Prefixes of the names of columns that hold shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequirementOptions:
-    """What a setting must fulfil."""
+    """Requirements that a setting must meet."""
 
     tolerance: Annotated[
         float, typer.Option(help="Accuracy points that may be lost on any task.")
@@ -142,7 +142,7 @@ def calibrate_command(
 
 
 def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath) -> str:
-    """A note on the evaluation examples that tables and figures will count as pool."""
+    """Return a note on the evaluation examples that tables and figures will count as pool."""
     from c4.store.locations import resolve_location
 
     counts = [f"{s.beyond_set_aside} of {s.name}" for s in splits if s.beyond_set_aside]
@@ -157,7 +157,7 @@ def _taken_for_pool(splits: "Sequence[RunSplit]", out: PurePath, runs: PurePath)
 
 
 def summary(result: "Calibration", splits: "Sequence[RunSplit]") -> dict[str, Any]:
-    """What --json prints of the choice."""
+    """Return the facts about the chosen setting that --json prints."""
     return {
         "gate": result.grid.name,
         "parameters": result.parameters,
@@ -171,7 +171,7 @@ def summary(result: "Calibration", splits: "Sequence[RunSplit]") -> dict[str, An
 def show_calibration(
     result: "Calibration", splits: "Sequence[RunSplit]", held_out: "pl.DataFrame"
 ) -> None:
-    """Print the split, the choice, the settings it was chosen from, and how it did held out."""
+    """Print the split, the choice, the Pareto front, the neighbours and the held-out results."""
     pool = ", ".join(f"{split.name} {len(split.pool)}" for split in splits)
     for split in splits:
         say(split.statement)
@@ -184,7 +184,7 @@ def show_calibration(
 
 
 def render(title: str, frame: "pl.DataFrame") -> Table:
-    """A frame as a table: shares in percent, and losses in points."""
+    """Return a frame as a table, with shares in percent."""
     headings = {
         name: f"{name.replace('_', ' ')} %" for name in frame.columns if name.startswith(SHARES)
     }

@@ -1,8 +1,8 @@
-"""Values that a shell offers when Tab is pressed: names, files, and the runs in this folder.
+"""Shell completion of names, files and run folders.
 
-A registry is imported when its names are asked for. Nothing here loads torch or reads a file of a
-run. Users' own files are parsed and never run. Bash splits words at `:` and `=`, so it completes
-neither objects inside files nor the rest of a run's folder behind an `=`; zsh and fish do.
+A registry is imported only when its names are requested. Nothing here loads torch or reads the
+files of a run. Users' own files are parsed but never run. Bash splits words at `:` and `=`, so it
+completes neither objects inside files nor run folders after an `=`; zsh and fish complete both.
 """
 
 import ast
@@ -14,16 +14,16 @@ Completer = Callable[[str], list[str]]
 VALUES = (ast.Assign, ast.AnnAssign)
 FUNCTIONS = (ast.FunctionDef, ast.ClassDef, *VALUES)
 MOST_FILES_PARSED = 20
-"""If more files match what was typed, only their names are offered, not the objects in them."""
+"""Most files to parse for objects; if more match the typed text, only file names are offered."""
 
 
 def offer(
     known: Callable[[], Iterable[str]], *suffixes: str, kinds: tuple[type, ...] = ()
 ) -> Completer:
-    """A function that completes names, files with some suffixes, and objects of Python files.
+    """Return a function that completes names, files with some suffixes, and Python objects.
 
     Args:
-        kinds: the statements that define the objects to offer, such as `ast.ClassDef`.
+        kinds: types of the statements that define the objects to offer, such as `ast.ClassDef`.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -43,7 +43,7 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
 
 
 def _objects(incomplete: str, kinds: tuple[type, ...]) -> list[str]:
-    """Objects of the Python files that match what was typed, as in `my_gates.py:Calm`."""
+    """Return the objects in Python files that match the typed text, such as `my_gates.py:Calm`."""
     if not kinds:
         return []
     from c4.plugins import defined_names
@@ -57,7 +57,7 @@ def _objects(incomplete: str, kinds: tuple[type, ...]) -> list[str]:
 
 
 def run_folders(incomplete: str) -> list[str]:
-    """The folders of runs below `runs`, or below the folder that was typed."""
+    """Return the run folders below the typed folder, or below `runs` by default."""
     above, model, _ = incomplete.partition("model=")
     root = Path((above if model else incomplete.rpartition("/")[0]) or "runs")
     try:
@@ -68,12 +68,12 @@ def run_folders(incomplete: str) -> list[str]:
 
 
 def registered(module: str) -> Callable[[], list[str]]:
-    """A function that lists the names in a module's registry."""
+    """Return a function that lists the names in a module's registry."""
     return lambda: list(import_module(module).REGISTRY.names)
 
 
 def method_names() -> list[str]:
-    """Methods, and the beginning of a pair for every rule."""
+    """Return the methods, and for every rule the start of a rule+gate pair."""
     from c4.decode.rules import REGISTRY
     from c4.record.methods import METHODS
 
@@ -98,7 +98,7 @@ complete_rule = offer(method_names, kinds=(ast.ClassDef, *VALUES))
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """Methods; behind the plus of a pair, gates."""
+    """Complete a method, or the gate after the `+` of a pair."""
     rule, plus, gate = incomplete.rpartition("+")
     if plus:
         return [f"{rule}+{name}" for name in complete_gate(gate)]

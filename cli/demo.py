@@ -41,7 +41,7 @@ TIMED = ("baseline", "prophet", "sched", "cvee", "c4")
 FORMATS = ("pdf", "png")
 """The formats of the figures; the page shows PNG."""
 SHOWN = 5
-"""Numbers of examples that the viewer's page holds, besides the one that is told."""
+"""Number of examples on the viewer's page besides the one that the link opens."""
 TITLE = "c4: when may a diffusion language model stop?"
 INTRO = (
     "These results were recorded, replayed and run live with the small model that ships with c4, "
@@ -52,9 +52,9 @@ PLAN = (
     "figures are in {page} within two minutes, and the page grows from there."
 )
 FIRST = 8
-"""Examples that the first figures are drawn from."""
+"""Number of examples that the first figures are drawn from."""
 FIRST_FIGURES = ("stabilization", "phase-diagram", "trace", "text")
-"""What can be drawn after the first recording."""
+"""Figures that can be drawn after the first recording."""
 
 
 def demo_command(
@@ -68,7 +68,7 @@ def demo_command(
     as_json: JsonOption = False,
 ) -> None:
     require_writable_folder(out)
-    # What the commands print is the demo's result only where somebody reads along.
+    # With --json, stdout holds the demo's own result only; the commands print to stderr.
     with results_aside() if as_json else nullcontext():
         page = show_everything(out, n, pool)
     if as_json:
@@ -78,7 +78,7 @@ def demo_command(
 
 
 def show_everything(out: Path, n: int, pool: int) -> Path:
-    """Record, replay, calibrate, run, time and draw; returns the page that shows it all."""
+    """Run all steps of the demo; return the page that shows the results."""
     from c4.replay.pools import POOL_TASKS
     from c4.store.timings import read_timings
 
@@ -88,7 +88,7 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
     say(PLAN.format(count=count, page=page), err=True)
     first, *others = demo_commands(out, tasks, n, pool)
     run_command(first)
-    if not page.exists():  # an earlier call has had more to show
+    if not page.exists():  # a page of an earlier call shows more
         draw_first(out, page)
     say(f"\nthe first figures: open {page}", err=True)
     for arguments in others:
@@ -102,14 +102,14 @@ def show_everything(out: Path, n: int, pool: int) -> Path:
 
 
 def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[list[str]]:
-    """The commands that a user would type, in order."""
+    """Return the demo's commands in order, as a user would type them."""
     from c4.gates.registry import GATES
     from c4.replay.pools import POOL_TASKS
 
     into, below = ["--out", f"{out}/runs"], ["--runs", f"{out}/runs"]
     examples, first = ["--n", str(n), *into], ["--n", str(min(n, FIRST)), *into]
     pooled = ["--skip", "0", "--n", str(pool), *into]
-    gates = [name for name in GATES if name != "progress"]  # it has no setting of the paper's
+    gates = [name for name in GATES if name != "progress"]  # the paper gives it no setting
     chosen = repeated("--task", tasks)
     frozen = ["--pool", str(pool), "--out", f"{out}/runs/calibration.json"]
     methods = repeated("--method", ("baseline", "c4"))
@@ -129,12 +129,12 @@ def demo_commands(out: Path, tasks: Sequence[str], n: int, pool: int) -> list[li
 
 
 def repeated(option: str, values: Iterable[str]) -> list[str]:
-    """An option given once for each value."""
+    """Return the words that give an option once for each value."""
     return [word for value in values for word in (option, value)]
 
 
 def find_code_task() -> str | None:
-    """HumanEval if this machine can isolate model-written programs, else None."""
+    """Return `humaneval` if this machine can isolate model-written programs, else None."""
     from c4.errors import SandboxError
     from c4.tasks import TASKS
     from c4.tasks.grading import check_can_grade
@@ -148,7 +148,7 @@ def find_code_task() -> str | None:
 
 
 def run_command(arguments: list[str]) -> None:
-    """Print a command, and run it inside this process, so that torch is loaded only once."""
+    """Print a command and run it in this process, so that torch is loaded only once."""
     from typer.main import get_command
 
     from c4.cli.app import app
@@ -159,7 +159,7 @@ def run_command(arguments: list[str]) -> None:
 
 
 def draw_first(out: Path, page: Path) -> None:
-    """Draw what one recording can tell, and a page that says that more is to come."""
+    """Draw the figures of one recording, on a page that says that more will follow."""
     from c4.analysis import Library
     from c4.figures import draw_figures
     from c4.figures.gallery import choose_figures, choose_formats
@@ -174,7 +174,7 @@ def draw_first(out: Path, page: Path) -> None:
 
 
 def draw_everything(out: Path, page: Path) -> None:
-    """Draw every figure there is data for, and the pages that show them."""
+    """Draw every figure that has data, and write the pages that show them."""
     from c4.analysis import Library, make_report
     from c4.analysis.tables import REPORT_GATES
     from c4.figures import Width, draw_figures
@@ -195,7 +195,7 @@ def draw_everything(out: Path, page: Path) -> None:
 
 
 def write_looks(out: Path, library: "Library") -> "list[Look]":
-    """Write the viewer's page, and say what to look at in it."""
+    """Write the viewer's page, and return links into it with captions."""
     from c4.figures.page import Look, tell_example
 
     if library.telling is None:

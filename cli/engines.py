@@ -1,4 +1,4 @@
-"""How commands have examples decoded and graded: in this process, or by an engine's workers."""
+"""Decode and grade examples for commands, in this process or with an engine's workers."""
 
 import io
 import logging
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WORDS = "c4.words"
-"""Where the context of a command keeps what the user typed after `c4`."""
+"""Key in a command context's `meta` for the words that the user typed after `c4`."""
 
 
 def decode_plans(
     ctx: typer.Context, choice: "EngineChoice", plans: "Sequence[Plan]", *, as_json: bool
 ) -> bool:
-    """Decode what runs lack, here or by an engine's workers.
+    """Decode the examples that runs lack, here or with an engine's workers.
 
-    Returns whether this process tells the user about it; one of several workers does not.
+    Returns whether this process reports the results; of several processes, only one does.
     """
     from c4.record.engines.worker import this_worker
     from c4.record.progress import ProgressWatch
@@ -67,7 +67,7 @@ def _decode_here(plans: "Sequence[Plan]") -> None:
                     for row in recording:
                         advance(f"{row.steps} steps in {row.wall_seconds:.2f} s")
             except Exception as error:
-                # What c4 refuses, it would refuse any worker, unless it is about one example.
+                # Any worker would fail with the same C4Error, unless it concerns one example only.
                 alone = recording.writer.claims.failed or not isinstance(error, C4Error)
                 if worker.device is None or not alone:
                     raise
@@ -84,9 +84,9 @@ def grade_run(
     unsafe_code: bool,
     as_json: bool,
 ) -> bool:
-    """Grade the answers of a run, here or by an engine's workers.
+    """Grade the answers of a run, here or with an engine's workers.
 
-    Returns whether this process tells the user about it; one of several workers does not.
+    Returns whether this process reports the results; of several processes, only one does.
     """
     from c4.record.engines.worker import this_worker
     from c4.record.regrade import GradingWatch, regrade
@@ -123,7 +123,7 @@ def _start_workers(
     on_gpu: bool = True,
     since: int | None = None,
 ) -> None:
-    """Let workers give this command again until nothing is left to do; progress on stderr."""
+    """Start workers that repeat this command until no work is left; show progress on stderr."""
     from c4.record.engines import open_engine, supervise
     from c4.record.engines.worker import Command
 
@@ -134,7 +134,7 @@ def _start_workers(
 
 
 def give_again(words: Sequence[str]) -> tuple[int, str]:
-    """Give a command in this process; returns its exit code and what it wrote to stderr."""
+    """Run a command in this process; return its exit code and its output on stderr."""
     from c4.cli.app import app
     from c4.record.engines.worker import FAILED
 
@@ -150,7 +150,7 @@ def give_again(words: Sequence[str]) -> tuple[int, str]:
 
 
 def require_none_aside(plans: "Sequence[Plan]") -> None:
-    """Report which examples nobody could decode, if any."""
+    """Raise an error that lists the examples that no worker could decode, if any."""
     from c4.record.recorder import set_aside
 
     lines = [

@@ -113,7 +113,7 @@ def import_command(
 
 
 def render(summary: "pl.DataFrame") -> Table:
-    """When half and nine in ten answers had settled, and were first shown."""
+    """Return a table of when half and nine tenths of the answers settled and first appeared."""
     table = new_table("from", "n", "accuracy", "steps", "share p", "settled (s_p)", "first shown")
     for row in summary.iter_rows(named=True):
         times = (

@@ -51,7 +51,7 @@ Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawingOptions:
-    """How figures look, and what they show of a single trajectory."""
+    """Look of the figures, and the trajectory and signals that some of them show."""
 
     formats: Annotated[
         list[str] | None,
@@ -138,9 +138,9 @@ def figures_command(
 def tell(
     drawings: "Sequence[Drawing]", asked: "Sequence[FigureKind]", pool: str, *, as_json: bool
 ) -> None:
-    """Print which files were written, which examples they leave out, and how to draw the others.
+    """Print the written files, the examples left out, and the commands for skipped figures.
 
-    Decoded texts are printed as well, unless every figure was asked for.
+    Decoded texts are printed as well, unless all figures were requested.
     """
     from c4.figures import FIGURES
     from c4.figures.text import terminal_texts

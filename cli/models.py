@@ -88,7 +88,7 @@ def eval_command(
 
 
 def render(evaluations: "list[TaskEvaluation]") -> str:
-    """A Markdown table."""
+    """Return a Markdown table of the evaluations, with notes on ungraded answers."""
     lines = [
         "| task | n | accuracy | 95% interval | s_0.5 | s_0.9 | located | s per decode |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -2,11 +2,11 @@
 
 An option of a single command is a parameter of the command's function, annotated with
 `Annotated[TYPE, typer.Option(help=...)]`. Options that belong together are fields of a dataclass
-below, which `takes_options` spreads out for typer. After a change, `python docs/reference.py`
-writes docs/cli.md anew.
+below, which `takes_options` expands for typer. After a change, run `python docs/reference.py` to
+regenerate docs/cli.md.
 
-No room of c4 is imported until a command runs, so that `c4 --help` and completion answer at once.
-That is why help texts spell names out; a test compares them with the registries.
+Most of c4 is imported only when a command runs, so that `c4 --help` and completion respond at once.
+Help texts therefore spell names out; a test compares them with the registries.
 """
 
 import re
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 
 
 def parse_any_place(text: str) -> PurePath:
-    """The folder or address that a user typed."""
+    """Parse a folder or an address that a user typed."""
     from c4.store.locations import parse_location
 
     return parse_location(text)
 
 
 def parse_local_place(text: str) -> Path:
-    """The file or folder of this machine that a user typed."""
+    """Parse a file or folder on this machine that a user typed."""
     from c4.store.locations import parse_local_path
 
     return parse_local_path(text)
 
 
 ANY_PLACE: dict[str, Any] = {"parser": parse_any_place, "metavar": "PATH"}
-"""For an option that takes a folder, or an address such as s3://bucket/runs."""
+"""Settings of an option that takes a folder, or an address such as s3://bucket/runs."""
 LOCAL_PLACE: dict[str, Any] = {"parser": parse_local_place, "metavar": "PATH"}
-"""For an option that takes a file or folder of this machine."""
+"""Settings of an option that takes a file or folder on this machine."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 UnsafeOption = Annotated[
@@ -81,7 +81,7 @@ TASK_HELP = (
 TaskOption = Annotated[
     list[str], typer.Option("--task", help=f"{TASK_HELP}.", autocompletion=complete_task)
 ]
-"""The task of a command that decodes one task. A list, so that a second one can be refused."""
+"""Option of a command that decodes one task. It is a list so that a second one can be refused."""
 TasksOption = Annotated[
     list[str],
     typer.Option(
@@ -183,16 +183,16 @@ GraderOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """How answers are read and graded."""
+    """Options for reading and grading answers."""
 
     reading: ReadingOption = None
     ending: EndingOption = None
     grader: GraderOption = None
 
     def choose(self, *configs: PurePath) -> "AnswerReading":
-        """The reading that the user asks for, else that of calibration files, else the default.
+        """Return the user's reading, else that of the calibration files, else the default.
 
-        All calibration files must have been made under one reading, and it must be the chosen one.
+        All calibration files must have been made under the chosen reading.
         """
         from c4.gates.calibration_files import load_calibration
         from c4.tasks import AnswerReading, Ending
@@ -215,14 +215,14 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingOptions:
-    """Which recordings to read."""
+    """Options that select recordings."""
 
     runs: RunsOption = Path("runs")
     task: RecordedTasksOption = None
     model: RecordedModelOption = None
 
     def open(self, reading: "AnswerReading") -> "list[Run]":
-        """Open the recordings under a reading; all tasks that were named must be among them."""
+        """Open the recordings under a reading; fail if a task that was named has none."""
         from c4.store.runs import find_recorded_tasks, find_recordings
 
         named = find_recorded_tasks(self.task or (), self.runs)
@@ -243,7 +243,7 @@ class RecordingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions:
-    """Which runs, methods, gates and calibrations to compare in tables and figures."""
+    """Options that select runs, methods, gates and calibrations for tables and figures."""
 
     task: RecordedTasksOption = None
     model: RecordedModelOption = None
@@ -301,11 +301,11 @@ class ComparisonOptions:
         usual_gates: Sequence[str],
         **options: Any,
     ) -> "Iterator[Library]":
-        """Open the runs below a folder; while it is open, what the user named is listed first.
+        """Open the runs below a folder; within the context, the user's names are listed first.
 
         Args:
-            names: the tables or figures that are asked for.
-            usual_gates: gates that are compared if the user names none.
+            names: the requested tables or figures.
+            usual_gates: gates to compare if the user names none.
         """
         from c4.analysis.exchange.imports import library_kind
         from c4.analysis.paper_names import listed_in
@@ -337,7 +337,7 @@ class ComparisonOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
-    """What to decode, with which model, and where results go."""
+    """Options for the examples to decode, the model, and the place of the results."""
 
     model: Annotated[
         str,
@@ -409,7 +409,7 @@ class DecodeOptions:
     unsafe_code: UnsafeOption = False
 
     def config(self, task: str, calibration: PurePath | None = None, **changes: Any) -> "RunConfig":
-        """The configuration of a task.
+        """Return the configuration for decoding a task.
 
         Args:
             calibration: a calibration file; its reading is used unless the user gave one.
@@ -431,7 +431,7 @@ class DecodeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Who does the work: this process, or workers that an engine starts."""
+    """Options that assign the work to this process, or to workers that an engine starts."""
 
     engine: Annotated[
         str | None,
@@ -457,7 +457,7 @@ class EngineOptions:
     ] = None
 
     def choose(self, device: str = "auto") -> "EngineChoice":
-        """The engine that a user wants; none for a worker that an engine has started."""
+        """Return the user's engine, or no engine in a worker that an engine has started."""
         from c4.record.engines import EngineChoice
         from c4.record.engines.worker import this_worker
 
@@ -473,12 +473,12 @@ class EngineOptions:
 
 
 def takes_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take groups of options: its parameters whose type is a dataclass above.
+    """Decorate a command whose parameters may be groups of options: the dataclasses above.
 
     Typer sees one option for each field of the dataclass; the command gets the dataclass.
 
     Args:
-        without: fields that the command does not offer, which keep their defaults.
+        without: fields that the command does not offer; they keep their defaults.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -501,7 +501,7 @@ def takes_options(*without: str) -> Callable[[Callable[..., None]], Callable[...
 
 
 def _options(group: Any, without: Collection[str]) -> Iterator[Parameter]:
-    """A parameter for each field of a group, and of the groups inside it."""
+    """Yield a parameter for each field of a group and of nested groups."""
     for field in fields(group):
         if is_dataclass(field.type):
             yield from _options(field.type, without)
@@ -511,7 +511,7 @@ def _options(group: Any, without: Collection[str]) -> Iterator[Parameter]:
 
 
 def _fill(group: Any, given: dict[str, Any], without: Collection[str]) -> Any:
-    """A group with what the user gave, which is taken out of `given`."""
+    """Make a group from the user's values, and remove them from `given`."""
     made = {}
     for field in fields(group):
         if is_dataclass(field.type):
@@ -522,7 +522,7 @@ def _fill(group: Any, given: dict[str, Any], without: Collection[str]) -> Any:
 
 
 def several_tasks(named: Sequence[str], out: PurePath) -> list[str]:
-    """The tasks of a command that takes several, each with results of its own."""
+    """Return the named tasks without duplicates; refuse tasks whose results would collide."""
     from c4.store.runs import find_recorded_tasks
 
     names = list(dict.fromkeys(named))
@@ -537,7 +537,7 @@ def choose_gates(
     task: "Task",
     frozen: "FrozenSetting | None" = None,
 ) -> "dict[str, Gate]":
-    """Gates by name, with the paper's settings for the task, the user's, or frozen ones."""
+    """Make gates by name, with the paper's settings for the task, the user's, or frozen ones."""
     from c4.replay.selection import GateChoice, require_gate
 
     for name in names:
@@ -546,7 +546,7 @@ def choose_gates(
 
 
 def nothing_found(place: PurePath, what: str) -> RunError:
-    """The error where a folder holds nothing to show, or does not exist.
+    """Return the error for a folder that holds nothing to show or does not exist.
 
     Args:
         what: the purpose, as in `report` or `draw from`.

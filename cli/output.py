@@ -1,8 +1,8 @@
-"""The one place that prints.
+"""Printing: all output of c4 goes through this module.
 
-Much of what c4 says was written by others: names of folders and models, rows of tasks, what models
-answer, what files hold. None of it may steer a terminal, so everything goes out through here, and
-nothing goes out that is not `visible`. Results go to stdout, all else to stderr.
+Much of the printed text was written by others: names of folders and models, rows of tasks, answers
+of models, contents of files. None of it may control the terminal, so every text is made `visible`
+before it is printed. Results go to stdout, all other output to stderr.
 """
 
 import io
@@ -21,14 +21,14 @@ from rich.text import Text
 from c4.errors.text import visible, visible_json
 
 PIPE_WIDTH = 140
-"""Columns of text where there is no terminal to ask."""
+"""Width of the output in columns if stdout is not a terminal."""
 
 
 class SafeConsole(Console):
-    """A console that shows text as it is: no markup, no emoji codes, nothing invisible."""
+    """Console that prints text literally: no markup, no emoji codes, no invisible characters."""
 
     def __init__(self, **options: Any) -> None:
-        # Names come from users, and may have brackets and colons.
+        # Names come from users and may contain brackets and colons.
         super().__init__(markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -37,7 +37,7 @@ class SafeConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        # Whatever becomes of a text on its way, it ends as a segment. Control segments are rich's
+        # Every text ends up in a segment, however it was rendered. Control segments are rich's
         # own: they move the cursor of a progress bar.
         for segment in super().render(renderable, options):
             text, style, control = segment
@@ -45,33 +45,33 @@ class SafeConsole(Console):
 
 
 console = SafeConsole(stderr=True)
-"""Where progress and log messages go."""
+"""Console on stderr for progress and log messages."""
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text, on stdout unless told otherwise."""
+    """Print a text to stdout, or to stderr if `err`."""
     typer.echo(visible(text), err=err)
 
 
 def results_aside() -> AbstractContextManager[Any]:
-    """While it lasts, what commands print as their results goes to stderr."""
+    """Return a context manager that sends the results of commands to stderr."""
     return redirect_stdout(sys.stderr)
 
 
 def say_json(value: Any) -> None:
-    """Print a value for machines, on one line of stdout."""
+    """Print a value to stdout as one line of JSON."""
     typer.echo(visible_json(value))
 
 
 def complain(message: str) -> None:
-    """Print an error. Its further lines are indented, so that none can pass for another error."""
+    """Print an error to stderr. Later lines are indented, so that none looks like another error."""
     first, *others = visible(message).split("\n")
     lines = [f"error: {first}", *(f"  {line.removeprefix('  ')}" for line in others)]
     typer.secho("\n".join(lines), err=True, fg=typer.colors.RED)
 
 
 def show(table: RenderableType) -> None:
-    """Print a table or a text as wide as the terminal, or wide enough where there is none."""
+    """Print a table or a text in the terminal's width, or in `PIPE_WIDTH` without a terminal."""
     output = SafeConsole()
     if not output.is_terminal:
         output = SafeConsole(width=PIPE_WIDTH)
@@ -79,7 +79,7 @@ def show(table: RenderableType) -> None:
 
 
 def log_handler() -> logging.Handler:
-    """A handler that prints log messages between progress bars."""
+    """Return a handler that prints log messages above progress bars."""
     handler = RichHandler(console=console, show_path=False, show_time=False)
     handler.setFormatter(VisibleFormatter("%(message)s"))
     handler.addFilter(OnceFromOthers())
@@ -87,7 +87,7 @@ def log_handler() -> logging.Handler:
 
 
 class OnceFromOthers(logging.Filter):
-    """Lets a message of another library pass once: the hub's come again with every file."""
+    """Filter that drops repeated messages of other libraries; the hub's recur with every file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,21 +103,21 @@ class OnceFromOthers(logging.Filter):
 
 
 class VisibleFormatter(logging.Formatter):
-    """Writes log messages as they are shown."""
+    """Formatter that makes log messages `visible`."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
 
 
 def open_streams() -> None:
-    """Let stdout and stderr spell out what their encoding does not have, instead of failing."""
+    """Let stdout and stderr escape characters that their encoding lacks, instead of failing."""
     for stream in filter(None, (sys.stdout, sys.stderr)):  # a shell can close them
-        if isinstance(stream, io.TextIOWrapper):  # and not what a test put there
+        if isinstance(stream, io.TextIOWrapper):  # a test may put another object there
             stream.reconfigure(errors="backslashreplace")
 
 
 def close_streams() -> OSError | None:
-    """Hand over what is still held back. Returns what went wrong with it."""
+    """Flush stdout and stderr. Returns the first error, or None."""
     trouble = None
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:

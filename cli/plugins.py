@@ -13,7 +13,7 @@ REGISTRIES = (
     *("c4.tasks.registry", "c4.gates.registry", "c4.gates.own_signals"),
     *("c4.decode.rules", "c4.tasks.reading.extractors", "c4.tasks.graders"),
 )
-"""The modules that hold a registry, each as `REGISTRY`."""
+"""Modules that each hold a registry named `REGISTRY`."""
 OWN = "c4"
 """The package that is shown for c4's own names."""
 
@@ -26,10 +26,10 @@ def plugins_command(
     context: typer.Context,
     as_json: JsonOption = False,
 ) -> None:
-    """List everything that can be plugged in and has a name: c4's own, and installed packages'.
+    """List all plug-ins that have a name: c4's own and those of installed packages.
 
-    Nothing is loaded. Others are named as module:object or path/to/file.py:object. A method is a
-    rule, a gate, or a pair rule+gate.
+    Nothing is loaded. Refer to a plug-in without a name as module:object or path/to/file.py:object.
+    A method is a rule, a gate, or a pair rule+gate.
     """
     if context.invoked_subcommand is not None:
         return
@@ -69,9 +69,9 @@ def check_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try a gate, rule, task, extractor, grader or signal of your own on a made-up decode.
+    """Try your own gate, rule, task, extractor, grader or signal on a made-up decode.
 
-    Its code is run, under the same guards as in a recording or a replay.
+    Its code is run under the same guards as in a recording or a replay.
     """
     from c4 import check
 

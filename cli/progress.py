@@ -20,13 +20,13 @@ from c4.cli.output import console, say
 from c4.errors.text import visible_line
 
 SECONDS_BEFORE_LINES = 2.0
-"""Shorter waits need no explanation."""
+"""Time before the first line; shorter waits print nothing."""
 SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
 def progress(description: str, total: int, *, quiet: bool = False) -> Iterator[Callable[..., None]]:
-    """Yield a function to be called once for every unit that is done, with a note or without."""
+    """Yield a function to call after every finished unit, with an optional note."""
     if quiet:
         yield lambda note="": None
     elif console.is_terminal:
@@ -47,7 +47,7 @@ def progress(description: str, total: int, *, quiet: bool = False) -> Iterator[C
 
 
 def _lines(description: str, total: int) -> Callable[..., None]:
-    """A function that says now and then how many units are done and how long the rest will take."""
+    """Return a function that occasionally prints the number of finished units and the time left."""
     began = last = time.monotonic()
     done, wait = 0, SECONDS_BEFORE_LINES
 
@@ -65,7 +65,7 @@ def _lines(description: str, total: int) -> Callable[..., None]:
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows what is being done, beside a spinner or as lines."""
+    """Yield a function that shows the current activity, beside a spinner or as lines."""
     if console.is_terminal:
         with console.status(Text(visible_line(text))) as spinner:
             yield lambda text: spinner.update(Text(visible_line(text)))

@@ -78,7 +78,7 @@ def record_command(
 
 
 def render(summary: "RunSummary") -> str:
-    """One line: what was recorded, how well it went, and where it is."""
+    """Return one line with what was recorded, its accuracy, and its folder."""
     accuracy = "not graded" if summary.accuracy is None else f"accuracy {summary.accuracy:.1%}"
     if 0 < summary.graded < summary.n:
         accuracy += f" of the {summary.graded} graded"

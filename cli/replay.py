@@ -46,7 +46,7 @@ Examples:
 """
 
 NAMES = ("model", "task", "method", "gate", "split")
-"""Columns that say which trajectories and which gate a row is about."""
+"""Columns that identify the trajectories and the gate of a row."""
 SPLIT_NOTE = (
     "pool: trajectories used to choose this setting, so optimistic; "
     "held out: the other trajectories of that recording"
@@ -111,7 +111,7 @@ def replay_command(
 
 
 def never_settle_note(summary: "pl.DataFrame") -> str:
-    """A note on the answers that never settle, whose exits are never premature; "" if none."""
+    """Return a note on answers that never settle, whose exits are never premature; "" if none."""
     told = []
     for row in summary.unique(["model", "task", "method"], maintain_order=True).to_dicts():
         count = f"{row['never_settle']} of {row['n']} never settle"
@@ -123,10 +123,10 @@ def never_settle_note(summary: "pl.DataFrame") -> str:
 
 
 def render(summary: "pl.DataFrame") -> Table:
-    """A table with the full decode's numbers beside each gate's.
+    """Return a table with the full decode's numbers beside each gate's.
 
-    A recorded sampler has already saved steps, so a second column then shows what share of the
-    recorded steps the gate saves.
+    A recorded sampler has already saved steps, so a second column then shows the share of the
+    recorded steps that the gate saves.
     """
     shares = {"saving": "saving"}
     if (summary["full_steps"] != summary["budget"]).any():

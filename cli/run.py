@@ -72,7 +72,7 @@ def run_command(
     ]
     if not decode_plans(ctx, choice, plans, as_json=as_json):
         return
-    # Not of other examples that are on disk.
+    # Leave out other examples that are on disk.
     summaries = [summarise(plan.folder, plan.wanted, plan.config.reading) for plan in plans]
     if as_json:
         say_json([asdict(summary) for summary in summaries])
@@ -84,7 +84,7 @@ def run_command(
 
 
 def render(summaries: "list[RunSummary]") -> Table:
-    """A table with one line per method, compared with the baseline if there is one."""
+    """Return a table with one line per run, compared with the baseline if there is one."""
     columns = ("task", "method", "n", "accuracy", "Δ", "steps", "saving", "exits")
     table = new_table(*columns, "identical", "tokens/forward")
     for s in summaries:

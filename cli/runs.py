@@ -83,7 +83,7 @@ def runs_command(
 
 
 def list_runs(root: PurePath, *, as_json: bool) -> None:
-    """Every run in a line; what cannot be read is said at the end."""
+    """Print one line per run; fail at the end if a run could not be read."""
     from c4.store.claims import read_aside
     from c4.store.runs import find_runs
     from c4.store.summary import summarise
@@ -112,7 +112,7 @@ def list_runs(root: PurePath, *, as_json: bool) -> None:
 
 
 def repair_folder(folder: PurePath, *, as_json: bool) -> None:
-    """Rebuild a run's manifest, and say what is left to do."""
+    """Rebuild a run's manifest, and report the problems that remain."""
     from c4.store.repair import repair_run
 
     repair = repair_run(folder)
@@ -125,7 +125,7 @@ def repair_folder(folder: PurePath, *, as_json: bool) -> None:
 
 
 def merge_folders(sources: Sequence[PurePath], root: PurePath, *, as_json: bool) -> None:
-    """Bring the runs below some folders into another, after all of a folder's were compared."""
+    """Merge the runs below each source into `root`, after comparing all runs of the source."""
     from c4.store.merge import plan_merge
 
     merged = []
@@ -140,7 +140,7 @@ def merge_folders(sources: Sequence[PurePath], root: PurePath, *, as_json: bool)
 
 
 def show_merged(merged: "Sequence[Merged]", *, as_json: bool) -> None:
-    """Print how many trajectories each run got."""
+    """Print how many trajectories each run gained."""
     if as_json:
         say_json([asdict(one) for one in merged])
         return
@@ -150,7 +150,7 @@ def show_merged(merged: "Sequence[Merged]", *, as_json: bool) -> None:
 
 
 def check_folder(root: PurePath, *, as_json: bool) -> None:
-    """Look at every file; whatever is wrong is an error that names it."""
+    """Check every file, and raise an error that lists the problems."""
     from c4.store.check import State
     from c4.store.runs import find_runs, refuse_file
     from c4.store.storage import folder_exists
@@ -177,7 +177,7 @@ def check_folder(root: PurePath, *, as_json: bool) -> None:
 
 
 def check_files(root: PurePath, folders: Sequence[PurePath]) -> "list[Finding]":
-    """What was found at every file of runs, timings and calibrations."""
+    """Return a finding for every file of runs, timings and calibrations."""
     from c4.gates.calibration_files import check_calibration, find_calibrations
     from c4.store.check import Finding, State, check_run, check_timings, run_files, timing_paths
     from c4.store.locations import resolve_location

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TextTable(Table):
-    """A table of texts, each cell on a line of its own unless it must be folded."""
+    """Table of texts that shows each cell on one line unless it must be folded."""
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         shown = (visible_line(cell) if isinstance(cell, str) else cell for cell in cells)
@@ -31,19 +31,19 @@ def new_table(*columns: str, title: str | None = None) -> Table:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent; a dash where there is none."""
+    """Format a share in percent; None becomes a dash."""
     return "–" if share is None else f"{share:.1%}"
 
 
 def not_gradable_note(counts: Mapping[str, int]) -> str:
-    """A note on the answers that the machine failed to grade, counted by run; "" without any."""
+    """Return a note on answers that the machine failed to grade, by run; "" if there are none."""
     found = ", ".join(f"{count} of {where}" for where, count in counts.items() if count)
     told = "not gradable, because the machine failed, and counted neither as right nor as wrong"
     return f"{told}: {found}" if found else ""
 
 
 def reading_note(reading: "AnswerReading") -> str:
-    """The note below a table whose answers are not read in the default way; "" if they are."""
+    """Return a note on the reading of a table's answers; "" for the default reading."""
     from c4.tasks import AnswerReading
 
     return "" if reading == AnswerReading() else f"answers are read under {reading.options}"

@@ -22,10 +22,10 @@ def tasks_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tasks: family, shape and where their examples come from.
+    """List the tasks with their family, their shape and the source of their examples.
 
-    The shapes shown are the paper's. A model that defines its own shapes uses those; the embedded
-    model does. lm-evaluation-harness's tasks are recorded with --task lm-eval:NAME.
+    The shapes shown are the paper's. A model that defines its own shapes, such as the embedded one,
+    uses those. To record a task of lm-evaluation-harness, give --task lm-eval:NAME.
     """
     from c4.tasks import TASKS
     from c4.tasks.registry import REGISTRY
@@ -58,7 +58,7 @@ def tasks_command(
 
 
 def list_lm_eval(pattern: str, *, as_json: bool) -> None:
-    """The harness's tasks that write text, of those whose names match."""
+    """Print the harness's tasks that generate text and whose names match."""
     from c4.lm_eval import list_tasks
 
     with status("reading the harness's tasks"):

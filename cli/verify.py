@@ -97,7 +97,7 @@ def verify_replay(
         check_can_grade(find_task(task), config.reading, unsafe_code=config.unsafe_code)
     plans = {task: plan_recording(config) for task, config in configs.items()}
     model = load(plans.values())
-    from c4.record.recorder import start_recording  # loads torch, so after the names are checked
+    from c4.record.recorder import start_recording  # loads torch: import only after the name checks
     from c4.replay.verify import verify
 
     checks: dict[str, list[Check]] = {}
@@ -122,7 +122,7 @@ def verify_replay(
 
 
 def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]") -> str:
-    """How many live decodes equal their replay, and how many the machine failed to grade."""
+    """Say how many live decodes equal their replay, and how many the machine failed to grade."""
     agree = sum(check.agrees for check in checks)
     examples = counted(len({check.trajectory for check in checks}), "example")
     told = (
@@ -135,7 +135,7 @@ def describe(plan: "Plan", gates: "Mapping[str, Gate]", checks: "Sequence[Check]
 
 
 def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
-    """What differs in each live decode, and what to look for in a gate of the user's own."""
+    """Yield how each live decode differs, and advice on the user's own gates."""
     from c4.gates.registry import GATES
     from c4.store.labels import method_name
 
@@ -197,7 +197,7 @@ def verify_batch(
 
 
 def load(plans: "Iterable[Plan]") -> "LoadedModel":
-    """The model that all plans share."""
+    """Load the model that all plans share."""
     from c4.record.plan import load_planned
 
     first = next(iter(plans))
@@ -206,7 +206,7 @@ def load(plans: "Iterable[Plan]") -> "LoadedModel":
 
 
 def record(recording: "Recording") -> "Run":
-    """Record what a session lacks, and open the run."""
+    """Record the missing examples, and open the run."""
     from c4.store.runs import open_run
 
     plan = recording.plan

@@ -49,7 +49,7 @@ Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """Where the page goes: into a file, or to a browser."""
+    """Options for the output of the page: a file, or a browser."""
 
     page: Annotated[
         Path | None,
@@ -132,7 +132,7 @@ def view_command(
 
 
 def serve(viewer: "Viewer", options: PageOptions, *, as_json: bool) -> None:
-    """Answer a browser until Ctrl-C."""
+    """Serve the page until Ctrl-C."""
     try:
         from c4.view.server import Server
     except ImportError as error:
@@ -158,7 +158,7 @@ def serve(viewer: "Viewer", options: PageOptions, *, as_json: bool) -> None:
 
 
 def tunnel_advice(port: int) -> str:
-    """What to type on the machine in front of one, where c4 runs on another."""
+    """Return the ssh command to type on the user's own machine if c4 runs on a remote one."""
     user = os.environ.get("USER", "")
     here = os.environ["SSH_CONNECTION"].split()[2:3]
     place = "@".join(filter(None, [user, *here]))

@@ -1,4 +1,4 @@
-"""How far runs are: `c4 runs --watch`, and what a command shows whose workers do the work."""
+"""Progress of runs, for `c4 runs --watch` and for commands that start workers."""
 
 import time
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_FOR_A_WORKER = 30.0
-"""How long somebody who watches runs waits for the first worker, which may be loading a model."""
+"""Time that --watch waits for the first worker, which may be loading a model."""
 
 
 class RunsShown:
-    """Shows the progress of runs: on a terminal in place, elsewhere as occasional lines.
+    """Display of the progress of runs: in place on a terminal, else as occasional lines.
 
     Args:
-        as_json: as a line of JSON for every run and look.
-        on_stdout: where the progress is the result.
+        as_json: print a line of JSON for every run and look.
+        on_stdout: print to stdout, for commands whose result is the progress.
     """
 
     def __init__(self, *, as_json: bool, on_stdout: bool = False) -> None:
@@ -48,7 +48,7 @@ class RunsShown:
             self._live.stop()
 
     def count(self, watches: "Sequence[ProgressWatch]") -> int:
-        """How many trajectories are done or given up, as of the last look; looks now and then."""
+        """Return the number of trajectories done or set aside; look again only at intervals."""
         now = time.monotonic()
         if now >= self._next_look:
             found = [watch.look() for watch in watches]
@@ -69,7 +69,7 @@ class RunsShown:
 
 
 def watch_runs(root: "Location", *, as_json: bool) -> None:
-    """Show how far the runs below a folder are, from the first worker on until none is left."""
+    """Wait for the first worker, then show the progress of runs until no worker is left."""
     from c4.record.progress import ProgressWatch
     from c4.store.runs import find_runs
 
@@ -99,10 +99,10 @@ def watch_runs(root: "Location", *, as_json: bool) -> None:
 
 
 def progress_line(progress: "Progress") -> str:
-    """A run's progress in a line."""
+    """Return a run's progress as one line."""
     where = "/".join(progress.folder.parts[-3:])
     workers = counted(progress.workers, "worker")
-    if not progress.workers:  # once nothing is left to do, nobody needs to work on it
+    if not progress.workers:  # a finished run needs no worker
         workers = "no worker" if progress.left else "done"
     parts = [f"{where}: {progress.done} of {progress.wanted}", workers]
     if progress.per_minute:

@@ -1,7 +1,7 @@
 """Decode: one forward pass per step, a rule that commits, and a gate that may end the decode.
 
-`decode` is the loop, in `c4.decode.loop`, which loads torch; the commit rules stand in
-`c4.decode.rules`, one file each, and load none.
+The loop `decode` is in `c4.decode.loop`, which imports torch. The commit rules are in
+`c4.decode.rules`, one file each, and do not import it.
 """
 
 from typing import TYPE_CHECKING, Any

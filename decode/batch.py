@@ -1,9 +1,8 @@
 """Decodes that share their forward passes.
 
-A decode stays what it is, one sequence and one call after another. Here each runs in a thread of
-its own and asks a *seat* instead of the model; when every seat has asked, one pass answers them
-all. The threads take turns: exactly one runs at any time, so nothing that decodes share, such as a
-vocabulary, is ever used by two of them at once.
+Each decode is ordinary sequential code that runs in its own thread and calls a *seat* instead of
+the model. When every seat has a request, one forward pass answers them all. The threads take turns:
+exactly one runs at any time, so objects that decodes share, such as a vocabulary, need no locks.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,23 +21,23 @@ from c4.store.arrays import BoolArray, IntArray
 
 T = TypeVar("T")
 Job = Callable[[Predictor], T]
-"""A decode, or whatever else asks a model for predictions."""
+"""A decode, or another function that asks a model for predictions."""
 
 
 class Abandoned(BaseException):
-    """Ends a decode whose batch was given up; no error, so no rule catches it by mistake."""
+    """Ends a decode whose batch was abandoned. Not an `Exception`, so rules do not catch it."""
 
 
 @dataclass(frozen=True)
 class Finished(Generic[T]):
-    """How a job ended."""
+    """The result of a job, or the error that ended it."""
 
     result: T | None = None
     error: BaseException | None = None
 
 
 class Seat(Generic[T]):
-    """A predictor that one job asks, in a thread of its own, and that waits for its batch."""
+    """The predictor of one job: runs the job in a thread and blocks each request until the pass."""
 
     def __init__(self, denoiser: Predictor, job: Job[T]) -> None:
         self.mask_id, self.shift = denoiser.mask_id, denoiser.shift
@@ -47,16 +46,16 @@ class Seat(Generic[T]):
         self._answered: SimpleQueue[Tensor | None] = SimpleQueue()
         self._thread = Thread(target=self._run, args=(job,), daemon=True)
         self.request: Request | None = None
-        """What the job waits for."""
+        """The request that the job is waiting on; None once it has ended."""
         self.finished: Finished[T] | None = None
 
     def begin(self) -> None:
-        """Run the job until it asks for the first time, or ends."""
+        """Run the job until its first request or its end."""
         self._thread.start()
         self._listen()
 
     def go_on(self, answer: Tensor) -> None:
-        """Answer the job, and run it until it asks again, or ends."""
+        """Answer the job's request, and run the job until its next request or its end."""
         self._answered.put(answer)
         self._listen()
 
@@ -68,7 +67,7 @@ class Seat(Generic[T]):
             self.request = said
 
     def leave(self) -> None:
-        """End the job if it has not ended: what it asks next is not answered."""
+        """End the job if it has not ended: its request raises `Abandoned`."""
         self._answered.put(None)
         if self._thread.ident is not None:
             self._thread.join()
@@ -76,7 +75,7 @@ class Seat(Generic[T]):
     def _run(self, job: Job[T]) -> None:
         try:
             self._asked.put(Finished(job(self)))
-        except BaseException as error:  # the batch raises it
+        except BaseException as error:  # `Batch` raises it in the caller's thread
             self._asked.put(Finished(error=error))
 
     def logits(
@@ -91,7 +90,7 @@ class Seat(Generic[T]):
         answer = self._answered.get()
         if answer is None:
             raise Abandoned
-        return answer.to(torch.float32, copy=True)  # a copy: the rest of the pass may be freed
+        return answer.to(torch.float32, copy=True)  # a copy, so the pass can be freed
 
     def read(self, ids: IntArray, start: int) -> Reading:
         return self.interpret(self.logits(ids, start))
@@ -101,10 +100,10 @@ class Seat(Generic[T]):
 
 
 class Batch(Generic[T]):
-    """Jobs that ask one model together. Iterating gives their results as they finish.
+    """Jobs that share the forward passes of one model. Iterating yields results as jobs finish.
 
-    A place that falls free is taken by the next job. After a job's error no other is begun; those
-    under way are finished and their results given, and then the error is raised.
+    The next job takes each place that becomes free. After a job fails, no further job starts; the
+    running jobs finish and their results are yielded, and then the error is raised.
     """
 
     def __init__(self, model: BatchDenoiser, jobs: Iterator[Job[T]]) -> None:
@@ -127,7 +126,7 @@ class Batch(Generic[T]):
             raise self._error
 
     def _pass(self) -> None:
-        """Answer every seat by one pass, and let each go on in its turn."""
+        """Answer every seat with one forward pass, and resume the jobs one after another."""
         answers = self.model.logits([seat.request if seat else None for seat in self._seats])
         for place, seat in enumerate(self._seats):
             answer, answers[place] = answers[place], None
@@ -135,7 +134,7 @@ class Batch(Generic[T]):
                 seat.go_on(answer)
 
     def _fill(self) -> Iterator[T]:
-        """Results of the jobs that have ended; their places are given to the next."""
+        """Yield the results of jobs that have ended, and start the next jobs in their places."""
         for place in range(len(self._seats)):
             while (seat := self._seats[place]) is None or seat.finished:
                 if seat is not None and seat.finished:

@@ -1,7 +1,7 @@
-"""Commit rules: which masked positions a step writes, and which it takes back.
+"""Commit rules, which choose the positions that a step commits and those that it masks again.
 
-A rule holds parameters only. `start` puts it to work on one decode and returns the state it
-keeps until the decode ends, so that one rule can serve many decodes.
+A rule holds only parameters. `start` returns a new state for one decode, so one rule can serve many
+decodes.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a decode: positions start to stop, and the steps that it is given."""
+    """One block of a decode: positions `start` to `stop` (exclusive), and its number of steps."""
 
     index: int
     count: int
@@ -52,7 +52,7 @@ class Block:
     start: int
     stop: int
     budget: int
-    """Steps in which the schedule fills the block, S."""
+    """Number of steps in which the schedule fills the block, S."""
 
     def open_positions(self, masked: BoolArray) -> IntArray:
         """The block's masked positions, in order."""
@@ -61,14 +61,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a step commits, the origin of those commits, and what it takes back."""
+    """The positions that a step commits, the origin of those commits, and the revoked positions."""
 
     positions: IntArray
-    """Masked positions of the block that take their prediction; at least one."""
+    """Masked positions of the block to fill with their predicted tokens; at least one."""
     origin: Origin | OriginArray
-    """The origin of all positions, or of each."""
+    """One origin for all positions, or an array with one for each."""
     revoked: IntArray = field(default_factory=lambda: NOWHERE)
-    """Committed positions of the block that are masked again."""
+    """Committed positions of the block to mask again."""
 
 
 class RuleState(ABC):
@@ -78,60 +78,60 @@ class RuleState(ABC):
     """The block that is being decoded."""
 
     def enter(self, block: Block) -> None:
-        """Begin a block, after the block before it has been filled."""
+        """Begin a block; every earlier block is full."""
         self.block = block
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
-        """The step's forward pass. A rule that needs more than a reading asks for it here.
+        """Run the step's forward pass. Override this if the rule needs more than a reading.
 
         Args:
             ids: prompt and generation. (P+L,)
-            start: where the generation begins, P.
+            start: first position of the generation, P.
         """
         return predictor.read(ids, start)
 
     @abstractmethod
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
-        """Choose what to commit at this step.
+        """Choose the positions to commit at this step.
 
         Args:
             step: counted from 1 at the block's start.
-            reading: unrounded, so that rounding cannot make ties.
-            masked: which positions of the generation still hold the mask. (L,)
+            reading: unrounded, because rounding could create ties.
+            masked: True at the positions of the generation that are still masked. (L,)
         """
 
 
 class Rule(Checked):
-    """A commit rule: parameters, and what it does with them.
+    """A commit rule and its parameters.
 
-    A rule that remembers nothing between steps defines `choose`. Any other defines `start`, which
-    returns a state of its own.
+    A rule that keeps no state between steps defines `choose`. Any other rule defines `start`, which
+    returns a state.
     """
 
     def start(self) -> RuleState:
-        """Go to work on one decode."""
+        """Return the state for one decode."""
         return Memoryless(self)
 
     def choose(self, places: IntArray, reading: Reading) -> Choice:
-        """Choose what to commit at a step.
+        """Choose the positions to commit at a step.
 
         Args:
             places: the block's masked positions, in order; at least one.
-            reading: unrounded, at every position of the generation.
+            reading: unrounded signals for every position of the generation.
         """
         raise NotImplementedError("a rule defines choose(places, reading), or start()")
 
     def check(self, shape: Shape, *, shift: bool) -> None:
-        """Refuse what the rule cannot decode, before a model is loaded. Most rules refuse nothing.
+        """Refuse shapes and models that the rule does not support, before a model is loaded.
 
         Args:
-            shift: whether the model predicts a position from the one before.
+            shift: whether the model predicts each position from the output at the previous one.
         """
 
 
 @dataclass
 class Memoryless(RuleState):
-    """The state of a rule that keeps none."""
+    """The state of a rule that remembers nothing between steps."""
 
     rule: Rule
 
@@ -140,7 +140,7 @@ class Memoryless(RuleState):
 
 
 def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
-    """A reading whose window is replaced by the first positions of `fresh`."""
+    """Return a reading with its window replaced by the first positions of `fresh`."""
     merged = {spec.name: getattr(reading, spec.name).copy() for spec in fields(Reading)}
     for name, values in merged.items():
         values[window] = getattr(fresh, name)[: window.stop - window.start]
@@ -148,14 +148,14 @@ def renew(reading: Reading, fresh: Reading, window: slice) -> Reading:
 
 
 def accept(sure: IntArray, open_positions: IntArray, reading: Reading, *, least: int = 1) -> Choice:
-    """Commit the sure positions if there are at least `least`, else only the most confident one."""
+    """Commit the sure positions if there are at least `least`, else the most confident open one."""
     if len(sure) >= least:
         return Choice(sure, Origin.ACCEPTED)
     return Choice(most_confident(open_positions, reading, 1), Origin.SCHEDULE)
 
 
 def most_confident(positions: IntArray, reading: Reading, count: int) -> IntArray:
-    """The `count` most confident of some positions; ties go to the lower one.
+    """Return the `count` most confident of some positions; ties go to the lower position.
 
     Positions are ranked by odds, because float32 cannot tell confidences near 1 apart.
     """

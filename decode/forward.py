@@ -1,8 +1,8 @@
-"""The forward pass: in full, or with a cache of what lies outside the current block.
+"""The forward pass: in full, or with cached keys and values outside the current block.
 
 Fast-dLLM's two caches belong to the pass and not to a rule, so any rule can use either. A block's
-first pass is a full one and keeps keys and values. Later passes of the block compute a window anew
-and take everything else as the first pass left it: an approximation, exact in a model of one layer.
+first pass is a full one and keeps keys and values. Later passes of the block recompute a window and
+reuse the keys and values of the rest. This is an approximation; in a one-layer model it is exact.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cache(StrEnum):
-    """What the passes after a block's first one do not recompute."""
+    """The positions that are cached after a block's first pass."""
 
     OFF = "off"
     PREFIX = "prefix"  # everything before the block
@@ -37,16 +37,16 @@ class Forward(Checked):
     cache: Cache = Cache.OFF
 
     def enter(self, predictor: Predictor, block: Block, length: int) -> Predictor:
-        """The predictor that a rule uses while it decodes a block of `length` positions in all."""
+        """Return the predictor for one block of a generation of `length` positions."""
         if self.cache is Cache.OFF:
             return predictor
         stop = block.stop if self.cache is Cache.DUAL else length
-        denoiser: Denoiser = predictor  # type: ignore[assignment]  # the one that can do this
+        denoiser: Denoiser = predictor  # type: ignore[assignment]  # only a `Denoiser` can cache
         return CachedPass(denoiser, slice(block.start, stop), length)
 
 
 class CachedPass:
-    """A predictor whose passes, except for the first, recompute only a window."""
+    """A predictor whose passes after the first recompute only a window."""
 
     def __init__(self, predictor: "Denoiser", window: slice, length: int) -> None:
         self.predictor = predictor
@@ -61,8 +61,8 @@ class CachedPass:
     def fills_first(self) -> bool:
         """Whether the last pass may commit only the block's first position.
 
-        A shifted model predicts a window's first position outside the window. Fast-dLLM's program
-        for Dream therefore commits that position, and no other, from the full pass; so does this.
+        A shifted model predicts a window's first position from the output before the window.
+        Fast-dLLM's code for Dream therefore commits only that position after the full pass.
         """
         return self.shift and self.passes == 1
 
@@ -91,7 +91,7 @@ class CachedPass:
         else:
             inside = window.stop - window.start
             self._logits[window] = fresh[:inside]
-            self._logits[self.length :] = fresh[inside:]  # what stands behind the generation
+            self._logits[self.length :] = fresh[inside:]  # rows that a rule appended
         return self._logits.clone()
 
     def _pass(
@@ -101,18 +101,18 @@ class CachedPass:
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> "tuple[Tensor, slice]":
-        """The logits of a pass, and the generated positions that they predict first of all."""
+        """Return a pass's logits, and the slice of the generation that their first rows predict."""
         self.passes += 1
         stop = min(self.window.stop, len(ids) - start)
         if self.passes == 1:
             window = np.arange(start + self.window.start, start + stop)
-            behind = np.arange(start + self.length, len(ids))  # a rule's own, not the generation's
+            behind = np.arange(start + self.length, len(ids))  # rows that a rule appended
             rows = np.concatenate([window, behind])
             logits, self._memory = self.predictor.remember(
                 ids, start, rows, positions=positions, attention=attention
             )
             return logits, slice(0, self.length)
         output = self.predictor.recall(ids, self._memory, positions=positions, attention=attention)
-        if self.shift:  # the last output predicts what lies behind the window
+        if self.shift:  # the last output predicts the position after the window
             return output[:-1], slice(self.window.start + 1, stop)
         return output, slice(self.window.start, stop)

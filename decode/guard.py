@@ -16,12 +16,12 @@ from c4.tasks import Shape
 T = TypeVar("T")
 ORIGINS = [int(origin) for origin in Origin]
 PASSES_PER_POSITION = 20
-"""Forward passes for every position after which a decode is taken to be endless."""
+"""Forward passes per position of a block after which a decode is considered endless."""
 
 
 @dataclass(frozen=True)
 class GuardedRule(Rule):
-    """A user's rule, watched while it works."""
+    """A user's rule whose calls and choices are checked."""
 
     rule: Rule
 
@@ -44,7 +44,7 @@ class GuardedRule(Rule):
 
 
 class GuardedState(RuleState):
-    """The state of a user's rule, whose every choice is checked."""
+    """The state of a user's rule, with a check on every choice."""
 
     def __init__(self, name: str, state: RuleState) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class GuardedState(RuleState):
 
 
 def sealed(reading: Reading) -> Reading:
-    """A reading that cannot be changed: its tokens are what will be committed."""
+    """Return a read-only view of a reading, because its tokens will be committed."""
     arrays = {spec.name: getattr(reading, spec.name).view() for spec in fields(reading)}
     for array in arrays.values():
         array.flags.writeable = False
@@ -86,13 +86,13 @@ def sealed(reading: Reading) -> Reading:
 
 
 def asked(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """The result of a user's function; an error in it becomes one that names the rule."""
+    """Call a user's function; an error in it becomes a `ConfigError` that names the rule."""
     with naming_failures(f"the rule {name} fails"):
         return function(*arguments)
 
 
 def mistake(choice: Any, block: Block, masked: BoolArray) -> str:
-    """What is wrong with a choice; empty if nothing is."""
+    """Describe the mistake in a choice; empty if there is none."""
     if not isinstance(choice, Choice):
         return f"it returns {choice!r} and no c4.decode.Choice"
     for what, positions, open_now in (

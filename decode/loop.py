@@ -1,7 +1,7 @@
 """The decode loop: one forward pass per step, a rule that commits, a gate that may end it.
 
-The loop knows no method. What a step reads and commits is the rule's affair, and whatever wants
-to see every step, a recorder or an exit gate, sees the same `StepView`.
+The loop is the same for all methods. The rule decides what a step reads and commits; the recorder
+and the exit gate receive the same `StepView` of every step.
 """
 
 import time
@@ -32,15 +32,15 @@ class Decoded:
     steps: int
     """Forward passes spent, including the one at which the gate fired."""
     exited: bool
-    """Whether a gate fired, in which case every masked position took its prediction."""
+    """Whether a gate fired; then every masked position was filled with its predicted token."""
     origin: OriginArray
-    """Who committed each position: codes of `Origin`."""
+    """The branch that committed each position, as codes of `Origin`."""
     commit_step: TokenArray
     """The step at which each position's final token was committed."""
     revoked: int
-    """Number of commits that were taken back."""
+    """Number of commits that were revoked."""
     block_steps: TokenArray
-    """Forward passes spent in each block; 0 if it was never reached."""
+    """Forward passes spent in each block; 0 for blocks that were never reached."""
     block_seconds: npt.NDArray[np.float64]
     """Seconds spent in each block."""
 
@@ -59,7 +59,7 @@ class Buffer:
         self.revoked = 0
 
     def commit(self, choice: Choice, reading: Reading, step: int) -> None:
-        """Write what a step chose, and mask again what it takes back."""
+        """Write a step's commits, and mask its revoked positions again."""
         chosen = choice.positions
         self.generated[chosen] = reading.token[chosen]
         self.masked[chosen] = False
@@ -84,8 +84,8 @@ def decode(
 ) -> Decoded:
     """Fill `shape.length` masked positions after the prompt, block by block.
 
-    A block is left as soon as it is full; the schedule fills it in the steps it may spend, and
-    a rule that runs on its own account may take more.
+    The decode leaves a block as soon as it is full. The schedule fills a block within its step
+    budget; other rules may take fewer steps or more.
     """
     buffer = Buffer(prompt, shape.length, predictor.mask_id)
     passes = np.zeros(shape.blocks, dtype=np.int32)
@@ -131,14 +131,14 @@ def decode(
 
 
 def blocks_of(shape: Shape) -> Iterator[Block]:
-    """The blocks of a decode, from left to right."""
+    """Yield the blocks of a decode, from left to right."""
     for index in range(shape.blocks):
         start = index * shape.block_length
         yield Block(index, shape.blocks, start, start + shape.block_length, shape.steps_per_block)
 
 
 def view_step(step: int, block: int, reading: Reading, masked: BoolArray) -> StepView:
-    """A reading as recorders and gates see it: signals are rounded, and arrays are copies."""
+    """Return the view of a step for recorders and gates, with rounded signals and copied arrays."""
     return StepView(
         step=step,
         block=block,

@@ -1,7 +1,7 @@
-"""Figures: one function each, which takes a data frame and returns a Matplotlib figure.
+"""Figures: one function per figure takes a data frame and returns a Matplotlib figure.
 
-`FIGURES` knows them by name, with the data each is drawn from; `draw_figure` draws one and writes
-it, `draw_figures` several.
+`FIGURES` lists them by name, with the data that each needs; `draw_figure` draws and writes one
+figure, and `draw_figures` several.
 """
 
 from c4.figures.bars import blocks_figure, time_share_figure, totals_figure

@@ -1,4 +1,4 @@
-"""Where steps and time go: per block, in total with accuracy, and by the clock."""
+"""Bars and lines of steps and time: steps per block, total steps with accuracy, and seconds."""
 
 from collections.abc import Callable
 
@@ -33,12 +33,12 @@ from c4.figures.style import (
 )
 
 ROW_MARGIN = 0.2
-"""Rows that are left free in a panel, above the first and below the last."""
+"""Free space in a panel, above the first row and below the last, in rows."""
 
 
 @styled
 def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
-    """The share of its budget that each block uses, per method.
+    """Draw the share of its budget that each block uses, per method.
 
     Columns: model, task, family, method, block, share.
     """
@@ -76,11 +76,11 @@ def blocks_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
 
 @styled
 def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Steps of each method, block after block, with its accuracy as a thin bar beneath.
+    """Draw the steps of each method, block after block, with its accuracy as a thin bar below.
 
-    Columns: model, task, family, method, n, block, passes, steps, budget, accuracy, drop, past. A
-    drop past the tolerance, on the examples shared with the baseline, is marked; where methods have
-    other examples, each says how many.
+    Columns: model, task, family, method, n, block, passes, steps, budget, accuracy, drop, past,
+    not_gradable. A drop beyond the tolerance, on the examples shared with the baseline, is marked.
+    If methods have different numbers of examples, each row shows its own.
     """
     counts = ("n", "block", "passes", "steps", "budget", "accuracy", "drop", "past")
     require_columns(blocks, (*PANEL, "method", *counts))
@@ -114,7 +114,7 @@ def _draw_total(ax: Axes, y: int, rows: pl.DataFrame, method: str) -> None:
 
 @styled
 def time_share_figure(shares: pl.DataFrame, width: Width | None = None) -> Figure:
-    """The measured share of time that each block takes, with seconds and speed at the right.
+    """Draw the share of measured time that each block takes, with seconds and speed at the right.
 
     Columns: model, task, family, method, block, seconds, share, tps.
     """
@@ -138,7 +138,7 @@ def _method_rows(
     row_height: float,
     draw: Callable[[Axes, int, pl.DataFrame, str], None],
 ) -> Figure:
-    """A panel per model and task with a row per method, each of the given height in inches."""
+    """Draw a panel per model and task with a row per method; `row_height` is in inches."""
     frame = in_order(frame, "block")
     keys = panel_keys(frame)
     counts = [panel_rows(frame, key)["method"].n_unique() for key in keys]
@@ -178,7 +178,7 @@ def _note(ax: Axes, y: float, text: str, colour: str) -> None:
 def _stack(
     ax: Axes, y: float, parts: list[float], colour: str, *, height: float, numbered: bool = False
 ) -> None:
-    """Draw bars end to end, every other one paler, so that blocks differ in grey too."""
+    """Draw bars end to end, every other one lighter, so that blocks differ in greyscale too."""
     left = 0.0
     for i, part in enumerate(parts):
         shade = mixed(colour, 255, 0.35) if i % 2 else colour
@@ -198,9 +198,9 @@ def _stack(
 
 
 def _method_axis(ax: Axes, methods: list[str], rows: int, inches: float) -> None:
-    """Name the methods, in a panel with room for a number of rows."""
+    """Set up the axes and method labels of a panel with room for a number of rows."""
     labels = []
-    for method in methods:  # on two lines where one has no room for it
+    for method in methods:  # on two lines if one is too narrow
         first, *rest = wrapped(method_label(method), inches, 7)
         labels.append("\n".join([first, fitted(" ".join(rest), inches, 7)]) if rest else first)
     ax.set_yticks(range(len(methods)), labels=labels)
@@ -208,5 +208,5 @@ def _method_axis(ax: Axes, methods: list[str], rows: int, inches: float) -> None
     ax.set_ylim(rows + ROW_MARGIN - 0.6, -0.6)
     ax.axvline(100, color=QUIET, linewidth=0.5, linestyle=":")
     longest = max(bar.get_x() + bar.get_width() for bar in ax.patches if isinstance(bar, Rectangle))
-    ax.set_xlim(0, max(100, longest))  # some methods may spend more than the budget
+    ax.set_xlim(0, max(100, longest))  # some methods spend more steps than the budget
     ax.set_xticks([0, 50, 100], labels=["0", "50", "100%"])

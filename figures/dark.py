@@ -8,21 +8,21 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 ON_AREA = "on-area"
-"""Group id of texts that stand on a coloured area and not on the ground."""
+"""Group id of texts that are drawn on a coloured area, not on the background."""
 PARTS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 DARK, DIM, LIGHT = 0.2, 0.45, 0.85
-"""Brightness below which a colour becomes light, below which it is lifted, and above which an
-area or a grid line sinks into the ground."""
+"""Brightness thresholds: colours below the first become light, below the second lighter; areas and
+grid lines above the third become nearly as dark as the background."""
 Colours = npt.NDArray[np.float64]
 
 
 def adapt_to_ground(figure: Figure) -> None:
-    """Replace colours that a dark background would hide; a light one needs nothing."""
+    """Replace colours that a dark background would hide; leave figures on a light one unchanged."""
     (ground,) = to_rgba_array(figure.get_facecolor())
     if ground[:3].mean() >= 0.5:
         return
     grounds = {figure, figure.patch, *figure.axes, *(ax.patch for ax in figure.axes)}
-    # Lines along an axis, which a style makes as light as it likes.
+    # Spines and tick lines must stay visible: a user's style may make them light on purpose.
     styled: set[Artist] = set()
     for ax in figure.axes:
         styled |= {*ax.spines.values(), *ax.xaxis.get_ticklines(), *ax.yaxis.get_ticklines()}
@@ -34,7 +34,7 @@ def adapt_to_ground(figure: Figure) -> None:
 
 
 def _adapt(artist: Artist, ground: Colours, *, sinks: bool) -> None:
-    # All are read before any is set: a marker may have the colour of its line.
+    # Read all colours before setting any: a marker may inherit the colour of its line.
     for part, colours in [(part, _colours(artist, part)) for part in PARTS]:
         new = np.array([_on(colour, ground, sinks=sinks) for colour in colours])
         if len(new) and not np.array_equal(new, colours):
@@ -42,17 +42,17 @@ def _adapt(artist: Artist, ground: Colours, *, sinks: bool) -> None:
 
 
 def _colours(artist: Artist, part: str) -> Colours:
-    """The colours of a part of an artist; empty where it has none that can be changed. (n, 4)"""
+    """Colours of a part of an artist, (n, 4); empty if none can be changed."""
     if not hasattr(artist, f"set_{part}"):
         return np.empty((0, 4))
     try:
         return to_rgba_array(getattr(artist, f"get_{part}")())
-    except (AttributeError, TypeError, ValueError):  # none, or one that follows another
+    except (AttributeError, TypeError, ValueError):  # no colour, or one derived from another
         return np.empty((0, 4))
 
 
 def _on(colour: Colours, ground: Colours, *, sinks: bool) -> Colours:
-    """A colour as drawn on a dark background, into which a light one may sink. (4,) -> (4,)"""
+    """Adapt a colour, (4,), to a dark background; `sinks` makes light colours dark."""
     bright = colour[:3].mean()
     if sinks and bright > LIGHT:
         share, other = 0.8, ground[:3]

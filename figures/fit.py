@@ -1,4 +1,4 @@
-"""Fit text into the space it has: names that users choose may be of any length."""
+"""Fit text into limited space, since names that users choose may have any length."""
 
 from functools import cache
 from math import ceil
@@ -9,19 +9,19 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import TextToPath
 
 MONOSPACED, PROPORTIONAL = "DejaVu Sans Mono", "DejaVu Sans"
-"""The fonts, which come with matplotlib."""
+"""Fonts that come with Matplotlib."""
 POINTS = 72
-"""In an inch."""
+"""Points per inch."""
 
 
 def shorten(text: str, most: int) -> str:
-    """A text on one line, cut to what fits beside an axis."""
+    """Put a text on one line of at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def drawable(text: str, font: str = MONOSPACED) -> str:
-    """A text with an empty box for every character that a font lacks; line breaks stay."""
+    """Replace each character that a font lacks with an empty box; keep line breaks."""
     letters = _letters(font)
     return "".join(letter if ord(letter) in letters else "□" for letter in text)
 
@@ -32,7 +32,7 @@ def _letters(font: str) -> frozenset[int]:
 
 
 def text_width(line: str, size: float, weight: str = "normal") -> float:
-    """Width of a line in inches, in the font of figures."""
+    """Width of a line in inches, in the font of the figures."""
     return _width(drawable(line, PROPORTIONAL), size, weight, tuple(mpl.rcParams["font.family"]))
 
 
@@ -44,14 +44,14 @@ def _width(line: str, size: float, weight: str, family: tuple[str, ...]) -> floa
 
 
 def points(setting: Literal["axes.titlesize", "legend.fontsize"]) -> float:
-    """Font size of a setting, in points; a user's style may change it."""
+    """Current font size of a setting, in points."""
     return float(FontProperties(size=mpl.rcParams[setting]).get_size_in_points())
 
 
 def fitted(text: str, inches: float, size: float, weight: str = "normal") -> str:
-    """A text on one line; its middle is left out if there is no room.
+    """Put a text on one line, and cut out its middle if it is too wide.
 
-    Names that differ do so at either end: in the file and the class, or in a setting.
+    Different names usually differ at their ends: in the file, the class or a setting.
     """
     line = " ".join(text.split())
     width = text_width(line, size, weight)
@@ -64,7 +64,7 @@ def fitted(text: str, inches: float, size: float, weight: str = "normal") -> str
 
 
 def wrapped(text: str, inches: float, size: float, weight: str = "normal") -> list[str]:
-    """A text on as many lines as it needs; its own line breaks stay."""
+    """Wrap a text into lines of limited width; keep its own line breaks."""
     lines: list[str] = []
     for paragraph in text.splitlines():
         lines.append("")

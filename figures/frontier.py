@@ -1,4 +1,4 @@
-"""Accuracy against steps, and how both depend on the holes that CCTC tolerates."""
+"""Accuracy against steps, and how both depend on H, the holes that CCTC tolerates."""
 
 from collections.abc import Mapping
 
@@ -37,16 +37,16 @@ EXPLAINED = (
     sample(color=QUIET, linewidth=0.8, label="Pareto front"),
     sample(color=FAINT, linewidth=5, label=f"at most {TOLERANCE:g} points lost"),
 )
-"""What the line and the band mean."""
+"""Legend entries of the line and the band."""
 
 
 @styled
 def frontier_figure(totals: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Accuracy against steps, a panel per task; a line joins the methods that none beats in both.
+    """Draw accuracy against steps, a panel per task; a line joins the Pareto-optimal methods.
 
-    Columns: model, task, family, method, n, not_gradable, steps, budget, accuracy. The band is the
-    baseline's accuracy less the tolerance. Where methods have other examples, or answers that the
-    machine failed to grade, the panel says how many.
+    Columns: model, task, family, method, n, not_gradable, steps, budget, accuracy. The band spans
+    the tolerance below the baseline's accuracy. A panel notes unequal numbers of examples and
+    answers that could not be graded.
     """
     numbers = ("n", "not_gradable", "steps", "budget", "accuracy")
     require_columns(totals, (*PANEL, "method", *numbers))
@@ -91,7 +91,7 @@ def _draw_frontier(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark]) -> 
             zorder=3,
             label=method,
         )
-    # Some methods may spend more than the budget.
+    # Some methods spend more steps than the budget.
     ax.set_xlim(0, 1.04 * max([100.0, *points["x"]]))
     ax.margins(y=0.2)
     low, high = ax.get_ylim()
@@ -110,12 +110,12 @@ PANELS = {
 
 
 ASIDE = 0.15
-"""Places, of one for every H, over which the marks of all tasks are spread."""
+"""Width over which the marks of all tasks at one H are spread; values of H are 1 apart."""
 
 
 @styled
 def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Accuracy, steps and confirmed tokens against H, relative to H = 1 of the same sweep.
+    """Draw accuracy and steps, relative to H = 1 of the same sweep, and confirmed tokens against H.
 
     Columns: model, task, family, H (null: unlimited), accuracy, steps, confirmed.
     """
@@ -135,7 +135,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
     for i, (model, task, family) in enumerate(keys):
         rows = panel_rows(sweep, (model, task, family))
         rows = rows.with_columns(place=pl.col("H").replace_strict(places, return_dtype=pl.Int64))
-        aside = ASIDE * (i - (len(keys) - 1) / 2) / len(keys)  # equal values do not cover another
+        aside = ASIDE * (i - (len(keys) - 1) / 2) / len(keys)  # keep equal values visible
         name = f"{task_label(task)}, {model_label(model)}" if several else task_label(task)
         for ax, column in zip(axes, PANELS, strict=True):
             values = _relative(rows, column)
@@ -154,7 +154,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
         if 1 in places:
             ax.axvspan(places[1] - 0.3, places[1] + 0.3, color=FAINT, linewidth=0, zorder=0)
         quiet_grid(ax, "y")
-    low, high = axes[0].get_ylim()  # a point up or down is noise, and must not fill the panel
+    low, high = axes[0].get_ylim()  # a change of one point is noise and must not fill the panel
     axes[0].set_ylim(min(low, -2 * TOLERANCE), max(high, 2 * TOLERANCE))
     handles, _ = axes[0].get_legend_handles_labels()
     band = [sample(color=FAINT, linewidth=5, label="the paper's H")] if 1 in places else []
@@ -163,7 +163,7 @@ def h_sweep_figure(sweep: pl.DataFrame, width: Width | None = None) -> Figure:
 
 
 def _relative(rows: pl.DataFrame, column: str) -> list[float | None]:
-    """A column in the order of H, relative to its value at H = 1."""
+    """Values of a column sorted by H, relative to H = 1 except for `confirmed`."""
     values = rows.sort("place")[column]
     at_one = rows.filter(pl.col("H") == 1)[column]
     if column == "confirmed":

@@ -1,4 +1,4 @@
-"""The figures by name: the data of each, the function that draws it, and how to read it."""
+"""The figures by name: their data, the functions that draw them, and how to read them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ class FigureKind:
 
     name: str
     data: Callable[[Library], pl.DataFrame]
-    """Returns the frame that is drawn, and written beside the figure; empty without data."""
+    """Returns the frame to draw and to write beside the figure; empty without data."""
     draw: Callable[[pl.DataFrame, Width | None], Figure]
     see: str
     """What to look for in the figure."""
     needs: str
-    """The commands that produce its data."""
+    """Commands that produce its data."""
 
 
 FIGURES = {
@@ -126,11 +126,11 @@ FIGURES = {
         ),
     )
 }
-"""Every figure by its name."""
+"""All figures, by name."""
 
 
 def choose_figures(names: Sequence[str]) -> list[FigureKind]:
-    """Figures by name, in the order of `FIGURES`; `all` stands for every one."""
+    """Return the named figures in the order of `FIGURES`; `all` means every figure."""
     for name in names:
         if name not in FIGURES and name != "all":
             raise unknown_name("figure", name, [*FIGURES, "all"])
@@ -138,7 +138,7 @@ def choose_figures(names: Sequence[str]) -> list[FigureKind]:
 
 
 def choose_formats(names: Sequence[str]) -> list[Format]:
-    """Formats by name, each once."""
+    """Return the named formats, each once."""
     unknown = [name for name in names if name not in list(Format)]
     if unknown:
         raise unknown_name("format", unknown[0], Format)
@@ -156,7 +156,7 @@ class Drawing:
 
 
 def figure_files(figure_kind: FigureKind, folder: Path, formats: list[Format]) -> list[Path]:
-    """Paths of a figure in every format; its data come last."""
+    """Paths of a figure in every format, followed by the path of its data."""
     return [folder / f"{figure_kind.name}.{kind}" for kind in (*formats, "csv")]
 
 
@@ -189,7 +189,7 @@ def draw_figures(
     note: Callable[[str], None] = lambda text: None,
     width: Width | None = None,
 ) -> list[Drawing]:
-    """Draw and write the figures that there is data for.
+    """Draw and write the figures that have data.
 
     Args:
         note: progress callback.
@@ -205,7 +205,7 @@ def draw_figures(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure with its fonts and no time stamp, so that equal figures are equal files."""
+    """Write a figure without a time stamp, so that equal figures give equal files."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
     spell_drawable(figure)
     with mpl.rc_context(settings()):

@@ -1,4 +1,4 @@
-"""What gates see: the course of gap, confidence and entropy, and their values at the triggers."""
+"""Signals that gates use: gap, confidence and entropy over progress, and their values at exits."""
 
 from collections.abc import Mapping
 
@@ -31,16 +31,16 @@ EXPLAINED = (
     sample(color=QUIET, alpha=0.25, linewidth=6, label="middle half of decodes"),
     sample(color=INK, marker="|", linestyle="", markersize=6, label="answer settles"),
 )
-"""What the line, the band and the ticks mean."""
+"""Legend entries of the line, the band and the ticks."""
 SIGNALS = {"gap": "gap (logits)", "confidence": "confidence", "entropy": "entropy (nats)"}
 
 
 @styled
 def gates_figure(signals: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Gap, confidence and entropy over progress, with the triggers of each gate.
+    """Draw gap, confidence and entropy over progress, with the triggers of each gate.
 
-    Columns: model, task, family, kind, gate, trajectory, progress, signal, value, low, high. A
-    column of three panels for each model and task; ticks at the bottom are the s_j.
+    Columns: model, task, family, kind, gate, trajectory, progress, signal, value, low, high. Each
+    model and task has a column of three panels; ticks at the bottom mark each s_j.
     """
     of_gates = ("kind", "gate", "trajectory", "progress", "signal", "value", "low", "high")
     require_columns(signals, (*PANEL, *of_gates))

@@ -1,4 +1,4 @@
-"""One page of figures and tables, built as a tree so that no text can become markup."""
+"""Write an HTML page of figures and tables, built as a tree so that no text becomes markup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ li { overflow-wrap: anywhere; }
 .look { border-left: 4px solid var(--accent); } .look .go { font-weight: 600; }
 """
 NARROW = "(max-width: 640px)"
-"""Where figures of a column's width are shown instead."""
+"""Media query for which figures of column width are shown."""
 DASHES = (
     f"A dash ({DASH}) means that nothing was measured there, and methods of which nothing was "
     "measured have no row. What would measure them is folded away below each table."
@@ -54,7 +54,7 @@ DASHES = (
 
 @dataclass(frozen=True)
 class Look:
-    """A link into the viewer, and a sentence on what to see there."""
+    """A link into the viewer, with a title and a sentence on what it shows."""
 
     title: str
     says: str
@@ -73,13 +73,13 @@ def write_page(
     looks: Sequence[Look] = (),
     unfinished: str | None = None,
 ) -> None:
-    """Write an HTML page beside its figures; links are relative, and nothing is loaded or run.
+    """Write an HTML page next to its figures; it loads nothing external and runs no scripts.
 
     Figures that could not be drawn are listed with the commands that produce their data.
 
     Args:
         narrow: the same figures, drawn for a phone.
-        unfinished: what is still to come; None if nothing is.
+        unfinished: a note on parts that are still missing; None if the page is complete.
     """
     html = Element("html", lang="en")
     head = SubElement(html, "head")
@@ -120,7 +120,7 @@ def write_page(
 
 
 def title_of(name: str) -> str:
-    """A figure's or a table's name as a heading."""
+    """Format the name of a figure or table as a heading."""
     return name.replace("-", " ").capitalize()
 
 
@@ -145,7 +145,7 @@ def _add_figure(main: Element, drawing: Drawing, narrow: Drawing | None, folder:
 
 
 def _picture_of(drawing: Drawing) -> Path | None:
-    """The file of a figure that a browser can show."""
+    """File of a figure that a browser can show; None if there is only a PDF."""
     return next((file for file in drawing.files if file.suffix != f".{Format.PDF}"), None)
 
 
@@ -180,7 +180,7 @@ def _add_grid(section: Element, table: ReportTable) -> None:
 
 
 def measured_rows(table: ReportTable) -> pl.DataFrame:
-    """Rows with at least one number; the others are listed as missing."""
+    """Return the rows with at least one number; notes list the others as missing."""
     numbers = [column.key for column in table.columns if not table.is_text(column)]
     if not numbers:
         return table.rows
@@ -188,12 +188,12 @@ def measured_rows(table: ReportTable) -> pl.DataFrame:
 
 
 def _look_of(table: ReportTable, column: Column) -> dict[str, str]:
-    """CSS class of a column: text to the left, numbers to the right."""
+    """Attributes with the CSS class of a column: text is left-aligned, numbers right-aligned."""
     return {"class": "word"} if table.is_text(column) else {}
 
 
 def tell_example(texts: pl.DataFrame) -> str | None:
-    """What happened on one trajectory, in words; None if CVEE does not stop it. See `TEXTS`."""
+    """Describe the exits on one trajectory in words; None if CVEE does not stop it. See `TEXTS`."""
     exits = texts.unique("method", keep="first", maintain_order=True).to_dicts()
     found = {row["method"]: row for row in exits}
     cvee, full = found.get("cvee"), found.get("baseline")
@@ -215,6 +215,6 @@ def tell_example(texts: pl.DataFrame) -> str | None:
 
 
 def _quote(answer: str | None) -> str:
-    """An answer on one line, shortened if it is a whole program."""
+    """Put an answer on one line of at most 40 characters."""
     line = " ".join((answer or "nothing").split())
     return line if len(line) <= 40 else f"{line[:39]}…"

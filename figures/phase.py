@@ -1,4 +1,4 @@
-"""The phase diagram: where gates stop against where answers settle."""
+"""The phase diagram: exits of gates against stabilization of answers."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -43,27 +43,27 @@ from c4.figures.style import (
 
 SAFE = "#1b7837"
 LINE = 9.3
-"""Points between the lines above a panel."""
+"""Distance between the lines of text above a panel, in points."""
 CROWDED, SPREAD = 0.03, 0.011
-"""Marks closer than the first cover each other; the second is how far each next one moves."""
+"""Distance within which marks cover each other, and the step by which each next one moves."""
 NEVER = 1.26
-"""Where trajectories are drawn whose answer never settles: beyond the end."""
+"""x at which trajectories are drawn whose answer never settles, beyond the end of the decode."""
 END = (1 + NEVER) / 2
-"""Where the two halves end, and that strip begins."""
+"""x at which the two halves end and the strip of such trajectories begins."""
 HALVES = {
     "safe": (SAFE, 0.13, [(0.3, 0.72), (0.2, 0.9), (0.17, 0.5), (0.45, 0.85)]),
     "premature": (ALARM, 0.27, [(0.66, 0.26), (0.74, 0.04), (0.52, 0.1), (0.76, 0.4)]),
 }
-"""Each half's name: its colour, half its width, and the places where it may stand."""
+"""Label of each half: its colour, half its width, and its possible positions."""
 
 
 @styled
 def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Exit progress against stabilization; below the diagonal, the exit was premature.
+    """Draw exit progress against stabilization; exits below the diagonal are premature.
 
     Columns: model, task, family, trajectory, pool, gate, fired, exit, stabilization, premature; or
-    those of decisions, which replay gives. A panel for each model and task; marks of one trajectory
-    are joined by a faint line.
+    those of decisions from `replay`. Each model and task has a panel; a faint line joins the marks
+    of each trajectory.
     """
     phases = in_order(as_phases(phases).rename({"gate": "method"}), "trajectory")
     drawn = draw_apart(phases["method"].unique(maintain_order=True).to_list(), shaded=True)
@@ -71,7 +71,7 @@ def phase_diagram(phases: pl.DataFrame, width: Width | None = None) -> Figure:
     several = phases["model"].n_unique() > 1
     grid = lay_out(len(keys), width)
     right = NEVER + 0.1 if phases["stabilization"].null_count() else 1.08
-    # How many gates' shares fit side by side above a panel.
+    # Number of gates whose shares fit side by side above a panel.
     words = (f"100% of {phases['trajectory'].n_unique()}", "never stops")
     widest = max(text_width(f"{word} ", 6.5, "bold") for word in words)
     per_line = max(1, int((grid.inches - 0.35) / (0.14 + widest)))
@@ -105,13 +105,13 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right:
     points = panel.with_columns(x=pl.col("stabilization").fill_null(NEVER))
     for word, (colour, reach, places) in HALVES.items():
         at = _emptiest(places, reach, points)
-        # Behind the marks: any place may be one's.
+        # Behind the marks, since they may be anywhere.
         ax.text(*at, word, color=colour, alpha=0.7, fontsize=8, ha="center", zorder=0.5)
     ax.add_collection(_joins(points))
     points = spread(_fan_out(points))
     for i, (gate, mark) in enumerate(drawn.items()):
         rows = points.filter(pl.col("method") == gate)
-        # Those that never stop meet at the top: one inside the other, all of them can be seen.
+        # Gates that never stop share a place at the top; nested sizes keep all of them visible.
         sizes = {True: 17, False: 12 * (len(drawn) - i)}
         for fired, size in sizes.items():
             some = rows.filter(pl.col("fired") == fired)
@@ -129,7 +129,7 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right:
             )
     ax.set(xlim=(-0.04, right), ylim=(-0.04, 1.08))
     ax.set_box_aspect(1)
-    ax.set_anchor("N")  # the layout would lose room for the title above a panel that it centres
+    ax.set_anchor("N")  # centred panels would lose the room for their titles
     share_axis(ax, "x")
     share_axis(ax, "y")
     if right > NEVER:
@@ -140,14 +140,14 @@ def _draw_panel(ax: Axes, panel: pl.DataFrame, drawn: Mapping[str, Mark], right:
 def _emptiest(
     places: list[tuple[float, float]], reach: float, points: pl.DataFrame
 ) -> tuple[float, float]:
-    """The place for a word that covers the fewest marks."""
+    """Position at which a word covers the fewest marks."""
     x, y = points["x"].to_numpy(), points["exit"].to_numpy()
     covering = [((abs(x - a) < reach) & (abs(y - b - 0.03) < 0.07)).sum() for a, b in places]
     return places[int(np.argmin(covering))]
 
 
 def _joins(points: pl.DataFrame) -> LineCollection:
-    """A faint line through the marks of each trajectory."""
+    """Make a faint line through the marks of each trajectory."""
     spans = points.group_by("trajectory", maintain_order=True).agg(
         pl.col("x").first(), low=pl.col("exit").min(), high=pl.col("exit").max()
     )
@@ -156,15 +156,14 @@ def _joins(points: pl.DataFrame) -> LineCollection:
 
 
 def spread(points: pl.DataFrame) -> pl.DataFrame:
-    """Move marks that would cover each other a little apart, each on its own side of the diagonal.
+    """Move overlapping marks slightly apart, without moving any across the diagonal.
 
-    Columns x and exit, both shares of the decode, and fired. The first mark of a place stays where
-    it is, and however many there are, none moves further than `CROWDED`. Gates that never stopped
-    stay one inside the other.
+    Columns: x and exit, both shares of the decode, and fired. The first mark at a place does not
+    move, and no mark moves further than `CROWDED`. Marks of gates that never stopped stay nested.
     """
     place = [*((pl.col(name) / CROWDED).round() for name in ("x", "exit")), "fired"]
     turn = pl.int_range(pl.len()).over(place)
-    angle = turn * 2.4  # the golden angle: no two of a place in one direction
+    angle = turn * 2.4  # golden angle: every mark of a place gets its own direction
     step = (CROWDED / turn.max().over(place).clip(1).sqrt()).clip(upper_bound=SPREAD)
     reach = pl.when("fired").then(step * turn.sqrt()).otherwise(0.0)
     shifted = points.with_columns(dx=reach * angle.cos(), dy=reach * angle.sin())
@@ -178,9 +177,9 @@ def spread(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fan_out(points: pl.DataFrame) -> pl.DataFrame:
-    """Move trajectories that are never stopped a little to the left of others at their place.
+    """Move trajectories that are never stopped slightly left of others at the same place.
 
-    All gates' marks of a trajectory move alike, and so stay one inside the other.
+    The marks of all gates on a trajectory move together, so they stay nested.
     """
     place = [(pl.col("x") / CROWDED).round(), "fired"]
     turn = pl.col("trajectory").rank("dense").over(place) - 1
@@ -191,10 +190,10 @@ def _fan_out(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Mark], per_line: int) -> int:
-    """Print what share of each gate's exits was premature above its panel; returns the lines used.
+    """Print the share of premature exits of each gate above a panel; return the number of lines.
 
-    The share is of its exits, so that a gate that never stops gets no credit for it. Exits of
-    trajectories that never settle are left out, since nobody can say when they should have come.
+    The share is of a gate's exits, so a gate that never stops gets no credit. Exits of trajectories
+    that never settle are left out, since they have no settling step to compare with.
     """
     settles = pl.col("premature").is_not_null()
     shares = {}
@@ -225,7 +224,7 @@ def _print_counts(ax: Axes, panel: pl.DataFrame, gates: Mapping[str, Mark], per_
         pad=0.1,
         frameon=False,
     )
-    box.set_in_layout(False)  # the title above it keeps its room
+    box.set_in_layout(False)  # so that the title above it keeps its room
     ax.add_artist(box)
     return len(lines)
 

@@ -1,4 +1,4 @@
-"""When answers settle: the cohort's curve, and s_p per task with its interval."""
+"""When answers settle: the curve of each cohort, and s_p per task with its interval."""
 
 from collections import Counter
 
@@ -30,16 +30,16 @@ from c4.figures.style import (
 
 SHARE = 0.9
 MOST_NAMED = 4
-"""Tasks that the legend names one by one; of more, it names the families."""
+"""Maximum number of tasks for which the legend lists tasks; beyond that it lists families."""
 
 
 @styled
 def stabilization_figure(settling: pl.DataFrame, width: Width | None = None) -> Figure:
-    """The share of answers that have settled, by progress; beside it s_0.5 and s_0.9 per task.
+    """Draw the share of settled answers over progress, and s_0.5 and s_0.9 per task.
 
     Columns: model, task, family, cohort, pool, trajectory, stabilization, first_appearance; or
-    those of decisions, which replay gives. Two panels per model, one below the other where there is
-    only a column for them.
+    those of decisions from `replay`. Each model has two panels, side by side, or stacked if the
+    figure is one column wide.
     """
     settling = as_settling(settling)
     models = settling["model"].unique(maintain_order=True).sort().to_list()
@@ -77,7 +77,7 @@ def _draw_curves(ax: Axes, settling: pl.DataFrame, summary: pl.DataFrame) -> Non
         ax.step(
             progress, share, where="post", color=mark.colour, linestyle=style, label=row["task"]
         )
-        for at in (0.25, 0.5, 0.75, SHARE):  # its marker along the curve says which task it is
+        for at in (0.25, 0.5, 0.75, SHARE):  # markers identify the task
             if share[-1] >= at:
                 x = progress[np.searchsorted(share, at - 1e-9)]
                 size = 5 if at == SHARE else 3.5
@@ -115,14 +115,14 @@ def _draw_dots(ax: Axes, summary: pl.DataFrame) -> None:
 
 
 def _label(summary: pl.DataFrame, task: str) -> str:
-    """The label of a task's row: its name, its number of examples, and whether they are pool."""
+    """Label of a task's row: its name, its number of examples, and whether they are pool."""
     row = summary.filter(pl.col("task") == task).row(0, named=True)
     return f"{fitted(task_label(task), 1.0, 7)}, {'pool ' if row['pool'] else ''}n={row['n']}"
 
 
 def _put_legend(figure: Figure, summary: pl.DataFrame) -> None:
     marks = _marks(summary)
-    if len(marks) > MOST_NAMED:  # the second panel names them
+    if len(marks) > MOST_NAMED:  # the second panel names the tasks
         handles = [
             sample(color=FAMILY_COLOURS[f], linestyle=FAMILY_LINES[f], label=FAMILY_LABELS[f])
             for f in FAMILY_COLOURS
@@ -150,7 +150,7 @@ def _put_legend(figure: Figure, summary: pl.DataFrame) -> None:
 
 
 def _marks(summary: pl.DataFrame) -> dict[str, Mark]:
-    """A marker for every task, and a shade of its family's colour: each task's a lighter one."""
+    """Give every task a marker and a shade of its family's colour, each lighter than the last."""
     marks, shades = {}, Counter[str]()
     counts = dict(summary.group_by("family").agg(pl.col("task").n_unique()).iter_rows())
     tasks = summary.select("task", "family").unique(maintain_order=True).iter_rows()

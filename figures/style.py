@@ -38,19 +38,19 @@ from c4.figures.fit import PROPORTIONAL, drawable, fitted, points, text_width
 
 COLUMN = 3.4
 PAGE = 7.0
-"""Widths in inches: one column, and the page of two."""
+"""Widths in inches of one column and of a two-column page."""
 DPI = 200
 
 
 class Width(StrEnum):
-    """The width of a figure. If none is given, it depends on the number of panels."""
+    """Width of a figure. By default it depends on the number of panels."""
 
     COLUMN = "column"
     PAGE = "page"
 
 
-# Start from all of Matplotlib's defaults: it reads a matplotlibrc in the current folder, and such a
-# file must neither change a figure nor make Matplotlib run LaTeX.
+# Start from all of Matplotlib's defaults, since it reads a matplotlibrc in the current folder. Such
+# a file must neither change a figure nor make Matplotlib run LaTeX.
 STYLE: Any = {key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if "backend" not in key}
 STYLE |= {
     "font.family": "sans-serif",
@@ -69,10 +69,10 @@ STYLE |= {
     "legend.fontsize": 7,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
-    "pdf.fonttype": 42,  # fonts embedded as TrueType: text stays text
+    "pdf.fonttype": 42,  # embed fonts as TrueType, so that text stays text
     "ps.fonttype": 42,
-    "svg.hashsalt": "c4",  # the same figure, the same bytes
-    "text.parse_math": False,  # a name or an answer may hold any number of dollars
+    "svg.hashsalt": "c4",  # equal figures give equal bytes
+    "text.parse_math": False,  # names and answers may contain dollar signs
 }
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -102,7 +102,7 @@ _user_style: ContextVar[Mapping[str, Any]] = ContextVar("_user_style", default={
 
 @contextmanager
 def use_style(style: Mapping[str, Any]) -> Iterator[None]:
-    """Within this context, figures are drawn with Matplotlib settings over c4's own."""
+    """Within this context, draw figures with Matplotlib settings that override c4's."""
     token = _user_style.set(style)
     try:
         yield
@@ -111,13 +111,13 @@ def use_style(style: Mapping[str, Any]) -> Iterator[None]:
 
 
 def settings() -> Any:
-    """Matplotlib's settings for a figure: c4's own, with those of the user's style over them."""
+    """Matplotlib settings for a figure: c4's own, overridden by the user's style."""
     return {**STYLE, **_user_style.get()}
 
 
 def read_style(path: Path) -> dict[str, Any]:
-    """The settings in a Matplotlib style file; settings that would run a program are refused."""
-    # Matplotlib logs what it cannot read, and goes on.
+    """Read a Matplotlib style file; raise an error for settings in `FORBIDDEN`."""
+    # Matplotlib only logs lines that it cannot read, so collect its warnings.
     said: SimpleQueue[logging.LogRecord] = SimpleQueue()
     logger, handler = logging.getLogger("matplotlib"), QueueHandler(said)
     handler.setLevel(logging.WARNING)
@@ -151,11 +151,11 @@ DANGER = "#fbe9e7"
 FAMILY_LINES = {"letters": "-", "long_reasoning": (0, (5, 1.5)), "code": (0, (1.5, 1))}
 TASK_MARKERS = "oDs^vPXhp<>d8"
 MORE_MARKERS = "DsPXhd^v<>*p8oH"
-"""Markers of further settings of one method."""
+"""Markers for further settings of a method whose own marker is taken."""
 
 
 class ShownFigure(Figure):
-    """A figure that notebooks display although it is made without pyplot."""
+    """A figure that notebooks display, although it is made without pyplot."""
 
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
@@ -166,13 +166,13 @@ class ShownFigure(Figure):
 
 
 def spell_drawable(figure: Figure) -> None:
-    """Replace characters that the font lacks by an empty box."""
+    """Replace characters that the font lacks with an empty box."""
     for text in figure.findobj(Text):
         text.set_text(drawable(text.get_text(), PROPORTIONAL))
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, made without pyplot."""
+    """Make an empty figure without pyplot; sizes are in inches."""
     figure = ShownFigure(
         figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.04)
     )
@@ -181,7 +181,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 class Grid(NamedTuple):
-    """How panels are laid out, row by row."""
+    """Layout of panels, which fill it row by row."""
 
     panels: int
     columns: int
@@ -198,12 +198,12 @@ class Grid(NamedTuple):
 
 
 def lay_out(panels: int, width: Width | None) -> Grid:
-    """A grid of a column's or the page's width, or of as much of the page as the panels need."""
+    """Make a grid of the given width, or of as much of the page as the panels need."""
     if width == Width.COLUMN:
         columns = min(2, panels)
         return Grid(panels, columns, COLUMN / columns)
     columns = panels
-    if panels > 4:  # as many columns as leave the fewest gaps in the last row
+    if panels > 4:  # 3 columns if they fill every row and 4 do not
         columns = 3 if panels % 3 == 0 and panels % 4 else 4
     inches = PAGE / columns
     if width is None:
@@ -214,11 +214,11 @@ def lay_out(panels: int, width: Width | None) -> Grid:
 def panel_grid(
     grid: Grid, height: float | Sequence[float], head: float = 0.55
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with the panels of a grid.
+    """Make a figure with the panels of a grid.
 
     Args:
-        height: inches of a panel with its title; one number, or one for every row.
-        head: inches above the panels, for a legend.
+        height: height of a panel with its title, in inches; one number, or one per row.
+        head: space above the panels for a legend, in inches.
     """
     heights = [height] * grid.rows if isinstance(height, int | float) else list(height)
     figure = new_figure(grid.width, sum(heights) + head)
@@ -230,23 +230,23 @@ def panel_grid(
 
 
 Key = tuple[str, str, str]
-"""Model, task and family that a panel shows."""
+"""Model, task and family of a panel."""
 PANEL = ("model", "task", "family")
-"""The columns that say in which panel a row is drawn."""
+"""Columns that identify the panel of a row."""
 
 
 def panel_keys(frame: pl.DataFrame) -> list[Key]:
-    """A key for every panel, in the frame's order."""
+    """Keys of all panels, in the frame's order."""
     return frame.select(PANEL).unique(maintain_order=True).rows()
 
 
 def panel_rows(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
-    """The rows of a frame that are drawn in a panel."""
+    """Rows of a frame that belong to a panel."""
     return frame.filter((pl.col("model") == key[0]) & (pl.col("task") == key[1]))
 
 
 def panel_title(key: Key, frame: pl.DataFrame, inches: float, size: float) -> str:
-    """The task's name, with the model's above it if there are several models."""
+    """Name of the task, below that of the model if there are several models."""
     model, task, _ = key
     names = [task_label(task)]
     if frame["model"].n_unique() > 1:
@@ -260,8 +260,8 @@ def title_panel(
     """Put a panel's title above it.
 
     Args:
-        beside: a grey text to the right of the title.
-        left: width of ticks and labels at the left of the panel, in inches.
+        beside: grey text to the right of the title.
+        left: width of the ticks and labels to the left of the panel, in inches.
     """
     ax.set_title(beside, loc="right", color=QUIET, fontsize=6)
     place = ax.get_subplotspec()
@@ -274,12 +274,12 @@ def title_panel(
 
 
 def sample(**properties: Any) -> Line2D:
-    """A legend handle; nothing is drawn in a panel."""
+    """Make a legend handle that draws nothing in a panel."""
     return Line2D([], [], solid_capstyle="butt", **properties)
 
 
 def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Mark]:
-    """Colour, marker and fill of each method of a figure; settings of one method differ.
+    """Choose colour, marker and fill of each method of a figure; settings of one method differ.
 
     Args:
         shaded: draw variants lighter, for figures in which hollow markers mean something else.
@@ -300,7 +300,7 @@ def draw_apart(methods: Sequence[str], *, shaded: bool = False) -> dict[str, Mar
 def method_legend(
     figure: Figure, drawn: Mapping[str, Mark], *more: Line2D, suffix: str = ""
 ) -> None:
-    """A legend of the methods, and of further lines, above the panels."""
+    """Put a legend of the methods and of further lines above the panels."""
     handles = [
         sample(
             color=one.colour,
@@ -316,20 +316,20 @@ def method_legend(
 
 
 HANDLE, EDGES = 0.37, 0.15
-"""Inches that a legend needs beside each label, and at its sides, at a font size of 7 points."""
+"""Inches that a legend needs per label for its handle, and at its sides, at font size 7."""
 LEGEND_LINE, LEGEND_LINES = 0.15, 2
-"""Height of a line of a legend in inches, and the number of lines for which figures have room."""
+"""Height of a legend line in inches, and the number of lines that figures have room for."""
 
 
 def put_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """A legend above the panels, in as many columns as fit; the figure grows with its lines."""
+    """Put a legend above the panels in as many columns as fit; the figure grows with its lines."""
     if not handles:
         return
     size = points("legend.fontsize")
     room = figure.get_figwidth() - (HANDLE + EDGES) * size / 7
     labels = [fitted(str(handle.get_label()), room, size) for handle in handles]
     widths = [HANDLE * size / 7 + text_width(label, size) for label in labels]
-    columns = 1  # or as many as give the fewest lines that fit
+    columns = 1  # fallback; the loop finds the fewest lines that fit
     for lines in range(1, len(labels)):
         most = ceil(len(labels) / lines)
         wide = sum(max(column) for column in np.array_split(widths, most))

@@ -1,4 +1,4 @@
-"""What each gate would have returned: the decoded buffer at its exit, token by token."""
+"""The text that each gate would have returned: the buffer at its exit, token by token."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ from c4.figures.style import (
 )
 
 MOST_LINES = 30
-"""Most lines of one buffer that are shown; the rest is cut."""
+"""Maximum number of lines shown per buffer; the rest is cut."""
 WORDS = 7.5
-"""Points of the letters of headings and verdicts."""
+"""Font size of headings and verdicts, in points."""
 LEADING = 10.0
 ADVANCE = 4.2
-"""Points between lines, and between the letters of a line."""
+"""Distances between lines and between the letters of a line, in points."""
 FILLED = "#e3e3e3"
 RIGHT, WRONG = "#0072B2", ALARM
 ANSWER_STYLES = {True: "bold white on blue", False: "bold white on red", None: "reverse"}
@@ -54,7 +54,7 @@ class _Piece:
 
 @styled
 def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
-    """The buffer at every gate's exit; filled tokens on grey, the answer in a box.
+    """Draw the buffer at every gate's exit, with filled tokens on grey and the answer in a box.
 
     Columns: model, task, trajectory, method, step, budget, fired, position, piece, filled,
     in_answer, answer, correct, target.
@@ -66,7 +66,7 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     inches, letters, most = (COLUMN, 52, 3.2) if width == Width.COLUMN else (PAGE, 112, 5.0)
     laid = {method: _lay_out(rows, letters) for method, rows in buffers.items()}
     heading = wrapped(_heading(texts.row(0, named=True)), most, WORDS)
-    heading_at = 2.1 if width == Width.COLUMN else 0.9  # the key is above it or beside it
+    heading_at = 2.1 if width == Width.COLUMN else 0.9  # leave room for the key
     room = inches - 0.35
     verdicts = {m: wrapped(_verdict(rows), room, WORDS, "bold") for m, rows in buffers.items()}
     heights = {
@@ -76,7 +76,7 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
     top = heading_at + len(heading) + 0.9
     lines = top - 0.3 + sum(heights.values())
     figure = new_figure(inches, lines * LEADING / 72)
-    figure.set_layout_engine("none")  # letters stand on a grid of their own
+    figure.set_layout_engine("none")  # letters are placed on their own grid
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, inches * 72), ylim=(lines * LEADING, 0))
     ax.axis("off")
@@ -87,7 +87,7 @@ def text_figure(texts: pl.DataFrame, width: Width | None = None) -> Figure:
         right = buffers[method]["correct"][0]
         mark = drawn[method]
         ax.plot(10, (top - 0.3) * LEADING, mark.marker, color=mark.colour, markersize=5)
-        colour = mark_of(method).colour  # a shade is too pale for words
+        colour = mark_of(method).colour  # a lighter shade is illegible as text
         _write(ax, top, verdicts[method], colour, left=18, bold=True)
         for piece in pieces:
             _draw_piece(ax, piece, top + len(verdicts[method]) + 0.3, right=right)
@@ -104,7 +104,7 @@ def _heading(row: dict[str, object]) -> str:
 
 
 def _verdict(rows: pl.DataFrame) -> str:
-    """One line on what the method did."""
+    """Describe in one line where the method stopped and its answer."""
     row = rows.row(0, named=True)
     answer = "no answer" if row["answer"] is None else f"answer {shorten(row['answer'], 36)}"
     verdict = {True: "right", False: "wrong", None: "not graded"}[row["correct"]]
@@ -120,7 +120,7 @@ def _verdict(rows: pl.DataFrame) -> str:
 
 
 def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
-    """Tokens broken into lines of limited length; a note marks text that was cut."""
+    """Break tokens into lines of limited length; if lines are cut, end with a note."""
     pieces = list(_wrap(rows, letters))
     kept = [piece for piece in pieces if piece.line < MOST_LINES]
     if len(kept) < len(pieces):
@@ -131,7 +131,7 @@ def _lay_out(rows: pl.DataFrame, letters: int) -> list[_Piece]:
 
 
 def _wrap(rows: pl.DataFrame, letters: int) -> Iterator[_Piece]:
-    """All lines of the tokens; line breaks of the text are kept."""
+    """Break tokens into pieces on lines of limited length; keep the text's line breaks."""
     line = column = 0
     for text, filled, in_answer in rows.select("piece", "filled", "in_answer").iter_rows():
         for i, part in enumerate(text.expandtabs(4).split("\n")):
@@ -162,7 +162,7 @@ def _draw_piece(ax: Axes, piece: _Piece, top: float, *, right: bool | None) -> N
         ax.add_patch(
             Rectangle(box, width, LEADING * 0.98, fill=False, edgecolor=colour, linewidth=0.9)
         )
-    # Letter by letter: fonts differ in their advance, the grid must not.
+    # Letter by letter, since the advance differs between fonts and the grid is fixed.
     for i, letter in enumerate(piece.text):
         if letter.strip():
             ax.text(
@@ -194,7 +194,7 @@ def _write(
 
 
 def _write_key(ax: Axes, line: float, right: float) -> None:
-    """Explain grey and boxes, aligned to the right edge."""
+    """Draw the key for grey areas and boxes, aligned to the right edge."""
     y = line * LEADING
     ax.add_patch(Rectangle((right - 128, y - 7), 10, 9, color=FILLED, linewidth=0))
     ax.text(right - 115, y, "filled by force", color=QUIET, fontsize=6.8)
@@ -203,7 +203,7 @@ def _write_key(ax: Axes, line: float, right: float) -> None:
 
 
 def terminal_texts(texts: pl.DataFrame) -> Group:
-    """The buffers for a terminal, with signs as well as colours."""
+    """Format the buffers for a terminal, with brackets in addition to colours."""
     require_columns(texts, TEXTS)
     texts = in_order(texts, "position")
     blocks = [Text(visible(_heading(texts.row(0, named=True))))]

@@ -1,4 +1,4 @@
-"""One trajectory, four panels: its answers, their confidence and patience, and the margin."""
+"""One trajectory in four panels: answers, confidence, patience and gap."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,21 +25,21 @@ from c4.figures.style import (
 )
 
 MOST_VALUES = 8
-"""Distinct answers that get a line of their own; older ones share the lowest."""
+"""Maximum number of answers with a line of their own; earlier ones share the lowest line."""
 MOST_LETTERS = 16
 
 
 ASKING = ("tau_of", "threshold_of")
-"""Columns that name the gates whose demands are drawn; by default c4's own CVEE and Prophet."""
+"""Columns that name the gates whose thresholds are drawn; by default c4's CVEE and Prophet."""
 
 
 @styled
 def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
-    """Candidate, confidence, patience and gap of one trajectory, and where gates stop it.
+    """Draw candidate, confidence, patience and gap of one trajectory, and the exits of gates.
 
     Columns: model, task, trajectory, step, budget, block, candidate, final, settled, confidence,
     tau, run, patience, gap, threshold, exits, correct; tau_of and threshold_of may be missing.
-    Every further column is a signal that gets a panel of its own.
+    Every further column is a signal and gets its own panel.
     """
     require_columns(trace, set(TRACE) - set(ASKING))
     require_one_trajectory(trace)
@@ -78,12 +78,12 @@ def trace_figure(trace: pl.DataFrame, width: Width | None = None) -> Figure:
 
 
 def _short(gate: str) -> str:
-    """A gate's name as it fits beside a panel."""
+    """Name of a gate, shortened to fit beside a panel."""
     return fitted(method_label(gate), 0.75, 6.3)
 
 
 def _draw_answers(ax: Axes, trace: pl.DataFrame) -> float:
-    """Draw when each answer is read; returns the inches that the longest takes at the left."""
+    """Draw the steps at which each answer is read; return the width of the labels in inches."""
     values = trace["candidate"].drop_nulls().unique(maintain_order=True).to_list()
     final = next(iter(trace.filter("final")["candidate"]), None)
     others = [value for value in values if value != final][-(MOST_VALUES - 1) :]
@@ -107,7 +107,7 @@ def _draw_answers(ax: Axes, trace: pl.DataFrame) -> float:
 def _draw_signal(
     ax: Axes, trace: pl.DataFrame, columns: tuple[str, str], asking: Mark, words: str
 ) -> None:
-    """Draw a signal and the threshold that a gate sets, with a text at the right."""
+    """Draw a signal and a gate's threshold for it, which is labelled at the right."""
     signal, bar = columns
     ax.plot(trace["step"], trace[signal], color=INK, linewidth=1.1, marker=".", markersize=2)
     ax.step(
@@ -135,7 +135,7 @@ def _draw_moments(
     moments: Sequence[tuple[int, Sequence[str]]],
     drawn: Mapping[str, Mark],
 ) -> None:
-    """Draw block edges, the settling step and the exits; marks of one step below each other."""
+    """Draw block edges, the settled region and the exits; stack the marks of exits at one step."""
     edges = trace.filter(pl.col("block") != pl.col("block").shift())["step"].to_list()
     stays = trace.filter("settled")["step"].to_list() if trace["final"].any() else []
     for ax in axes:

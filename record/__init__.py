@@ -1,8 +1,8 @@
 """Record: decode a task under a method and save each trajectory as it finishes.
 
-`plan_recording` plans the run of a full decode with every step kept, `plan_methods` runs of any
-methods; `start_recording` carries a plan out and gives each trajectory once it is safe. Planning
-loads no torch.
+`plan_recording` plans a full decode that keeps every step, and `plan_methods` plans runs of any
+methods. `start_recording` executes a plan and yields each trajectory once it is saved. Importing
+this package does not import torch.
 """
 
 from typing import TYPE_CHECKING, Any

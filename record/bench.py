@@ -1,4 +1,4 @@
-"""The timing protocol: fixed examples, warm-ups, repeated passes, and waiting for the device."""
+"""The timing protocol: fixed examples, warm-ups, repeated passes and device synchronization."""
 
 import json
 import statistics
@@ -23,11 +23,11 @@ from c4.tasks.vocabulary import Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class TimingProtocol:
-    """How to time a method. The defaults are the paper's."""
+    """Parameters of the timing protocol. The defaults are the paper's."""
 
     n: int = 20
     warmups: int = 2
-    """Examples decoded first and not timed; they follow the timed ones in the split."""
+    """Number of examples decoded first, untimed; they come after the timed ones in the split."""
     passes: int = 3
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class TimingProtocol:
 
     @property
     def examples(self) -> int:
-        """Number of examples that the protocol needs in all."""
+        """Number of examples that the protocol needs."""
         return self.n + self.warmups
 
 
@@ -51,9 +51,9 @@ class Timing:
 
 
 class Bench:
-    """Methods timed on one task. Iterating decodes; `table` gives the timings.
+    """Times methods on one task. Iterating decodes; `table` returns the timings.
 
-    Methods take turns from pass to pass, so that a slow minute of the machine affects all of them.
+    Methods alternate from pass to pass, so that a slow period of the machine affects all of them.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Bench:
 
     @property
     def baseline(self) -> ResolvedMethod | None:
-        """The method that speedups are relative to, if it is timed too."""
+        """The method that speedups are relative to; None if it is not timed."""
         return next((method for method in self.methods if method.is_baseline), None)
 
     def __len__(self) -> int:
-        """Number of decodes in all."""
+        """Total number of decodes."""
         return len(self.methods) * (self.protocol.warmups + self.protocol.passes * self.protocol.n)
 
     def __iter__(self) -> Iterator[str]:
-        """Decode, yielding the method's label after each decode."""
+        """Decode, and yield the method's label after each decode."""
         timed, warm = self._examples[: self.protocol.n], self._examples[self.protocol.n :]
         for method in self.methods:
             for prompt, choices in warm:
@@ -118,12 +118,12 @@ class Bench:
         return Timing(seconds, decoded.steps, self.vocabulary.ending(decoded.ids.tolist()))
 
     def identity(self, method: ResolvedMethod) -> str:
-        """What decides a method's numbers, the clock apart: as JSON that can be compared."""
+        """Return what determines a method's results, except timings, as comparable JSON."""
         plan = replace(self.plan, method=method, cells=False)
         return json.dumps(full_identity(plan, self.model), sort_keys=True)
 
     def table(self) -> pa.Table:
-        """One row per method; see `BENCH`. Without a baseline there are no speedups."""
+        """Return one row per method; see `BENCH`. Speedups are null without a baseline."""
         rows = [self._row(method) for method in self.methods]
         if self.baseline is not None:
             base = rows[self.methods.index(self.baseline)]
@@ -161,7 +161,7 @@ class Bench:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a device has done everything it was asked to do; a CPU needs no waiting."""
+    """Wait until a device has finished all queued work; a CPU needs no waiting."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

@@ -1,4 +1,4 @@
-"""Versions of the libraries in use; nothing here loads torch."""
+"""Versions of the libraries in use, read without importing torch."""
 
 import platform
 from importlib.metadata import version
@@ -8,7 +8,7 @@ LIBRARIES = ("c4-dlm", "numpy", "pyarrow", "tokenizers", "torch", "transformers"
 
 
 def programs() -> dict[str, Any]:
-    """The machine's kind, and the versions of what runs on it."""
+    """Return the machine type and the versions of Python and the libraries."""
     return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

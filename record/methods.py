@@ -1,6 +1,6 @@
 """Methods: a commit rule and an exit gate under one name, with the paper's settings.
 
-A rule or a gate of a user's own takes part under the name that the user gives it.
+A user's own rule or gate can be part of a method, under the name that the user typed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,12 +28,12 @@ from c4.tasks.task import Choices
 from c4.tasks.vocabulary import Vocabulary
 
 SCHEDULE = "schedule"
-"""Name of the rule that decodes where a user names a gate alone."""
+"""Name of the rule that decodes if a user names only a gate."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A pair of a commit rule and an exit gate, by the names that a user can give them."""
+    """A pair of a commit rule and an optional exit gate, by their names."""
 
     rule: str
     gate: str | None = None
@@ -58,10 +58,10 @@ METHODS: dict[str, Method] = {
     "wino": Method("wino"),
     "wino+cvee": Method("wino", "cvee"),
 }
-"""Every method by its name. From cvee to c4 each adds one thing: this is the ablation."""
+"""Every method by its name. From cvee to c4, each adds one component: the paper's ablation."""
 
 METHOD_NAMES = Registry("method", "--method", METHODS, "my_rules:Greedy")
-"""Loads what may be a rule or a gate."""
+"""Loads user objects that may be a rule or a gate."""
 
 BY_FAMILY: dict[str, dict[Family, dict[str, float]]] = {
     "klass": {
@@ -83,11 +83,11 @@ ON_SHIFTED: dict[str, dict[str, dict[str, float]]] = {
         "mbpp": {"tau": 0.9, "epsilon": 0.001},
     },
 }
-"""Table 3 of the paper. The other rules have one setting for all tasks: their defaults."""
+"""Settings of Table 3 of the paper. All other rules use their defaults on every task."""
 
 
 def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[str, Any]:
-    """The paper's parameters of a method's rule on a task."""
+    """Return the paper's parameters of a method's rule on a task."""
     rule = method.rule
     settings: dict[str, Any] = dict(BY_FAMILY.get(rule, {}).get(task.family, {}))
     settings |= BY_TASK.get(rule, {}).get(task.name, {})
@@ -97,7 +97,7 @@ def rule_settings(method: Method, task: Task, *, shift: bool = False) -> dict[st
 
 
 def find_methods(names: Iterable[str]) -> dict[str, Method]:
-    """The methods that a user names, by the names of their results.
+    """Find the methods that a user names, by the names of their results.
 
     A name is one of `METHODS`, a rule, a gate (which then ends the schedule), or `rule+gate`.
     """
@@ -116,7 +116,7 @@ def find_methods(names: Iterable[str]) -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """The rule and the gate that a user names. What is not c4's own is loaded, which runs code."""
+    """Find the rule and gate that a user names. Loading a user's own objects runs their code."""
     if name in METHODS:
         return METHODS[name]
     for rule, gate in _pairs(name):
@@ -139,7 +139,7 @@ def find_method(name: str) -> Method:
 
 
 def _unknown_half(name: str) -> ConfigError:
-    """An error about the half of `rule+gate` that is unknown or cannot stand there."""
+    """Return an error about the half of `rule+gate` that is unknown or misplaced."""
     pairs = list(_pairs(name))
     known = [pair for pair in pairs if _knows_rule(pair[0]) or GATE_NAMES.knows(pair[1])]
     rule, gate = (known or pairs)[0]
@@ -159,22 +159,22 @@ def _unknown_half(name: str) -> ConfigError:
 
 
 def _knows_rule(name: str) -> bool:
-    """Whether a name is that of a rule, or of a method that is nothing but a rule."""
+    """Whether a name is that of a rule, or of a method without a gate."""
     return RULE_NAMES.knows(name) or (name in METHODS and METHODS[name].gate is None)
 
 
 def _pairs(name: str) -> Iterator[tuple[str, str]]:
-    """The pairs of a rule and a gate that a name can be read as; a path may have a plus too."""
+    """Yield all splits of a name into a rule and a gate; a path may contain a plus, too."""
     pieces = name.split("+")
     for i in range(1, len(pieces)):
         yield "+".join(pieces[:i]), "+".join(pieces[i:])
 
 
 def spell_method(method: Method, *, as_typed: bool = False) -> str:
-    """The name of a pair's results: `wino+my_gates:Calm`; the schedule is not named.
+    """Return the name of a method's results, such as `wino+my_gates:Calm`, without the schedule.
 
     Args:
-        as_typed: keep the folders of files, as a user types them.
+        as_typed: keep the folders of files.
     """
     known = {pair.rule: name for name, pair in METHODS.items() if pair.gate is None}
     rule = known.get(method.rule) or (
@@ -193,9 +193,9 @@ class ResolvedMethod:
     name: str
     """One of `METHODS`, or the name of the user's own pair."""
     typed: str | None = None
-    """As a user names it, where that is longer because files stand in folders."""
+    """The name as the user typed it, if it contains folders that `name` omits."""
     label: str
-    """Label of its results: the method's name, and what was changed."""
+    """Label of its results: the method's name and the changed parameters."""
     rule_name: str
     rule: Rule
     rule_source: Mapping[str, str] = field(default_factory=dict)
@@ -207,15 +207,15 @@ class ResolvedMethod:
     gate: Gate | None = None
     forward: Forward = field(default_factory=Forward)
     reading: AnswerReading = field(default_factory=AnswerReading)
-    """How its gate reads answers, if it has one."""
+    """Answer reading of its gate, if it has one."""
 
     def new_gate(
         self, task: Task, vocabulary: Vocabulary, shape: Shape, choices: Choices
     ) -> ExitGate | None:
-        """The gate for one decode, if the method has one. It knows of an example its choices.
+        """Make the gate for one decode; None if the method has none.
 
-        The reader is new each time too: what it remembers of one decode would make the next one of
-        the same example cheaper than it is.
+        Each gate gets a new reader, because a reader's cache from one decode would reduce the
+        measured time of the next decode of the same example.
         """
         if self.gate is None:
             return None
@@ -224,17 +224,17 @@ class ResolvedMethod:
 
     @property
     def commit_rule(self) -> Rule:
-        """The rule that decodes; a user's own is watched."""
+        """The rule that decodes; a user's own rule is guarded."""
         return GuardedRule(self.rule) if self.rule_source else self.rule
 
     @property
     def is_baseline(self) -> bool:
-        """Whether this is the full decode that others are compared with, whatever its label."""
+        """Whether this is the full decode that other methods are compared with, under any label."""
         return is_baseline(self.identity)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides its numbers, as a manifest keeps it."""
+        """The part of a manifest's identity that determines the method's results."""
         gate = None
         if self.gate_name is not None:
             settings = plain_settings(self.gate_name, self.gate_settings)
@@ -251,11 +251,11 @@ class ResolvedMethod:
 
 
 FULL_DECODE = ResolvedMethod(name=BASELINE, label=BASELINE, rule_name="schedule", rule=Schedule())
-"""The baseline, which `c4 record` records."""
+"""The baseline; `c4 record` records it."""
 
 
 def refuse_sampler(name: str, task: str = "TASK") -> None:
-    """Refuse a method that cannot be replayed, and say what to type instead."""
+    """Refuse a method that cannot be replayed, and suggest a command instead."""
     if name in METHODS:
         is_sampler = METHODS[name].rule != SCHEDULE
     else:

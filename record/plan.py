@@ -1,6 +1,6 @@
 """Planning a run: everything is resolved and checked before any weights are loaded.
 
-Nothing here loads torch but the functions that ask about devices or load the model.
+Only the functions that resolve devices, find a batch or load the model import torch.
 """
 
 from collections.abc import Iterable
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 TIMED_FROM = 40
-"""The first example that is timed, as in the paper."""
+"""Number of the first timed example, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What a user asks to decode. None stands for the default of the model or the task."""
+    """The decode that a user requests. None stands for the default of the model or the task."""
 
     task: str | Task
-    """As a user names it: a built-in task, `module:object`, `file.py:object`, a YAML file or the
-    name of recorded runs; or the task itself."""
+    """The task itself, or its name: a built-in task, `module:object`, `file.py:object`, a YAML file
+    or the task of recorded runs."""
     prompt: str | None = None
-    """A file with another wording for the task."""
+    """A file with an alternative prompt for the task."""
     model: str = EMBEDDED
     revision: str | None = None
     source: str | None = None
@@ -60,19 +60,19 @@ class RunConfig:
     device: str = "auto"
     dtype: str = "auto"
     batch: int | None = 1
-    """Examples decoded together; None for what an earlier session settled, or else what fits."""
+    """Number of examples decoded together; None for that of an earlier session, else what fits."""
     out: Location = Path("runs")
     fresh: bool = False
     mixed: bool = False
-    """Whether to go on with a run that was begun on another GPU model or with other libraries."""
+    """Whether to continue a run that was begun on another GPU model or with other libraries."""
     elsewhere: bool = False
-    """Whether other machines decode, whose devices are not known here."""
+    """Whether other machines decode; their devices are not known here."""
     graded: bool = True
     unsafe_code: bool = False
     reading: AnswerReading = field(default_factory=AnswerReading)
-    """How the grader and the method's gate read answers."""
+    """Answer reading of the grader and the method's gate."""
     names: ReadingNames = field(default_factory=ReadingNames)
-    """The extractor and the grader of that reading as a user names them."""
+    """The user's names for the extractor and the grader of `reading`."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +87,27 @@ class Plan:
     device: str
     dtype: str
     batch: int | None = 1
-    """Examples decoded together; None until a model is loaded that can be asked what fits."""
+    """Number of examples decoded together; None until the loaded model shows what fits."""
     method: ResolvedMethod = FULL_DECODE
     cells: bool = True
     """Whether every step is kept."""
 
     @property
     def folder(self) -> Location:
-        """Where the run lives."""
+        """Folder of the run."""
         label = self.method.label
         return run_folder(self.config.out, self.checkpoint.name, self.task.name, label)
 
     @property
     def wanted(self) -> set[int]:
-        """The trajectories that the user asks for."""
+        """Numbers of the requested trajectories."""
         return {sample.index for sample in self.sample_set.samples}
 
     @property
     def asked(self) -> dict[str, str]:
-        """Options that name what is the user's own, as they were typed.
+        """Options that name the user's own files or modules, as typed.
 
-        An identity leaves out in which folders files stand, and a command that repeats the run
-        needs to know.
+        The identity omits the folders of files, but a command that repeats the run needs them.
         """
         config, own = self.config, self.task.is_own
         task = config.task.name if isinstance(config.task, Task) else config.task
@@ -126,7 +125,7 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the numbers, as far as it is known without the weights."""
+        """Everything that determines the results and is known without the weights."""
         known: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
         if not self.config.elsewhere:
             known |= {"device": self.device.partition(":")[0], "dtype": self.dtype}
@@ -148,7 +147,7 @@ class Plan:
 
 
 def _place_of_rows(task: Task) -> str | None:
-    """Where a YAML task has its rows on this machine; None if they are on the hub."""
+    """Location of a YAML task's rows on this machine; None if they are on the hub."""
     if "fields" not in task.definition:
         return None
     if task.hub is not None:
@@ -157,19 +156,19 @@ def _place_of_rows(task: Task) -> str | None:
 
 
 def plan_recording(config: RunConfig) -> Plan:
-    """Plan the recording of a full decode, and check that its folder holds no other run."""
+    """Plan the recording of a full decode, and check that its folder holds no different run."""
     return plan_run(plan_decode(config), FULL_DECODE, cells=True)
 
 
 def plan_methods(config: RunConfig, choice: MethodChoice, *, cells: bool = False) -> list[Plan]:
-    """Plan a task under every chosen method: same examples, same model, a folder for each."""
+    """Plan one run per chosen method, each in its own folder, with the same examples and model."""
     base, methods = choose_methods(config, choice)
     return [plan_run(base, method, cells=cells) for method in methods]
 
 
 def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[ResolvedMethod]]:
-    """The plan of a task, and the chosen methods with their settings for its task and model."""
-    # Names and settings before anything that takes long.
+    """Plan the task, and resolve the chosen methods with their settings for this task and model."""
+    # Check names and settings before the slow steps.
     shift = find_checkpoint(config.model, config.revision).shift
     task = named_task(config)
     methods = resolve_methods(choice, task, config.reading, shift=shift)
@@ -180,12 +179,12 @@ def choose_methods(config: RunConfig, choice: MethodChoice) -> tuple[Plan, list[
 
 
 def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan:
-    """Plan the same examples under a method, in a folder of its own.
+    """Plan the same examples under a method, in the method's own folder.
 
-    If the run exists and keeps its cells, it continues to keep them.
+    An existing run that keeps its cells continues to keep them.
     """
     planned = replace(plan, method=method, cells=cells)
-    with suppress(RunError, KeyError):  # there is no run yet, or none that can be read
+    with suppress(RunError, KeyError):  # no run yet, or an unreadable manifest
         kept = bool(read_manifest(planned.folder).identity["cells"])
         planned = replace(planned, cells=cells or kept)
     if planned.batch is None:
@@ -199,7 +198,7 @@ def plan_run(plan: Plan, method: ResolvedMethod, *, cells: bool = False) -> Plan
 
 
 def named_task(config: RunConfig) -> Task:
-    """The task that a user named, in its own wording."""
+    """Return the task that a user named, with its original prompt."""
     if isinstance(config.task, Task):
         return config.task
     return find_recorded_task(config.task, config.out)
@@ -209,7 +208,7 @@ def plan_decode(config: RunConfig, task: Task | None = None) -> Plan:
     """Resolve and check everything that does not need the model's weights.
 
     Args:
-        task: the task that the configuration names, if it has been found already.
+        task: the task that the configuration names, if already found.
     """
     config.names.load()
     if config.batch is not None and config.batch < 1:
@@ -218,7 +217,7 @@ def plan_decode(config: RunConfig, task: Task | None = None) -> Plan:
     checkpoint = find_checkpoint(config.model, config.revision)
     shape = resolve_shape(config, task, checkpoint)
     source = config.source or default_source(task, embedded=config.model == EMBEDDED)
-    read_under(task, config.reading.style)  # refuses what the task does not answer with
+    read_under(task, config.reading.style)  # refuses a style that the task does not have
     if config.graded:
         check_can_grade(task, config.reading, unsafe_code=config.unsafe_code)
     samples = load_samples(task, source, seed=config.seed, skip=config.skip, n=config.n)
@@ -232,10 +231,10 @@ def plan_decode(config: RunConfig, task: Task | None = None) -> Plan:
 
 
 def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
-    """The examples of the timing protocol: behind the first 40, unless a user's file has no pool.
+    """Skip the first 40 examples for the timing protocol, except for a user's own data or task.
 
     Args:
-        skip: as the user gives it.
+        skip: the user's choice, if any.
     """
     if skip is None:
         task = named_task(config)
@@ -245,9 +244,9 @@ def timing_config(config: RunConfig, skip: int | None) -> RunConfig:
 
 
 def recorded_batch(plan: Plan) -> int | None:
-    """The batch of the run if it exists, else of a run that it may be compared with, if any.
+    """Batch of the run if it exists, else of a comparable run; None if there is none.
 
-    The baseline's comes first: with another batch, a method could not be compared with it.
+    The baseline comes before other methods, which are compared with it at the same batch.
     """
     own, wanted = plan.folder, conditions(plan.identity)
     baseline = own.with_name(f"method={BASELINE}")
@@ -264,7 +263,7 @@ def recorded_batch(plan: Plan) -> int | None:
 
 
 def check_can_batch(plan: Plan) -> None:
-    """Refuse what can only be decoded one example at a time."""
+    """Refuse methods and models that can only decode one example at a time."""
     if plan.method.forward.cache is not Cache.OFF:
         raise ConfigError(
             f"{plan.method.label} keeps keys and values (forward.cache={plan.method.forward.cache}"
@@ -280,7 +279,7 @@ def check_can_batch(plan: Plan) -> None:
 
 
 def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
-    """The plan with a batch: its own, else what another session settled, else what fits."""
+    """Return the plan with a batch: its own, else that of a recorded run, else what fits."""
     if plan.batch is not None:
         return plan
     batch = recorded_batch(plan)
@@ -292,7 +291,7 @@ def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
         batch = find_batch(
             model.denoiser,
             prompt=padded(longest),
-            # A shadow of a block behind it, whoever asks: methods are compared at one batch.
+            # Room for a rule's shadow of a block, because all methods are compared at one batch.
             length=plan.shape.length + plan.shape.block_length,
             most=len(samples),
         )
@@ -300,7 +299,7 @@ def settle_batch(plan: Plan, model: "LoadedModel") -> Plan:
 
 
 def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
-    """Everything that determines the numbers, including the weights."""
+    """Everything that determines the results, including the weights."""
     return plan.identity | {
         "weights_sha256": model.weights_sha256,
         "tokenizer_sha256": model.tokenizer_sha256,
@@ -315,9 +314,9 @@ def full_identity(plan: Plan, model: "LoadedModel") -> dict[str, Any]:
 def encode_prompts(
     plan: Plan, model: "LoadedModel", samples: Iterable[Sample]
 ) -> dict[int, IntArray]:
-    """Encoded prompts by the number of their example.
+    """Encode prompts, by the number of their example.
 
-    One that does not fit is refused before any is decoded.
+    Raises if a prompt does not fit, before anything is decoded.
     """
     limit = model.max_length
     prompts = {}
@@ -334,9 +333,10 @@ def encode_prompts(
 
 
 def resolve_shape(config: RunConfig, task: Task, checkpoint: Checkpoint) -> Shape:
-    """The user's shape, else the one the model was made for, else the paper's.
+    """Resolve the shape: the user's values, else the model's, else the task's.
 
-    If the user gives a length but no budget, there are as many steps as positions.
+    A task with `fixed_shape` comes before the model. A length without a budget gets one step per
+    position.
     """
     shape = asdict(task.shape)
     if not task.fixed_shape:
@@ -347,7 +347,7 @@ def resolve_shape(config: RunConfig, task: Task, checkpoint: Checkpoint) -> Shap
 
 
 def load_planned(plan: Plan) -> "LoadedModel":
-    """The model that a plan needs."""
+    """Load the model that a plan needs."""
     from c4.models import load_model
 
     return load_model(plan.checkpoint, device=plan.device, dtype=plan.dtype)

@@ -1,4 +1,4 @@
-"""Progress of a run and its workers, read from its folder by any machine that sees it."""
+"""Progress of a run and its workers, read from the run's folder on any machine."""
 
 import time
 from collections import deque
@@ -11,27 +11,27 @@ from c4.store.parts import list_parts
 from c4.store.runs import covers
 
 REMEMBERED = 300.0
-"""Seconds over which the rate is taken."""
+"""Seconds over which the rate is averaged."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A run at one instant."""
+    """The progress of a run at one moment."""
 
     folder: Location
     done: int
-    """Trajectories that are safe."""
+    """Number of saved trajectories."""
     wanted: int
-    """Trajectories that the run is to have, as far as its workers say."""
+    """Number of requested trajectories, as far as the workers have reported."""
     workers: int
-    """Workers that are not known to be dead."""
+    """Number of workers that are not known to be dead."""
     per_minute: float | None
-    """Trajectories a minute while this was watched; None if that was too short."""
+    """Trajectories per minute while the run was watched; None if no rate is known yet."""
     eta_seconds: float | None
     failures: Mapping[str, str] = field(default_factory=dict)
-    """By worker, what it died of or cannot do."""
+    """Reasons why workers ended, by worker id."""
     aside: Mapping[int, str] = field(default_factory=dict)
-    """By trajectory, why it is not tried any more."""
+    """Reasons why trajectories are no longer tried, by trajectory."""
 
     @property
     def left(self) -> int:
@@ -39,10 +39,10 @@ class Progress:
 
 
 class ProgressWatch:
-    """Looks at a run again and again.
+    """Polls the progress of a run.
 
     Args:
-        wanted: the trajectories that count; None for all, as many as the workers say.
+        wanted: the trajectories to count; None for all that the workers report.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ProgressWatch:
         )
 
     def _done(self) -> int:
-        # In the order in which a trajectory moves, so that none is missed.
+        # Trajectories move from pending to rows, so reading in this order misses none.
         pending = {part.first for part in list_parts(self.folder / "pending")}
         rows = list_parts(self.folder / "rows")
         if self.wanted is not None:

@@ -1,4 +1,4 @@
-"""Recording a run: decode what is missing, and save each trajectory as it finishes."""
+"""Recording a run: decode the missing examples, and save each trajectory as it finishes."""
 
 import errno
 import logging
@@ -42,34 +42,34 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Finished: TypeAlias = tuple[Row, Cells | None]
-"""A finished decode, and every step of it where steps are kept."""
+"""A finished decode, with the cells of every step if the run keeps them."""
 
 
 @contextmanager
 def start_recording(
     plan: Plan, model: LoadedModel | None = None, sign: Sign | None = None
 ) -> Iterator["Recording"]:
-    """Join those who record a run, or be the first; load the model unless one is given.
+    """Join the workers of a run, or begin the run; load the model unless one is given.
 
     Args:
-        sign: who records, where that matters to others.
+        sign: this worker's first sign of life, for other workers and progress displays.
     """
     require_same_programs(plan)
     model = model or load_planned(plan)
     if plan.config.fresh or not is_run(plan.folder):
-        # All prompts fit, or no old run is thrown away and no new one begun.
+        # If a prompt does not fit, raise before an old run is deleted or a new one begun.
         encode_prompts(plan, model, plan.sample_set.samples)
     sign = replace(sign or Sign(), wanted=len(plan.sample_set.samples))
     with explained_disk_errors(plan.folder), RunWriter(plan.folder, sign) as writer:
         plan = _begin(settle_batch(plan, model), model, writer)
         require_same_programs(plan)
-        if not sign.engine:  # a command given anew; an engine has done so for its workers
+        if not sign.engine:  # an engine's command has done this for its workers
             writer.claims.retry_aside()
         yield Recording(plan, model, writer)
 
 
 def _begin(plan: Plan, model: LoadedModel, writer: RunWriter) -> Plan:
-    """Begin the run or go on with it. Returns the plan, with the batch that the run has."""
+    """Begin or continue the run. Returns the plan with the run's batch."""
     fresh, tokenizer = plan.config.fresh, model.tokenizer_json
     try:
         writer.start(make_manifest(plan, model), tokenizer, fresh=fresh)
@@ -78,7 +78,7 @@ def _begin(plan: Plan, model: LoadedModel, writer: RunWriter) -> Plan:
         settled = settle_batch(settled, model)
         if settled.batch == plan.batch:
             raise
-        # Another worker has settled the batch since this one looked.
+        # Another worker has set the run's batch in the meantime.
         plan = settled
         writer.start(make_manifest(plan, model), tokenizer)
     return plan
@@ -93,10 +93,10 @@ def make_manifest(plan: Plan, model: LoadedModel) -> Manifest:
 
 
 def require_same_programs(plan: Plan) -> None:
-    """Refuse to mix GPU models or versions of libraries, whose last bits may differ."""
+    """Refuse to mix GPU models or library versions: the last bits of numbers may differ."""
     if plan.config.mixed or plan.config.fresh or not is_run(plan.folder):
         return
-    # A manifest that was rebuilt may not know them.
+    # A rebuilt manifest may lack these entries.
     before, now = read_manifest(plan.folder).environment, _environment(plan.device)
     differ = [
         f"  {name}: {then} there, {here} here"
@@ -119,7 +119,7 @@ def require_same_programs(plan: Plan) -> None:
 
 
 def _environment(device: str) -> dict[str, Any]:
-    """Where the run is made: versions, machine and time."""
+    """Return versions, machine and time, for the manifest."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "gpu": torch.cuda.get_device_name(device) if device.startswith("cuda") else None,
@@ -129,7 +129,7 @@ def _environment(device: str) -> dict[str, Any]:
 
 
 class Waiting:
-    """Examples that are still to be decoded, in order; a session claims them from here."""
+    """Examples that are still to be decoded, in order; the session claims examples from it."""
 
     def __init__(
         self, samples: Iterable[Sample], prompts: Mapping[int, IntArray], writer: RunWriter
@@ -142,9 +142,9 @@ class Waiting:
             self._queues[self._lengths[name]][name] = sample
 
     def take(self, prompt: int | None = None) -> Sample | None:
-        """The next example, or the next whose padded prompt has a given length; None if none is.
+        """Claim and return the next unfinished example; None if no example can be claimed.
 
-        It is claimed, and nobody had finished it before.
+        `prompt` restricts the choice to examples with this padded prompt length.
         """
         names = self._left if prompt is None else self._queues[prompt]
         while (claim := self._writer.claims.take(names)) is not None:
@@ -159,7 +159,7 @@ class Waiting:
         return self._left.pop(name)
 
     def look(self) -> int:
-        """How many are left, all of which others decode now. What they have finished goes."""
+        """Drop finished and set-aside examples, and count the rest, which other workers hold."""
         left = {
             claim_name(i) for i in self._writer.unfinished(s.index for s in self._left.values())
         }
@@ -169,12 +169,12 @@ class Waiting:
 
 
 def claim_name(index: int) -> str:
-    """The name under which a trajectory is claimed."""
+    """Return the name of a trajectory's claim."""
     return f"{index:06d}"
 
 
 def set_aside(plan: Plan) -> dict[int, str]:
-    """The examples of a plan that cost too many workers, and why."""
+    """Return the examples of a plan on which too many workers died, with the reasons."""
     wanted = plan.wanted
     return {i: why for i, why in read_aside(plan.folder).items() if i in wanted}
 
@@ -182,9 +182,9 @@ def set_aside(plan: Plan) -> dict[int, str]:
 class Recording:
     """One worker's session of a run: a loop that decodes and a thread that grades and writes.
 
-    Iterating decodes what the run lacks and gives every trajectory as soon as it is safe on
-    disk. What an earlier session finished is not decoded again, nor what others decode now; it ends
-    when the run has all that is wanted, but for what is set aside.
+    Iterating decodes missing examples and yields each trajectory as soon as it is saved. It skips
+    examples that are finished or that other workers decode, and ends when the run has all requested
+    trajectories except those that were set aside.
     """
 
     def __init__(self, plan: Plan, model: LoadedModel, writer: RunWriter) -> None:
@@ -193,9 +193,9 @@ class Recording:
         self.writer = writer
         self.vocabulary = Vocabulary(model.tokenizer_json, model.end_ids)
         self.wanted = {sample.index: sample for sample in plan.sample_set.samples}
-        if not writer.claims.sign.engine:  # whoever started a worker has checked it
+        if not writer.claims.sign.engine:  # an engine's command has checked it
             check_recorded(plan)
-        # All of them fit, or nothing is decoded.
+        # Raises before decoding if a prompt does not fit.
         self._prompts = encode_prompts(plan, model, self._missing())
 
     def __len__(self) -> int:
@@ -212,8 +212,8 @@ class Recording:
     def _run(self) -> Iterator[Row]:
         parts = plan_parts(self.writer.unsealed(self.wanted), self.plan.shape)
         part_of = {index: part for part in parts for index in part}
-        # The worker writes one trajectory while the next is decoded; a second waits at most, so
-        # memory stays bounded and little is lost to a kill.
+        # The thread writes one trajectory while the next is decoded. At most one more waits, so
+        # memory stays bounded and a kill loses little.
         with ThreadPoolExecutor(max_workers=1) as worker:
             finishing: deque[Future[Row]] = deque()
             for decoded in self._decodes(Waiting(self._missing(), self._prompts, self.writer)):
@@ -230,9 +230,9 @@ class Recording:
             self._grade_anew()
 
     def _decodes(self, waiting: "Waiting") -> Iterator[Finished | None]:
-        """Take example after example, and give each as soon as it is decoded.
+        """Claim and decode examples, and yield each as soon as it is decoded.
 
-        Gives None before it waits for others, who decode all that is left.
+        Yields None before each wait for other workers, when they hold all remaining examples.
         """
         while True:
             while (sample := waiting.take()) is not None:
@@ -246,7 +246,7 @@ class Recording:
             time.sleep(self.writer.claims.pause)
 
     def _decode_with(self, sample: Sample, waiting: "Waiting") -> Iterator[Finished]:
-        """Decode an example, in a batch together with others of its length."""
+        """Decode an example, in a batch with other examples of the same padded prompt length."""
         self.writer.claims.note(problem="")
         if self.plan.batch == 1:
             yield self._decode(sample, self.model.denoiser)
@@ -255,11 +255,11 @@ class Recording:
         alike = iter([sample])
         if self.writer.claims.generation(claim_name(sample.index)) == 1:
             alike = chain(alike, iter(partial(waiting.take, length), None))
-        # Else a worker died of it, and whoever shares its batch would be counted as guilty.
+        # Else a worker died of it: decode it alone, so that no other example gets the blame.
         yield from self._together(length, (partial(self._decode, s) for s in alike))
 
     def _together(self, prompt: int, jobs: Iterator[Job[T]]) -> Batch[T]:
-        """Jobs whose prompts have one padded length, decoded in batches of the plan's size."""
+        """Batch jobs whose prompts share one padded length, at the plan's batch size."""
         size, length = self.plan.batch or 1, self.plan.shape.length
         model = BatchDenoiser(self.model.denoiser, size=size, prompt=prompt, length=length)
         return Batch(model, jobs)
@@ -312,7 +312,7 @@ class Recording:
         )
 
     def decode_again(self, row: Row, gate: ExitGate) -> Row:
-        """Decode a recorded example again, by the same rule but under a gate. Nothing is saved."""
+        """Decode a recorded example again with the same rule and a gate. Nothing is saved."""
         prompt = np.array(row.prompt_ids, dtype=np.int64)
         job: Job[Decoded] = partial(self._run_method, prompt=prompt, gate=gate)
         if self.plan.batch == 1:
@@ -322,9 +322,9 @@ class Recording:
         return replace(row, **self._columns(decoded))
 
     def _finish(self, row: Row, cells: Cells | None, part: range) -> Row:
-        """Save a decode, and seal its part if it was the last one missing."""
+        """Grade and save a decode, and seal its part if it is complete."""
         if self.plan.task.family is Family.CODE:
-            # A program may take long to run, and the decode is done.
+            # Save before grading, because the program may run for long.
             self.writer.add(row, cells)
             row = self._graded(row)
             self.writer.replace(row, cells)
@@ -341,7 +341,7 @@ class Recording:
         return row
 
     def _seal(self, part: range, claim: Claim) -> None:
-        """Seal a part if it is complete, grading first what a kill left ungraded."""
+        """Seal a part if it is complete; first grade rows that a killed worker left ungraded."""
         pending = self.writer.pending if self.plan.config.graded else {}
         for index in sorted(pending.keys() & set(part)):
             if self.writer.read_row(pending[index]).never_graded:
@@ -350,7 +350,7 @@ class Recording:
         self.writer.seal_part(part, claim)
 
     def _seal_rest(self) -> None:
-        """Seal what is still pending, cut anew where others have sealed in another way."""
+        """Seal the remaining trajectories, in new parts that fit those sealed by other workers."""
         if self.writer.unsealed(self.wanted):
             with self.writer.sealing() as claim:
                 for part in plan_parts(self.writer.unsealed(self.wanted), self.plan.shape):
@@ -364,7 +364,7 @@ class Recording:
         return replace(row, **asdict(self._grade(row)), **asdict(self.plan.config.reading))
 
     def _grade_anew(self) -> None:
-        """Grade what an earlier session read in another way, so that all results compare."""
+        """Grade rows that were graded under another reading, so that all results are comparable."""
         rows = open_run(self.plan.folder, self.plan.config.reading).rows()
         other = [row for row in rows if row.trajectory in self.wanted and row.graded_otherwise]
         if other:
@@ -379,7 +379,7 @@ class Recording:
         )
 
     def _columns(self, decoded: Decoded) -> dict[str, Any]:
-        """The columns of a row that the decode decides."""
+        """Return the columns of a row that come from the decode."""
         ids = decoded.ids.tolist()
         return {
             "final_ids": ids,
@@ -396,9 +396,9 @@ class Recording:
 
 
 def check_recorded(plan: Plan) -> None:
-    """Refuse to continue if the same numbers now stand for other problems.
+    """Refuse to continue if a recorded example's prompt differs from the task's prompt now.
 
-    Prompts come from code as well as from data, so no other part of the identity shows it.
+    Prompts depend on code as well as on data, so the identity may not show the difference.
     Warns if grading was requested and some sealed examples have no grade.
     """
     wanted = {sample.index: sample for sample in plan.sample_set.samples}
@@ -421,7 +421,7 @@ def check_recorded(plan: Plan) -> None:
 
 
 def prepare_for_workers(plans: Iterable[Plan]) -> None:
-    """Do once what must precede all workers of a command: delete, check, and retry examples."""
+    """Prepare runs once before workers start: delete, check, and retry set-aside examples."""
     for plan in plans:
         if not is_run(plan.folder):
             continue
@@ -435,7 +435,7 @@ def prepare_for_workers(plans: Iterable[Plan]) -> None:
 
 @contextmanager
 def explained_disk_errors(folder: Location) -> Iterator[None]:
-    """Turn the error of a full disk into one that says what to do."""
+    """Turn the error of a full disk into a `RunError` with advice."""
     try:
         yield
     except OSError as error:

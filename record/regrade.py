@@ -1,4 +1,4 @@
-"""Grading a run after it was decoded, by one worker or several that share the parts."""
+"""Grading a decoded run, by one worker or by several that share the parts."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -18,7 +18,7 @@ from c4.tasks import AnswerReading, Grade, Task, grade
 from c4.tasks.grading import check_can_grade
 
 ROWS_AT_A_TIME = 32
-"""Number of rows after which grades are saved, because programs take long to run."""
+"""Number of rows after which grades are saved; small, because programs take long to run."""
 
 
 def regrade(
@@ -33,14 +33,14 @@ def regrade(
 ) -> Iterator[tuple[int, Grade]]:
     """Grade the answers of a run that have no verdict under a reading, or are not gradable.
 
-    Yields each trajectory that is graded, with its grade. All are saved, unless the machine failed
-    on an answer that has a better verdict already.
+    Yields each graded trajectory with its grade. Grades are saved, except a "not gradable" one for
+    an answer that already has a verdict.
 
     Args:
-        tasks: the tasks that the user named; a run's task that is code must be among them.
-        everything: grade again what has a grade under the reading already.
-        since: the newest grade when the grading began; what has a newer one is not graded again.
-        sign: who grades, where that matters to others.
+        tasks: the tasks that the user named; needed if the run's task is defined by code.
+        everything: also grade answers that already have a grade under the reading.
+        since: number of the newest grade when the grading began; answers with a newer one are kept.
+        sign: this worker's first sign of life, for other workers and progress displays.
     """
     task = open_run(folder, reading, tasks).task
     check_can_grade(task, reading, unsafe_code=unsafe_code)
@@ -52,7 +52,7 @@ def regrade(
         parts = {f"grade-{part.first:06d}": part for part in run.parts}
         while parts:
             claim = claims.take(parts)
-            if claim is None:  # others grade what is left
+            if claim is None:  # other workers grade the remaining parts
                 time.sleep(claims.pause)
                 continue
             done = newer.look()
@@ -69,7 +69,7 @@ def regrade(
 def _grade_rows(
     writer: RunWriter, run: Run, rows: Sequence[Row], *, unsafe_code: bool
 ) -> Iterator[tuple[int, Grade]]:
-    """Grade some rows and save their grades together; an interruption keeps what it has."""
+    """Grade some rows and save their grades together, also if interrupted."""
     given: dict[int, Grade] = {}
     try:
         for row in rows:
@@ -85,7 +85,7 @@ def _grade_rows(
 
 @dataclass
 class Newer:
-    """The trajectories that were graded since a grading began. Every file is read once."""
+    """Trajectories that were graded since a grading began. Reads every file only once."""
 
     run: Run
     since: int
@@ -105,7 +105,7 @@ class Newer:
 
 
 class GradingWatch(ProgressWatch):
-    """Counts what has been graded since a grading began."""
+    """Counts the trajectories graded since a grading began."""
 
     def __init__(self, run: Run, wanted: set[int], since: int) -> None:
         super().__init__(run.folder, wanted)

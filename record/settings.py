@@ -1,9 +1,8 @@
-"""Methods with their settings: names and `--set` become something that can decode.
+"""Methods with their settings: resolves `--method` and `--set` into methods that can decode.
 
-A setting, which `store/labels.py` reads, may name the part that has it, and the method before that:
-`NAME=VALUE`, `PART.NAME=VALUE` or `METHOD.PART.NAME=VALUE`, where a part is a rule, a gate or
-`forward`, the forward pass that every method has. `METHOD.NAME=VALUE` is enough where only one part
-of the method has that name.
+A setting, parsed by `store/labels.py`, is `NAME=VALUE`, `PART.NAME=VALUE` or
+`METHOD.PART.NAME=VALUE`. A part is a rule, a gate or `forward`, the forward pass of every method.
+`METHOD.NAME=VALUE` suffices if only one part of the method has that parameter.
 """
 
 import re
@@ -34,12 +33,12 @@ from c4.store.locations import Location
 from c4.tasks import AnswerReading, Task
 
 FORWARD = "forward"
-"""Name of the part of every method that is neither rule nor gate."""
+"""Name of the third part of every method, the forward pass."""
 USERS_METHOD = re.compile(r"[\w.+ -]+:\w+(\+.*)?", re.DOTALL)
-"""Name of a user's own method, such as `my_rules.py:Greedy+cvee`."""
+"""Pattern of the name of a user's own method, such as `my_rules.py:Greedy+cvee`."""
 
 Settings = Mapping[str, Mapping[str, Any]]
-"""Parameters of one method, by part and name."""
+"""Parameter values of one method, by part and name."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,15 @@ class MethodChoice:
     methods: Sequence[str]
     settings: Sequence[str] = ()
     calibration: Location | None = None
-    """A file that `c4 calibrate` wrote; its setting is used for its gate."""
+    """A file written by `c4 calibrate`; its settings are used for its gate."""
     label: str | None = None
-    """Name of the results; only for a single method."""
+    """Label of the results; only for a single method."""
 
 
 def resolve_methods(
     choice: MethodChoice, task: Task, reading: AnswerReading | None = None, *, shift: bool = False
 ) -> list[ResolvedMethod]:
-    """The chosen methods with every parameter: the paper's, the calibration's, the user's."""
+    """Resolve all parameters of the methods: the user's, else calibrated, else the paper's."""
     reading = reading or AnswerReading()
     methods = find_methods(choice.methods)
     if choice.label is not None and len(methods) != 1:
@@ -77,7 +76,7 @@ def resolve_methods(
 def _settings_by_method(
     settings: Sequence[Change], methods: Mapping[str, Method]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """The user's settings by method and part; each must reach some method, and one part of it."""
+    """Group the settings by method and part; each must match a method, and only one part of it."""
     changes: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in methods}
     for setting in settings:
         reached = False
@@ -98,12 +97,12 @@ def _settings_by_method(
 
 
 def _takers(setting: Change, name: str, method: Method) -> list[str]:
-    """The parts of a method that have the parameter of a setting, and that it may mean."""
+    """Return the parts of a method that a setting may refer to and that have its parameter."""
     parts = parts_of(method)
     meant = [
         part
         for part in parts
-        # A part may be called `cvee`, or `c4.cvee` to name the method too.
+        # A user may write the part `cvee` as `c4.cvee`, with the method.
         for names in [{own for short in aliases(part) for own in (short, f"{name}.{short}")}]
         if setting.part is None or setting.part in names
     ]
@@ -113,18 +112,18 @@ def _takers(setting: Change, name: str, method: Method) -> list[str]:
 
 
 def parts_of(method: Method) -> list[str]:
-    """The parts of a method that have parameters."""
+    """Names of the parts of a method that can have parameters."""
     gate = [] if method.gate is None else [method.gate]
     return [method.rule, *gate, FORWARD]
 
 
 def parameters_of(part: str) -> list[str]:
-    """The names of what can be set in a part."""
+    """Names of the parameters of a part."""
     if part == FORWARD:
         return [spec.name for spec in settable(Forward)]
     registry = RULE_NAMES if part in RULE_NAMES.names else GATE_NAMES
     kind: Any = registry.find(part).found
-    made_here = isinstance(kind, type) and is_dataclass(kind)  # and not ready-made
+    made_here = isinstance(kind, type) and is_dataclass(kind)  # not a ready-made object
     return [spec.name for spec in settable(kind)] if made_here else []
 
 
@@ -141,7 +140,7 @@ def _not_taken(setting: Change, methods: Mapping[str, Method]) -> ConfigError:
 def _frozen_settings(
     choice: MethodChoice, methods: Mapping[str, Method], reading: AnswerReading
 ) -> dict[str, dict[str, Any]]:
-    """The calibrated parameters, by gate."""
+    """Return the calibrated parameters, by gate."""
     if choice.calibration is None:
         return {}
     frozen = load_calibration(choice.calibration)
@@ -200,7 +199,7 @@ def _resolve(
 def _changed(
     part: str, now: Mapping[str, Any], paper: Mapping[str, Any]
 ) -> dict[tuple[str, str], Any]:
-    """The parameters that are not the paper's."""
+    """Return the parameters that differ from the paper's."""
     now, paper = (plain_settings(canonical_name(part), values) for values in (now, paper))
     return {(part, name): value for name, value in now.items() if value != paper[name]}
 
@@ -211,7 +210,7 @@ def _label(
     changed: Mapping[tuple[str, str], Any],
     of_reading: tuple[Change, ...] = (),
 ) -> str:
-    """The method's name, and what was changed: `c4,H=2`."""
+    """Return the method's name with the changed parameters, such as `c4,H=2`."""
     parts = parts_of(method)
     changes = []
     for (part, parameter), value in changed.items():
@@ -222,7 +221,7 @@ def _label(
 
 
 def _checked_label(wanted: str | None, derived: str) -> str:
-    """The user's label, which may not look like another method or another setting of one."""
+    """Return the user's label, which must not look like a method's name with settings."""
     if wanted is None or wanted == derived:
         return derived
     if not wanted.strip(" ."):

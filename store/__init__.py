@@ -1,7 +1,7 @@
-"""Store: a run on disk, written whole and read back.
+"""Store: writing runs atomically to disk and reading them back.
 
-A run is a model, a task and a method. `open_run` reads one, `find_runs` finds them; rows come with
-their grades, cells as arrays of (steps, positions). Knows nothing of models and loads no torch.
+A run is the decodes of one model, task and method. `open_run` opens a run, `find_runs` finds runs;
+rows come with their grades, cells as arrays of (steps, positions). Does not load models or torch.
 """
 
 from c4.store.cells import Cells

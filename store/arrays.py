@@ -1,4 +1,4 @@
-"""Array types that rooms share."""
+"""NumPy array types shared by several packages."""
 
 import numpy as np
 import numpy.typing as npt

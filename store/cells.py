@@ -1,4 +1,4 @@
-"""The cells of trajectories: arrays in memory, a Parquet table on disk, and the way between."""
+"""Cells of trajectories: arrays in memory, a Parquet table on disk, and conversions."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from c4.store.arrays import BoolArray, FloatArray, TokenArray
 from c4.store.columns import HIGHEST, RESOLUTION, check_range, table_schema
 
 CELLS_PER_PART = 2**18
-"""A part holds at most this many: small files waste headers, large ones memory."""
+"""Maximum number of cells in a part: small files waste headers, large ones memory."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Every step's predictions at every position. Arrays are (steps, positions).
+    """Predictions of every step at every position. Arrays are (steps, positions).
 
-    Several trajectories of one shape may be stacked, with their number in front.
+    Trajectories of one shape may be stacked: (n, steps, positions).
     """
 
     token: TokenArray
@@ -31,16 +31,16 @@ class Cells:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Steps and positions."""
+        """The numbers of steps and of positions."""
         steps, positions = self.token.shape[-2:]
         return steps, positions
 
     def __getitem__(self, index: Any) -> "Cells":
-        """Every array indexed alike."""
+        """Index every array alike."""
         return Cells(*(getattr(self, name)[index] for name in SIGNALS))
 
     def as_decoded(self) -> "Cells":
-        """The same cells, laid out in memory as a decode has them, so that sums agree."""
+        """Return the same cells in a decode's memory layout, so that sums agree exactly."""
         return Cells(*(np.ascontiguousarray(getattr(self, name)) for name in SIGNALS))
 
 
@@ -50,7 +50,7 @@ CELLS = table_schema(["trajectory", "step", "position", *SIGNALS])
 
 
 def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
-    """One row per cell, all steps of a position together; none where nothing was recorded."""
+    """Build a table of one row per cell, position by position; empty if `cells` is None."""
     if cells is None:
         return CELLS.empty_table()
     steps, positions = cells.shape
@@ -66,10 +66,10 @@ def cells_to_table(trajectory: int, cells: Cells | None) -> pa.Table:
 def batch_cells(
     columns: Mapping[str, npt.NDArray[Any]], shapes: Sequence[tuple[int, int]]
 ) -> list[Cells]:
-    """The cells of a part in batches of one shape, arrays of (n, steps, positions).
+    """Split the cells of a part into batches of one shape, arrays of (n, steps, positions).
 
     Args:
-        columns: the signals of the whole part, of which the arrays are views.
+        columns: the signals of the whole part; the arrays are views of them.
         shapes: steps and positions of every trajectory in the part.
     """
     batches, start = [], 0
@@ -87,7 +87,7 @@ def batch_cells(
 
 
 def signal_columns(table: pa.Table) -> dict[str, npt.NDArray[Any]]:
-    """The signals in a table of cells; nothing is copied but the booleans, which Arrow packs."""
+    """Return the signals of a table of cells; only the booleans, which Arrow packs, are copied."""
     return {name: _to_numpy(table.column(name)) for name in SIGNALS}
 
 
@@ -96,20 +96,20 @@ def _to_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     if not pa.types.is_boolean(array.type):
         values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=True)
         return values
-    # Arrow packs booleans into bits; NumPy unpacks them ten times faster.
+    # Arrow packs booleans into bits; NumPy unpacks them ten times faster than Arrow.
     packed, stop = np.frombuffer(array.buffers()[1], np.uint8), array.offset + len(array)
     return np.unpackbits(packed, count=stop, bitorder="little")[array.offset :].view(np.bool_)
 
 
 def check_cells(columns: Mapping[str, npt.NDArray[Any]], vocab_size: int) -> None:
-    """Refuse signals and tokens that no model gives."""
+    """Refuse signals and tokens that no model can produce."""
     check_range("token", columns["token"], 0, vocab_size - 1)
     for name in RESOLUTION:
         check_range(name, columns[name], 0, HIGHEST[name])
 
 
 def check_cell_order(table: pa.Table, shapes: list[tuple[int, int, int]]) -> None:
-    """Refuse cells that do not stand trajectory by trajectory, position by position."""
+    """Refuse cells that are not ordered by trajectory, position and step."""
     expected = {
         "trajectory": [np.full(steps * length, number) for number, steps, length in shapes],
         "step": [np.tile(np.arange(1, steps + 1), length) for _, steps, length in shapes],

@@ -1,4 +1,4 @@
-"""Looking at every file that a number can come from."""
+"""Integrity checks of every file that a reported number can come from."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -33,34 +33,34 @@ from c4.store.storage import (
 from c4.store.timings import TIMING, read_call, timing_folders
 
 OLD_LOCK = "lock"
-"""What earlier versions locked while they recorded; it holds nothing."""
+"""Empty file that earlier versions locked while they recorded."""
 LISTED = ("cells", "pending", "rows", "grades", "signals")
-"""The kinds of parts, in the order in which a check lists them beside a process that records."""
+"""Kinds of parts, in the order in which a check lists them while another process may record."""
 
 
 class State(StrEnum):
-    """What a file in a folder of runs can be."""
+    """State of a file in a folder of runs."""
 
     SOUND = "sound"
     PROBLEM = "problems"  # damaged, missing, or of another run
-    LEFTOVER = "leftovers"  # of a process that was killed; no number comes from it
+    LEFTOVER = "leftovers"  # left by a killed process; no number comes from it
     FOREIGN = "foreign"  # not written by c4, and left alone
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one file."""
+    """The result of checking one file."""
 
     path: Location
     state: State = State.SOUND
     what: str = ""
-    """In words that name the file, where it is not sound."""
+    """Message that names the file; empty if the file is sound."""
 
 
 def check_run(folder: Location) -> Iterator[Finding]:
-    """Read every file of a run once; gives a finding for each of `run_files`.
+    """Read every file of a run once and yield a finding for each of `run_files`.
 
-    A process may be recording meanwhile: what it removes is passed over, what it adds is read too.
+    A process may be recording meanwhile: files it removes are skipped, files it adds are read too.
     """
     tokenizer = folder / TOKENIZER
     found: Iterator[Finding | None]
@@ -70,7 +70,7 @@ def check_run(folder: Location) -> Iterator[Finding]:
         yield Finding(folder / MANIFEST, State.PROBLEM, str(error))
         what = f"cannot be judged without {MANIFEST}" if file_exists(tokenizer) else "missing"
         yield Finding(tokenizer, State.PROBLEM, f"{tokenizer}: {what}")
-        # What the parts belong to cannot be told, but damage can.
+        # Without a manifest, nothing shows which run the parts belong to; damage still shows.
         found = (_finding(part.path, partial(_read_whole, part)) for part in run_parts(folder))
     else:
         yield Finding(folder / MANIFEST)
@@ -81,13 +81,13 @@ def check_run(folder: Location) -> Iterator[Finding]:
 
 
 def run_files(folder: Location) -> list[Location]:
-    """The files that `check_run` looks at, in its order; the first two may be missing."""
+    """List the files that `check_run` reads, in its order; the first two may be missing."""
     parts = [part.path for part in run_parts(folder)]
     return [folder / MANIFEST, folder / TOKENIZER, *parts, *_strangers(folder)]
 
 
 def _strangers(folder: Location) -> list[Location]:
-    """What lies in a run's folder and is none of its files."""
+    """List the files and folders in a run's folder that do not belong to the run."""
     own = {folder / MANIFEST, folder / TOKENIZER, folder / OLD_LOCK}
     kinds = [folder / name for name in DATA_FOLDERS]
     at_work = [folder / name for name in WORK_FOLDERS]
@@ -115,7 +115,7 @@ def _read_whole(part: Part, run: str | None = None) -> None:
 
 
 def _finding(path: Location, check: Callable[[], object]) -> Finding | None:
-    """What a check says of a file; None if the file was removed while this looked."""
+    """Return the result of a check of a file; None if the file was removed meanwhile."""
     try:
         with naming(path):
             try:
@@ -128,7 +128,7 @@ def _finding(path: Location, check: Callable[[], object]) -> Finding | None:
 
 
 class _RunCheck:
-    """The parts of a run, each read once and compared with what the others said."""
+    """Check of a run's parts: reads each part once and compares it with the others."""
 
     def __init__(self, folder: Location, manifest: Manifest) -> None:
         self.folder = folder
@@ -138,13 +138,13 @@ class _RunCheck:
         self._copies: set[Part] = set()
         self._pending: set[int] = set()
         self._unread: list[Part] = []
-        """Parts of rows with which something is wrong."""
+        """Parts of rows that failed their check."""
         self._named: dict[str, list[tuple[int, int]]] = {}
-        """By the name of a part of cells: trajectories and steps, as its rows have them."""
+        """By the name of a part of cells: trajectories and steps according to its rows."""
         self._decodes: dict[int, tuple[int, Location]] = {}
-        """By trajectory: a checksum of what was decoded, and the file that holds it."""
+        """By trajectory: the checksum of its decode, and the file that holds it."""
         self._claimed: set[int] = set()
-        """The trajectories that the parts of rows claim so far."""
+        """Trajectories in the parts of rows that were checked so far."""
         self._checks: dict[str, Callable[[Part], object]] = {
             "rows": self._check_rows,
             "cells": self._check_cells,
@@ -158,10 +158,10 @@ class _RunCheck:
             yield from map(self._look_at, parts)
 
     def _unseen(self) -> list[Part]:
-        """The parts that were not looked at yet; at first all of them.
+        """List the parts that were not checked yet; at first all of them.
 
-        A writer seals cells, then rows, and then removes the pending files. In the order of
-        `LISTED`, the trajectories of all cells are found among the pending files or the rows.
+        A writer seals cells, then rows, and then removes the pending files. Listing in the order of
+        `LISTED` finds the trajectories of all cells among the pending files or the rows.
         """
         listed = {kind: list_parts(self.folder / kind) for kind in LISTED}
         self._rows = listed["rows"]
@@ -186,7 +186,7 @@ class _RunCheck:
         return finding
 
     def _judge_unnamed(self, cells: Part) -> Finding:
-        """What to say of sound cells that no rows name."""
+        """Return the finding for sound cells that no checked rows name."""
         if any(
             number in rows.trajectories for rows in self._unread for number in cells.trajectories
         ):
@@ -235,7 +235,7 @@ class _RunCheck:
         self._compare(row, part)
 
     def _compare(self, row: Row, part: Part) -> None:
-        """Refuse a second copy of a trajectory that was decoded otherwise."""
+        """Refuse a second copy of a trajectory with a different decode."""
         here = row.decode_checksum, part.path
         known, where = self._decodes.setdefault(row.trajectory, here)
         if known != row.decode_checksum:
@@ -243,13 +243,13 @@ class _RunCheck:
 
 
 def timing_paths(root: Location) -> list[Location]:
-    """The files that `check_timings` looks at, in its order."""
+    """List the files that `check_timings` reads, in its order."""
     folders = timing_folders(root)
     return [p for folder in folders for p in (*list_files(folder), *list_leftovers(folder))]
 
 
 def check_timings(root: Location) -> Iterator[Finding]:
-    """Read every file of timings below a root; gives a finding for each of `timing_paths`."""
+    """Read every file of timings below a root and yield a finding for each of `timing_paths`."""
     for path in timing_paths(root):
         if TIMING.fullmatch(path.name):
             found = _finding(path, partial(read_call, path))

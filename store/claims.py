@@ -1,15 +1,15 @@
 """Claims: which worker is making which trajectory, so that any number of workers share a run.
 
 A claim is a name that can be made only once, see `make_once`. Its holder gives one sign of life for
-all claims it holds. Whoever sees no new sign for the length of a lease, by a monotonic clock of its
-own, takes the claim over by making the next generation of its name. The clocks of two machines are
-never compared. On the machine of the holder, a process that is gone is known at once.
+all its claims. A worker that sees no new sign for the length of a lease, by its own monotonic
+clock, takes the claim over by making the next generation of its name. The clocks of two machines
+are never compared. On the holder's machine, other workers notice at once that its process is gone.
 
-Claims protect no data: a trajectory is whole or absent, and of two copies the first sealed counts.
-They keep work from being done twice, so a claim that is lost too early costs time and nothing else.
+Claims do not protect data: a trajectory is whole or absent, and of two copies the first sealed
+counts. They avoid duplicate work, so a claim that is lost too early costs only time.
 
-    claims/000040.1/owner   the worker that took trajectory 40 first, by its id
-    claims/000040.2/owner   the one that took it over after the first had died
+    claims/000040.1/owner   id of the worker that took trajectory 40 first
+    claims/000040.2/owner   id of the worker that took it over after the first had died
     workers/5e1d00c2.json   a worker's sign of life; see `Sign`
     aside/000041.json       why trajectory 41 is not tried again
 """
@@ -50,28 +50,28 @@ log = logging.getLogger(__name__)
 LEASE = 60.0
 """Seconds without a sign of life after which a worker's claims are free."""
 LEASE_VARIABLE = "C4_LEASE"
-"""Environment variable that sets another number of seconds, alike for all workers of a run."""
+"""Environment variable that overrides `LEASE`; must be equal for all workers of a run."""
 RENEWALS = 4
-"""Signs of life that a worker gives within a lease."""
+"""Number of signs of life that a worker gives per lease."""
 DEATHS = 3
-"""Workers that may die of a trajectory before it is set aside."""
+"""Number of workers that may die while making a trajectory before it is set aside."""
 SEAL = "seal"
-"""The claim of whoever turns pending trajectories into parts, or recovers from a kill."""
+"""The claim of a worker that seals pending trajectories into parts or recovers from a kill."""
 GRADES = "grades"
-"""The claim of whoever adds grades, which are numbered."""
+"""The claim of a worker that adds grades, because these are numbered."""
 CLAIMS, WORKERS, ASIDE = WORK_FOLDERS = ("claims", "workers", "aside")
-"""Folders that hold who works on a run; none of them holds what was recorded."""
+"""Folders about the workers of a run; none of them holds recorded data."""
 SEALED = "sealed.json"
-"""Beside the claims: what was sealed last; see `store/writer.py`."""
+"""Note beside the claims that names the parts sealed last; see `store/writer.py`."""
 CLAIM = re.compile(r"([a-z0-9-]+)\.([1-9][0-9]{0,5})")
 FEW = 16
-"""Signs of life that whoever leaves looks through; of more, the last ones do."""
+"""A worker that leaves tidies up only if at most this many signs of life are left."""
 LONGEST_PAUSE = 1.0
-"""Seconds at most between two looks at what somebody else holds."""
+"""Maximum number of seconds between two polls of the claims of other workers."""
 
 
 def lease_seconds() -> float:
-    """The lease that the environment sets, or the usual one."""
+    """Return the lease from the environment, or the default."""
     text = os.environ.get(LEASE_VARIABLE, "")
     try:
         seconds = float(text) if text else LEASE
@@ -84,26 +84,26 @@ def lease_seconds() -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """A worker's sign of life. `beat`, `ended` and `process` decide; the rest is for people."""
+    """A worker's sign of life. `beat`, `ended` and `process` decide; the rest is informative."""
 
     worker: str = field(default_factory=lambda: secrets.token_hex(6))
     beat: int = 0
-    """Grows with every sign."""
+    """Counter that grows with every sign."""
     ended: str | None = None
-    """Why the worker is no more, where somebody knows; its claims are then free at once."""
+    """Why the worker ended, if known; its claims are then free at once."""
     process: str = field(default_factory=process_mark)
     engine: str = ""
-    """What started it; empty for a command that was given by hand."""
+    """The engine that started the worker; empty for a command typed by a user."""
     place: str = ""
     """Machine and device."""
     wanted: int = 0
-    """Trajectories that it wants the run to have."""
+    """Number of trajectories that the worker wants the run to have."""
     done: int = 0
-    """Trajectories that it has made safe."""
+    """Number of trajectories that the worker has stored."""
     seconds: float = 0.0
-    """Seconds since it began, by its own clock."""
+    """Seconds since the worker began, by its own clock."""
     problem: str = ""
-    """What went wrong, or what it waits for."""
+    """An error, or what the worker waits for."""
 
     @classmethod
     def from_json(cls, data: bytes) -> "Sign":
@@ -123,7 +123,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Claim:
-    """A name that somebody has taken."""
+    """A name that a worker has taken."""
 
     name: str
     generation: int
@@ -133,24 +133,24 @@ class Claim:
 
 @dataclass
 class Watch:
-    """Judges who is alive by what it has seen itself."""
+    """Judges which workers are alive by the signs that it has observed itself."""
 
     folder: Location
     lease: float
     clock: Callable[[], float] = time.monotonic
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """By worker: its last beat, and when that was first seen."""
+    """By worker: its last beat, and when this watch first saw that beat."""
     _first: dict[str, int] = field(default_factory=dict)
-    """By worker: the beat that was seen first."""
+    """By worker: the first beat that this watch saw."""
 
     def signs(self) -> dict[str, Sign]:
-        """The last sign of life of every worker."""
+        """Return the last sign of life of every worker."""
         names = [p.stem for p in list_files(self.folder / WORKERS) if p.suffix == ".json"]
         found = {name: self.sign_of(name) for name in names}
         return {name: sign for name, sign in found.items() if sign is not None}
 
     def sign_of(self, worker: str) -> Sign | None:
-        """The last sign of life of a worker; None where there is none, or nobody's."""
+        """Return the last sign of life of a worker; None if missing or unreadable."""
         try:
             return Sign.from_json(read_file(sign_file(self.folder, worker)))
         except (FileNotFoundError, ValueError, TypeError):
@@ -160,7 +160,7 @@ class Watch:
         """Whether a worker has ended, or has not moved for a lease since this watch first looked.
 
         Args:
-            sign: its last sign of life; None where there is none.
+            sign: the worker's last sign of life, if any.
         """
         if sign is not None and (sign.ended is not None or is_running(sign.process) is False):
             return True
@@ -173,7 +173,7 @@ class Watch:
         return now - since > self.lease
 
     def has_moved(self, sign: Sign) -> bool:
-        """Whether a worker is known to be alive: it runs here, or has moved before this watch."""
+        """Whether a worker is surely alive: it runs here, or this watch saw its beat change."""
         if is_running(sign.process):
             return True
         return self._first.get(sign.worker, sign.beat) != sign.beat
@@ -184,14 +184,14 @@ def sign_file(folder: Location, worker: str) -> Location:
 
 
 def mark_dead(folder: Location, worker: str, reason: str) -> None:
-    """Write down that a worker is no more, so that its claims are free at once."""
+    """Record that a worker has ended, so that its claims are free at once."""
     sign = Watch(folder, LEASE).sign_of(worker)
     if sign is not None and sign.ended is None:
         note_file(sign_file(folder, worker), replace(sign, ended=reason).to_json())
 
 
 def read_aside(folder: Location) -> dict[int, str]:
-    """The trajectories that are not tried again, and why."""
+    """Return the trajectories that are not tried again, with the reason for each."""
     found = {}
     for path in list_files(folder / ASIDE):
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError):
@@ -200,10 +200,10 @@ def read_aside(folder: Location) -> dict[int, str]:
 
 
 class Claims:
-    """The claims of one worker on one run, and what it knows of everybody else's.
+    """The claims of one worker on one run, and its knowledge of other workers' claims.
 
-    Use as a context manager: signs of life are given from beginning to end, and whatever is still
-    held at the end is given back.
+    Use as a context manager: it gives signs of life throughout, and releases at the end all claims
+    that are still held.
     """
 
     def __init__(
@@ -218,15 +218,15 @@ class Claims:
         self.sign = sign or Sign()
         self.watch = Watch(folder, lease_seconds() if lease is None else lease, clock)
         self.aside: set[str] = set()
-        """Names that this worker found to have cost too many workers."""
+        """Names that this worker set aside because too many workers died of them."""
         self.finished = False
-        """Whether the run has all that this worker wants; then nobody's death matters any more."""
+        """Whether the run has all that this worker wants; if so, deaths need not be counted."""
         self.shared = False
-        """Whether others work on the run, as far as is known."""
+        """Whether other workers are known to write the run."""
         self._taken: dict[str, Claim] | None = None
-        """Names that were taken when the claims were listed last; None before that."""
+        """Names that were taken when the claims were last listed; None before that."""
         self._first: str | None = None
-        """The name with which this worker began; None before that."""
+        """The first name that this worker tries; None before it is chosen."""
         self._held: dict[str, Claim] = {}
         self._failed: dict[str, str] = {}
         self._began = time.monotonic()
@@ -252,18 +252,18 @@ class Claims:
 
     @property
     def pause(self) -> float:
-        """Seconds between two looks at what somebody else holds."""
+        """Seconds between two polls of the claims of other workers."""
         return min(LONGEST_PAUSE, self.watch.lease / (2 * RENEWALS))
 
     def take(self, names: Collection[str]) -> Claim | None:
-        """Take one of several names, which are in order of preference; None if none can be had.
+        """Take one of several names, in order of preference; None if none is available.
 
-        Names that cost a worker its life come last. The claims of others are listed only when a
-        name turns out to be taken, so that a worker that is alone makes no other request.
+        Names whose last holder died come last. The claims of others are listed only when a name
+        turns out to be taken, so that a worker that is alone makes no further requests.
         """
         if self._taken is None:
             self._taken = self.current()
-        for _ in range(2):  # again with a fresh list, because claims are released too
+        for _ in range(2):  # again with a fresh list, because others release claims meanwhile
             for name in self._in_order(names):
                 if name in self._taken:
                     continue
@@ -274,7 +274,7 @@ class Claims:
         return self._take_over(names, self._taken)
 
     def _in_order(self, names: Collection[str]) -> Iterator[str]:
-        """The names in order; of workers that share a run, each begins at another name."""
+        """Yield the names in order, each worker of a shared run starting at a different name."""
         if self._first is None and len(names) > 1:
             place = zlib.crc32(self.sign.worker.encode()) % len(names)
             self._first = next(islice(names, place, None)) if self.shared else ""
@@ -292,8 +292,8 @@ class Claims:
     def _take_over(self, names: Collection[str], current: Mapping[str, Claim]) -> Claim | None:
         """Take a name whose holder is dead.
 
-        The claim of the dead stays until the name is released, so that whoever lists the claims
-        meanwhile finds the name taken.
+        The dead worker's claim stays until the name is released, so that workers that list the
+        claims meanwhile find the name taken.
         """
         taken = (current[name] for name in current.keys() - self._held.keys() if name in names)
         for claim in sorted(taken, key=lambda claim: (claim.generation, claim.name)):
@@ -306,7 +306,7 @@ class Claims:
         return None
 
     def release(self, name: str) -> None:
-        """Give a name back, with all that dead workers left of it."""
+        """Release a name and remove the claims on it that dead workers left."""
         claim = self._held.pop(name, None)
         if claim is not None:
             self._remove(claim)
@@ -316,21 +316,21 @@ class Claims:
             remove_made(claim.folder.with_name(f"{claim.name}.{generation}"))
 
     def generation(self, name: str) -> int:
-        """How many workers have held a name that this one holds; all others died."""
+        """Return how many workers have held a name, this one included; all others died."""
         return self._held[name].generation
 
     @property
     def failed(self) -> bool:
-        """Whether this worker failed at something that it holds."""
+        """Whether this worker failed at a name that it holds."""
         return bool(self._failed)
 
     def fail(self, name: str, reason: str) -> None:
-        """Keep a name to the end and beyond, as a worker does that dies of it."""
+        """Never release a name, so that this worker counts as having died of it."""
         self._failed[name] = reason
 
     @contextmanager
     def hold(self, name: str) -> Iterator[Claim]:
-        """Wait until a name can be had, and keep it for a while."""
+        """Wait until a name is available, and hold it in the context."""
         pause = self.pause / 32
         while (claim := self.take([name])) is None:
             time.sleep(pause)
@@ -341,30 +341,30 @@ class Claims:
             self.release(name)
 
     def still_holds(self, claim: Claim) -> bool:
-        """Whether nobody has taken a claim over."""
+        """Whether this worker still holds a claim, so no other has taken it over."""
         newest = self.current().get(claim.name)
         return newest == claim and self._holder(claim) == self.sign.worker
 
     def report(self, **news: Any) -> None:
-        """Give a sign of life, with what has changed since the last."""
+        """Give a sign of life with changed fields."""
         with self._lock:
             seconds = round(time.monotonic() - self._began, 1)
             self.sign = replace(self.sign, beat=self.sign.beat + 1, seconds=seconds, **news)
             note_file(sign_file(self.folder, self.sign.worker), self.sign.to_json())
 
     def note(self, **news: Any) -> None:
-        """What the next sign of life will say."""
+        """Change fields of the next sign of life."""
         with self._lock:
             self.sign = replace(self.sign, **news)
 
     def others(self) -> list[Sign]:
-        """The signs of all other workers that are not known to be dead."""
+        """Return the signs of all other workers that are not known to be dead."""
         signs = self.watch.signs()
         signs.pop(self.sign.worker, None)
         return [sign for worker, sign in signs.items() if not self.watch.is_dead(worker, sign)]
 
     def require_alone(self) -> None:
-        """Refuse to go on beside a living worker. One that may be dead is watched for a lease."""
+        """Refuse to continue beside a living worker; watch one that may be dead for a lease."""
         while others := self.others():
             moving = next((sign for sign in others if self.watch.has_moved(sign)), None)
             if moving is not None:
@@ -376,7 +376,7 @@ class Claims:
             time.sleep(self.pause)
 
     def current(self) -> dict[str, Claim]:
-        """Every name that is taken, with the newest generation of its claim."""
+        """Return every name that is taken, with the newest generation of its claim."""
         newest: dict[str, Claim] = {}
         for folder in list_folders(self.folder / CLAIMS):
             match = CLAIM.fullmatch(folder.name)
@@ -388,7 +388,7 @@ class Claims:
         return newest
 
     def is_lost(self, claim: Claim) -> bool:
-        """Whether a claim's holder is dead. One that has not signed it yet gets a lease for it."""
+        """Whether a claim's holder is dead; a holder has a lease's time to sign a new claim."""
         holder = self._holder(claim)
         if holder == self.sign.worker:
             return False
@@ -396,11 +396,11 @@ class Claims:
         return self.watch.is_dead(holder or claim.folder.name, sign)
 
     def _holder(self, claim: Claim) -> str:
-        """The worker that holds a claim; empty where it has not signed it yet."""
+        """Return the id of the worker that holds a claim; empty if it has not signed yet."""
         return (owner_of(claim.folder) or b"").decode("utf-8", "replace")
 
     def _set_aside(self, claim: Claim) -> None:
-        """Stop trying a trajectory that workers keep dying of."""
+        """Set aside a trajectory that too many workers died of."""
         if claim.name in self.aside:
             return
         self.aside.add(claim.name)
@@ -412,7 +412,7 @@ class Claims:
         log.warning("trajectory %s is set aside: %s", int(claim.name), reason)
 
     def retry_aside(self) -> None:
-        """Forget what was set aside, so that it is tried again."""
+        """Clear the trajectories that were set aside, so that they are tried again."""
         for claim in self.current().values():
             if claim.generation >= DEATHS and self.is_lost(claim):
                 self._remove(claim)
@@ -422,13 +422,13 @@ class Claims:
         self.aside.clear()
 
     def tidy(self) -> None:
-        """Remove what dead workers left, and the folders if nobody is left who might use them.
+        """Remove the files of dead workers, and the folders if no worker is alive.
 
-        While the run is not finished, the claims on trajectories stay: they count the dead.
+        While the run is not finished, claims on trajectories stay, because they count deaths.
         """
         if len(list_files(self.folder / WORKERS)) > FEW:
             return
-        # Claims first: whoever made one of these had given a sign of life before.
+        # List claims before signs: a worker gives a sign of life before it makes a claim.
         claims = self.current().values()
         signs = self.watch.signs()
         dead = {worker for worker, sign in signs.items() if self.watch.is_dead(worker, sign)}
@@ -443,14 +443,14 @@ class Claims:
             self._leave()
 
     def _leave(self) -> None:
-        """Remove the folders of the last worker, as far as nothing is left in them."""
+        """Remove the note of sealed parts, and the folders of claims and workers if empty."""
         remove_files([self.folder / CLAIMS / SEALED])
         for name in (CLAIMS, WORKERS):
             remove_leftovers(self.folder / name, lambda name: True)
             remove_empty_folder(self.folder / name)
 
     def _renew(self) -> None:
-        """Give signs of life until told to stop. One that fails is tried again."""
+        """Give signs of life until told to stop, and continue after a failed one."""
         while not self._stop.wait(self.watch.lease / RENEWALS):
             try:
                 self.report()

@@ -1,7 +1,7 @@
-"""Every column on disk, stated once: its type, its range, its unit and what it means.
+"""Every column on disk, defined once: its type, range, unit and meaning.
 
-The schemas of tables follow from it (`ROWS`, `CELLS`, `GRADES` and `BENCH`, each in the module that
-reads them), and so do the checks of what is read and the card of a data set.
+The table schemas (`ROWS`, `CELLS`, `GRADES` and `BENCH`, each in the module that reads it), the
+checks of tables that are read and the card of a data set are derived from these definitions.
 """
 
 import sys
@@ -19,32 +19,32 @@ from c4.tasks.graders import REGISTRY as GRADERS
 from c4.tasks.reading.extractors import REGISTRY as EXTRACTORS
 
 MOST_STEPS = 2**15 - 1
-"""The highest step that a cell can name."""
+"""The highest step number that a cell can hold."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
-    Bounds that depend on the run are letters: L positions, N blocks, S steps at most, and V, the
-    last token of the vocabulary.
+    Bounds that depend on the run are letters: L positions, N blocks, S maximum steps, and V, the
+    highest token id of the vocabulary.
     """
 
     type: pa.DataType
     meaning: str
     low: float = 0
-    """The lowest number that it can hold."""
+    """The lowest allowed number."""
     high: float | str = sys.float_info.max
-    """The highest."""
+    """The highest allowed number."""
     count: str | None = None
-    """How many values each list has, where that is fixed."""
+    """Length of each list, if fixed."""
     words: Callable[[str], bool] | None = None
-    """Whether a word may stand there; None where any text may."""
+    """Predicate for allowed words; None allows any text."""
     resolution: float | None = None
-    """What it is rounded to, once, where it is made.
+    """Unit to which values are rounded once, when they are computed.
 
-    Fixed point compresses to half of what raw float32 takes. Recorder and gates see the rounded
-    numbers and so agree exactly; commit rules see the raw ones, so rounding changes no decode.
+    Fixed point compresses to half the size of raw float32. Recorder and gates see the rounded
+    values, so they agree exactly; commit rules see the raw ones, so rounding changes no decode.
     """
 
 
@@ -112,11 +112,11 @@ COLUMNS = {
     "confidence": Column(
         FLOAT, "softmax probability of that token at temperature 1", 0, 1.0, resolution=2.0**-14
     ),
-    # Cut there, far beyond any threshold, because float32 holds no more units exactly.
+    # Clipped at 2**16, far beyond any threshold, because float32 holds no more units exactly.
     "gap": Column(
         FLOAT, "its logit minus that of the second likeliest token", 0, 2.0**16, resolution=2.0**-8
     ),
-    # More would take more tokens than int32 can number.
+    # The maximum, log of the vocabulary size, is below 22 for all tokens that int32 can number.
     "entropy": Column(FLOAT, "of the whole softmax, in nats", 0, 22.0, resolution=2.0**-10),
     "masked": Column(pa.bool_(), "whether the position was masked when the step began"),
     "version": Column(TEXT, "version of c4 that graded"),
@@ -140,9 +140,9 @@ COLUMNS = {
     "speedup": Column(SECONDS, "over the baseline of the same call, or null"),
     "step_ratio": Column(SECONDS, "forward passes of the baseline over these, or null"),
 }
-"""By name; a name means the same in every table."""
+"""The columns by name; a name means the same in every table."""
 RESOLUTION = {name: column.resolution for name, column in COLUMNS.items() if column.resolution}
-"""What signals are rounded to."""
+"""The unit to which each signal is rounded."""
 HIGHEST = {name: float(COLUMNS[name].high) for name in RESOLUTION}
 """The highest value of each signal; the lowest is 0."""
 
@@ -152,14 +152,14 @@ NO_LIMITS: Mapping[str, float] = {}
 
 
 def table_schema(names: Iterable[str], nullable: Collection[str] = ()) -> pa.Schema:
-    """The schema of a table of some columns."""
+    """Build the schema of a table from the names of its columns."""
     return pa.schema(
         [pa.field(name, COLUMNS[name].type, nullable=name in nullable) for name in names]
     )
 
 
 def check_schema(found: pa.Schema, expected: pa.Schema) -> None:
-    """Refuse other columns than the expected ones, in another order or of other types."""
+    """Refuse a schema whose columns, types or order differ from the expected ones."""
     found = found.remove_metadata()
     if found.equals(expected):
         return
@@ -180,22 +180,22 @@ def check_range(name: str, values: Array, low: float, high: float) -> None:
     if not len(values):
         return
     least, most = values.min(), values.max()
-    if not (least >= low and most <= high):  # false of NaN, too
+    if not (least >= low and most <= high):  # written so that NaN fails, too
         raise ValueError(f"{name} goes from {least:g} to {most:g}, not within {low:g} to {high:g}")
 
 
 def check_columns(
     table: pa.Table, schema: pa.Schema, limits: Mapping[str, float] = NO_LIMITS
 ) -> None:
-    """Refuse values that `COLUMNS` does not allow.
+    """Refuse a table with values that `COLUMNS` does not allow.
 
     Args:
-        limits: the bounds that are letters there.
+        limits: values of the bounds that are letters in `COLUMNS`.
     """
     check_schema(table.schema, schema)
     for field in schema:
         name, column, values = field.name, COLUMNS[field.name], table.column(field.name)
-        if not field.nullable and values.null_count:  # Arrow lets them pass
+        if not field.nullable and values.null_count:  # Arrow does not check this
             raise ValueError(f"{name} has nulls")
         if column.words is not None:
             found = set(values.unique().to_pylist()) - {None}
@@ -210,7 +210,7 @@ def check_columns(
 
 
 def _list_values(name: str, column: pa.ChunkedArray, limits: Mapping[str, float]) -> pa.Array:
-    """The values of a column of lists, end to end, each list of the right length."""
+    """Return the concatenated values of a column of lists, after checking each list's length."""
     array, letter = column.combine_chunks(), COLUMNS[name].count
     lengths = np.diff(array.offsets.to_numpy())
     if letter is not None and (lengths != limits[letter]).any():

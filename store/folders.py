@@ -1,8 +1,8 @@
-"""Folders of this machine, or ones that it shares with others, as storage.
+"""Folders as storage, on a local disk or a shared file system.
 
-A file appears whole or not at all: it is written under a temporary name, flushed to the disk and
-renamed. What is made only once is a folder, because `mkdir` succeeds for one process alone, on
-network file systems too.
+Files are written atomically: under a temporary name, flushed to the disk and renamed. A claim that
+only one process may win is a folder, because `mkdir` succeeds for one process alone, even on
+network file systems.
 """
 
 import errno
@@ -15,20 +15,20 @@ from pathlib import Path
 from c4.errors import RunError
 
 ATTEMPTS = 5
-"""How often a file is written anew whose temporary copy somebody took for a leftover."""
+"""Maximum attempts to write a file whose temporary copy another process removes as a leftover."""
 OWNER = "owner"
-"""The file in a folder made once that says who made it."""
+"""Name of the file that holds the owner of a folder made by `make_once`."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
-"""What file systems say that cannot give a file a second name."""
+"""Error numbers of file systems that do not support hard links."""
 
 
 def list_files(folder: Path) -> list[Path]:
-    """The files of a folder, in order; none where there is no such folder."""
+    """List the files of a folder, in order; empty if there is no such folder."""
     return _entries(folder, os.DirEntry.is_file)
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """The folders in a folder, in order."""
+    """List the folders in a folder, in order."""
     return _entries(folder, os.DirEntry.is_dir)
 
 
@@ -37,7 +37,7 @@ def _entries(folder: Path, kind: Callable[["os.DirEntry[str]"], bool]) -> list[P
         with os.scandir(folder) as entries:
             found = []
             for entry in entries:
-                with suppress(OSError):  # of a link that leads nowhere
+                with suppress(OSError):  # a broken link
                     if kind(entry):
                         found.append(folder / entry.name)
             return sorted(found)
@@ -48,7 +48,7 @@ def _entries(folder: Path, kind: Callable[["os.DirEntry[str]"], bool]) -> list[P
 
 
 def read(path: Path, at_most: int | None = None) -> bytes:
-    """The bytes of a file, or the first of them; FileNotFoundError where there is none."""
+    """Return a file's bytes, or the first `at_most`; raise FileNotFoundError if it is missing."""
     try:
         with path.open("rb") as file:
             return file.read(at_most)
@@ -59,7 +59,7 @@ def read(path: Path, at_most: int | None = None) -> bytes:
 
 
 def size_of(path: Path) -> int | None:
-    """A file's bytes; None where there is none."""
+    """Return a file's size in bytes; None if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -67,12 +67,12 @@ def size_of(path: Path) -> int | None:
 
 
 def put_file(path: Path, data: bytes) -> None:
-    """Make a file appear whole or not at all, whatever happens to the machine."""
+    """Write a file atomically, so that it is whole or absent even if the machine crashes."""
     _put(path, data, os.rename, flush=True)
 
 
 def put_once(path: Path, data: bytes) -> bool:
-    """Make a file appear whole, unless there is one of that name. Returns whether it did."""
+    """Write a file atomically unless one of that name exists. Returns whether it was written."""
     try:
         _put(path, data, _give_new_name, flush=True)
     except FileExistsError:
@@ -81,20 +81,20 @@ def put_once(path: Path, data: bytes) -> bool:
 
 
 def note_file(path: Path, data: bytes) -> None:
-    """Make a file appear whole or not at all, without waiting for the disk.
+    """Write a file atomically, without waiting for the disk.
 
-    For what is worth nothing after the machine has stopped, such as a sign of life.
+    For data that has no value after the machine has stopped, such as a sign of life.
     """
     _put(path, data, os.rename, flush=False)
 
 
 def _put(path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: bool) -> None:
     for _ in range(ATTEMPTS):
-        # A name of its own: two processes may write the same file at once.
+        # A unique name, because two processes may write the same file at once.
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
         try:
             _write_new(temporary, data, flush=flush)
-            # The name comes last: one without ".tmp" means that the file is whole.
+            # Rename last, so that a file without ".tmp" in its name is always whole.
             name(temporary, path)
         except (FileNotFoundError, NotADirectoryError):
             make_folder(path.parent)
@@ -110,14 +110,14 @@ def _put(path: Path, data: bytes, name: Callable[[Path, Path], None], *, flush: 
 
 
 def _give_new_name(temporary: Path, path: Path) -> None:
-    """Rename a file, or raise FileExistsError where there is one of that name."""
+    """Rename a file; raise FileExistsError if the new name is taken."""
     try:
         os.link(temporary, path)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        # Two processes may then both find no file. They write the same one, or the second is
-        # told by what it reads afterwards.
+        # Without links, two processes may both find no file here. Either both write the same
+        # content, or the loser finds out from what it reads afterwards.
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         os.rename(temporary, path)
@@ -138,7 +138,7 @@ def _write_new(path: Path, data: bytes, *, flush: bool) -> None:
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files, whether or not they are still there, and make that safe on the disk."""
+    """Remove files, ignoring missing ones, and flush the removal to the disk."""
     folders = set()
     for path in list(paths):
         with suppress(FileNotFoundError):
@@ -149,7 +149,7 @@ def remove_files(paths: Iterable[Path]) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, each safe on the disk."""
+    """Make a folder and its parents, and flush each to the disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         try:
@@ -161,13 +161,13 @@ def make_folder(folder: Path) -> None:
 
 
 def make_once(folder: Path, owner: bytes) -> bool:
-    """Make a folder that says whose it is, unless there is one. Returns whether it did.
+    """Make a folder signed by its owner, unless it exists. Returns whether it was made.
 
-    Of all that try, on any machine that sees the storage, one succeeds. Nothing waits for the disk:
-    what is made in this way is worth nothing after the machine has stopped.
+    Of all processes that try, on any machine that sees the storage, one succeeds. This does not
+    wait for the disk, because such a folder has no value after the machine has stopped.
     """
     for _ in range(ATTEMPTS):
-        # There may be no folder above, or it may just have been removed.
+        # The parent folder may not exist yet, or may just have been removed.
         with suppress(FileNotFoundError, NotADirectoryError):
             return _made_and_signed(folder, owner)
         make_folder(folder.parent)
@@ -181,20 +181,20 @@ def _made_and_signed(folder: Path, owner: bytes) -> bool:
         return False
     try:
         _write_new(folder / OWNER, owner, flush=False)
-    except FileNotFoundError:  # taken away before it was signed
+    except FileNotFoundError:  # removed by another process before it was signed
         return False
     return True
 
 
 def remove_made(folder: Path) -> None:
-    """Remove a folder made by `make_once`, whether or not it is still there."""
+    """Remove a folder made by `make_once`, if it is still there."""
     with suppress(FileNotFoundError):
         os.unlink(folder / OWNER)
     remove_empty_folder(folder)
 
 
 def remove_empty_folder(folder: Path) -> None:
-    """Remove a folder if it is there and holds nothing."""
+    """Remove a folder if it exists and is empty."""
     try:
         os.rmdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -205,7 +205,7 @@ def remove_empty_folder(folder: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder safe on the disk."""
+    """Flush the directory entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Grades of a run: those it was made with, and those that were added beside it afterwards."""
+"""Grades of a run: those recorded with it, and those added to it later."""
 
 import json
 from collections.abc import Mapping
@@ -12,30 +12,30 @@ from c4.store.rows import GRADE
 from c4.tasks import AnswerReading, Verdict
 
 GRADES = table_schema(["trajectory", *GRADE, "version", "number"], nullable=["answer"])
-"""Grades given after the decode. They are added; what was recorded stays."""
+"""Grades given after the decode. They are added; recorded grades are kept."""
 
 
 class Grades:
-    """What the rows of a run are worth under one reading; of several grades the last counts.
+    """Grades of a run's rows under one reading; of several grades the last counts.
 
-    A grade that the machine failed to give counts only where there is no other.
+    A grade that the machine failed to compute counts only if there is no other.
     """
 
     def __init__(self, folder: Location, digest: str, reading: AnswerReading) -> None:
         self.reading = reading
         self._added: dict[int, list[dict[str, Any]]] = {}
-        # Two graders that work at once may give the same number: then the order of the files'
-        # names decides, which is the same for every reader.
+        # Two workers that grade at once may use the same number. The order of file names then
+        # decides, which is the same for every reader.
         added = sorted(read_added(folder, digest), key=lambda row: row["number"], reverse=True)
         for row in added:
             grade = {name: row[name] for name in GRADE}
             self._added.setdefault(row["trajectory"], []).append(grade)
 
     def of(self, trajectory: int, own: Mapping[str, Any]) -> dict[str, Any]:
-        """A row's grade under the reading, its own or one that was added.
+        """Return a row's grade under the reading, recorded with it or added.
 
-        Where there is none, answer and verdict are None, and the rest is that of a grade under
-        another reading, or None where nobody ever graded it.
+        If there is none, answer and verdict are None, and the other fields come from a grade under
+        another reading, or are None if the row was never graded.
         """
         known = [*self._added.get(trajectory, ()), {name: own[name] for name in GRADE}]
         reading = asdict(self.reading).items()
@@ -47,22 +47,22 @@ class Grades:
 
 
 def read_added(folder: Location, digest: str) -> list[dict[str, Any]]:
-    """All grades that were added to a run, file by file. See `GRADES`."""
+    """Read all grades that were added to a run, file by file. See `GRADES`."""
     return [row for part in list_grades(folder) for row in read_grades(part, digest)]
 
 
 def list_grades(folder: Location) -> list[Part]:
-    """The files of grades that were added to a run."""
+    """List the parts of grades that were added to a run."""
     return list_parts(folder / "grades")
 
 
 def newest_grade(folder: Location, digest: str) -> int:
-    """The number of the grade that was added last; 0 where none was."""
+    """Return the highest number of the added grades; 0 if there are none."""
     return max((row["number"] for row in read_added(folder, digest)), default=0)
 
 
 def read_grades(part: Part, digest: str) -> list[dict[str, Any]]:
-    """The grades in one part; or an error that names it."""
+    """Read the grades in one part; errors name its file."""
     part.load(digest)
     with naming(part.path):
         table = part.file.read()

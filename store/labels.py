@@ -1,4 +1,4 @@
-"""Labels: how the results of a method are named, and which of them may be compared."""
+"""Labels: names for the results of a method and its variants."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,23 +11,23 @@ from c4.tasks import AnswerReading
 BASELINE = "baseline"
 """The full decode that every other method is compared with."""
 READING_OPTIONS = ("reading", "ending")
-"""Changes that say how a gate reads answers; each is an option of that name, and no `--set`."""
+"""Changes that define how a gate reads answers; set by options of these names, not by `--set`."""
 CHANGE = re.compile(r"(?:(?P<part>[^,=]+)\.)?(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 BEFORE_CHANGE = re.compile(r",(?=(?:[^,=]+\.)?\w+=)")
-"""The comma in front of a change; one inside a value is followed by no name."""
+"""The comma before a change; a comma inside a value is not followed by `NAME=`."""
 BETWEEN_LABELS = re.compile(r",(?!(?:[^,=]+\.)?\w+=)")
-"""The comma between two labels: one that no change follows."""
+"""The comma between two labels; it is not followed by a change."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A parameter that is not the method's own: `H=2`, or `cvee.tau=0.8` to name its part."""
+    """A changed parameter of a method: `H=2`, or `cvee.tau=0.8` with the name of its part."""
 
     part: str | None
-    """The rule or the gate that has it; None where that is left open."""
+    """The rule or gate that has the parameter; None if not given."""
     name: str
     value: str | None
-    """None for a word that is no parameter, as in a label of the user's own."""
+    """The new value; None for a word that is not a parameter, as in a user's own label."""
 
     @classmethod
     def parse(cls, text: str) -> "Change":
@@ -36,7 +36,7 @@ class Change:
 
     @property
     def of_reading(self) -> bool:
-        """Whether it says how a gate reads answers."""
+        """Whether the change defines how a gate reads answers."""
         return self.part is None and self.name in READING_OPTIONS
 
     def __str__(self) -> str:
@@ -45,9 +45,9 @@ class Change:
 
 
 def parse_settings(texts: Sequence[str]) -> list[Change]:
-    """Parameters as `--set` gives them: `NAME=VALUE`, or `PART.NAME=VALUE` to say whose it is.
+    """Parse the arguments of `--set`: `NAME=VALUE`, or `PART.NAME=VALUE` to name the part.
 
-    What a value may be, and which parts there are, is for those to say who take the parameters.
+    Values and parts are validated later, by the code that takes the parameters.
     """
     settings: dict[tuple[str | None, str], Change] = {}
     for text in texts:
@@ -64,26 +64,26 @@ def parse_settings(texts: Sequence[str]) -> list[Change]:
 
 @dataclass(frozen=True)
 class Label:
-    """What the results of a method go by: its name, and what was changed: `c4,H=2`."""
+    """The name of a method's results: the method and its changed parameters, as in `c4,H=2`."""
 
     method: str
     changes: tuple[Change, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> "Label":
-        """The parts of a label; `str` puts them together again."""
+        """Parse a label; `str` is the inverse."""
         first, *others = BEFORE_CHANGE.split(text)
         method, *words = first.split(",")
         return cls(method, tuple(map(Change.parse, [*words, *others])))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a method as it is, and no variant such as `c4,H=2`."""
+        """Whether the label is an unchanged method, not a variant such as `c4,H=2`."""
         return not self.changes
 
     @property
     def kind(self) -> str:
-        """The method or gate, without the file that a frozen setting of it comes from."""
+        """The method or gate, without the file of a frozen setting."""
         return self.method.partition(" (")[0]
 
     def __str__(self) -> str:
@@ -91,22 +91,22 @@ class Label:
 
 
 def frozen_label(gate: str, file: str) -> str:
-    """What a gate goes by whose setting comes from a file."""
+    """Return the label of a gate whose setting comes from a file."""
     return f"{gate} ({file})"
 
 
 def split_labels(text: str) -> list[str]:
-    """Labels that stand in one text with commas between them: `prophet,cvee,tau=0.8` are two."""
+    """Split a comma-separated list of labels: `prophet,cvee,tau=0.8` are two."""
     return BETWEEN_LABELS.split(text) if text else []
 
 
 def method_name(label: str) -> str:
-    """The method that a label is of: `c4,H=2` is of `c4`."""
+    """Return the method of a label: `c4` for `c4,H=2`."""
     return Label.parse(label).method
 
 
 def reading_changes(reading: AnswerReading, usual: AnswerReading) -> tuple[Change, ...]:
-    """What a label adds where a gate's reading is not the usual one; named as the options are."""
+    """Return the changes that a label adds for a gate's reading that is not the usual one."""
     pairs = {
         "reading": (reading.style_name, reading.style == usual.style),
         "ending": (str(reading.ending), reading.ending == usual.ending),
@@ -115,10 +115,9 @@ def reading_changes(reading: AnswerReading, usual: AnswerReading) -> tuple[Chang
 
 
 def label_under(identity: Mapping[str, Any], reading: AnswerReading) -> str:
-    """A method's label among results of one reading.
+    """Return a method's label among results of one reading.
 
-    It says how the gate reads only where that is another reading. A label that a user chose
-    stays as it is.
+    It includes the gate's reading only if that differs. A label that the user chose is unchanged.
     """
     label = Label.parse(str(identity["label"]))
     own = (identity["gate"] or {}).get("reading")

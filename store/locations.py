@@ -1,7 +1,7 @@
-"""Where runs are kept: a folder of this machine, or an address in an object store.
+"""Locations of runs: a folder on this machine, or an address in an object store.
 
-A location is joined, taken apart and compared like any path. What is there is asked of
-`c4.store.storage` alone, which the type shows: a `PurePath` cannot be opened.
+A location is joined, taken apart and compared like any path. Only `c4.store.storage` accesses the
+files at a location; the type enforces this, because a `PurePath` cannot be opened.
 """
 
 import os
@@ -16,10 +16,10 @@ from c4.errors.system import user_path
 Location: TypeAlias = PurePath
 """A `Path` or an `ObjectPath`."""
 SCHEMES = ("s3", "gs", "az")
-"""The object stores: Amazon S3 and whatever speaks its language, Google's, and Azure's."""
+"""Schemes of the object stores: Amazon S3 and compatible stores, Google's and Azure's."""
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 ALMOST = re.compile(rf"(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
-"""How an address begins that has lost a slash."""
+"""Start of an address that has lost a slash."""
 
 
 class ObjectPath(PurePosixPath):
@@ -34,17 +34,17 @@ class ObjectPath(PurePosixPath):
 
     @property
     def bucket(self) -> str:
-        """The address of its bucket."""
+        """The address of the bucket."""
         return str(type(self)(*self.parts[:2]))
 
     @property
     def key(self) -> str:
-        """Its name inside the bucket."""
+        """The object's name inside the bucket."""
         return "/".join(self.parts[2:])
 
 
 def parse_location(text: str | PurePath) -> Location:
-    """Where a user keeps runs: a folder, `file://…`, or the address of an object store."""
+    """Parse a user's location of runs: a folder, `file://…`, or the address of an object store."""
     if "\0" in str(text):
         raise ConfigError("a path cannot hold the character NUL")
     if isinstance(text, PurePath):
@@ -65,7 +65,7 @@ def parse_location(text: str | PurePath) -> Location:
 
 
 def parse_local_path(text: str | PurePath) -> Path:
-    """Where a user wants a file of this machine: a path or `file://…`."""
+    """Parse a user's location of a local file: a path or `file://…`."""
     location = parse_location(text)
     if isinstance(location, ObjectPath):
         raise ConfigError(f"{location}: this must be on the local disk; give a path")
@@ -73,12 +73,12 @@ def parse_local_path(text: str | PurePath) -> Path:
 
 
 def resolve_location(location: Location) -> Location:
-    """The same place in the one way that says so, whatever folder a command is given in."""
+    """Return the canonical form of a location, independent of the working directory."""
     return location if isinstance(location, ObjectPath) else Path(location).resolve()
 
 
 def cache_folder() -> Path:
-    """Where this machine keeps what can be computed again from runs that are far away."""
+    """Return this machine's cache folder, for data computed from remote runs."""
     return user_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "c4"
 
 
@@ -92,7 +92,7 @@ def _checked(path: PurePath) -> PurePath:
 
 def _object_path(scheme: str, rest: str) -> ObjectPath:
     bucket, _, key = rest.partition("/")
-    # Neither is repeated: one may hold a password, the other a signature.
+    # Do not repeat the address: the bucket may hold a password, the rest a signature.
     if "@" in bucket or "?" in rest:
         raise ConfigError(
             f"{scheme}://…: an address holds a bucket and a path, and nothing secret; give "

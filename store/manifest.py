@@ -2,13 +2,13 @@
 
 runs/model=tiny/task=math/method=baseline/
     manifest.json                        every parameter; see `Manifest`
-    tokenizer.json                       what token ids mean
+    tokenizer.json                       decodes token ids
     rows/000000-000027.5e1d00c2.parquet  one row per trajectory
-    cells/000000-000027.1f0c93aa.parquet one row per step and position, where they are kept
+    cells/000000-000027.1f0c93aa.parquet one row per step and position, if kept
     pending/000028-000028.….parquet      finished, not yet sealed into a part
-    grades/000000-000027.….parquet       given later, if any
+    grades/000000-000027.….parquet       grades added later, if any
     signals/…                            a cache that may be deleted
-    claims/, workers/, aside/            who works on it now; see `store/claims.py`
+    claims/, workers/, aside/            current workers; see `store/claims.py`
 runs/bench/model=tiny/task=math/20260101T120000000000Z.5e1d00c2.parquet
 """
 
@@ -31,19 +31,19 @@ SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 BENCH_FOLDER = "bench"
-"""Where the timings of all runs are."""
+"""Folder of the timings, below the folder of all runs."""
 RECORDED = ("rows", "cells", "pending", "grades")
-"""Folders of the parts that hold what was recorded."""
+"""Folders of the parts that hold recorded data."""
 DATA_FOLDERS = (*RECORDED, "signals")
 """Folders of all parts of a run; signals are a cache."""
 MADE_WITH = ("gpu", "machine", "python", "libraries")
-"""What of an environment every part keeps: nothing that differs between two sessions of one
-machine, so that a run that was interrupted has the same bytes as one that was not.
+"""Keys of the environment that every part keeps. They are equal in all sessions of one machine, so
+that an interrupted run has the same bytes as an uninterrupted one.
 """
 ASKED = "asked"
-"""Where an environment keeps the options that a user typed."""
+"""Key of the environment for options that the user typed."""
 ROWS_ASKED = "data_files"
-"""Which of them says where the rows of a YAML task are, by a path that its identity leaves out."""
+"""Key in `asked` for the path to the rows of a YAML task, which its identity leaves out."""
 IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "task": str,
     "origin": str,
@@ -71,45 +71,45 @@ IDENTITY: Mapping[str, type | tuple[type, ...]] = {
     "end_ids": list,
     "shift": bool,
 }
-"""What every identity holds."""
+"""Keys that every identity holds, with the types of their values."""
 OPTIONAL = frozenset({"task_definition"})
-"""What an identity holds only if a task is a user's own, or its wording was replaced."""
+"""Keys that an identity holds only if the task is a user's own or its wording was replaced."""
 
 
 class OtherFormatError(RunError):
-    """A run of a format that this version does not read."""
+    """Error for a run in a format that this version does not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """Everything that made a run, in two halves."""
+    """All parameters of a run, split into identity and environment."""
 
     identity: Mapping[str, Any]
-    """What decides the numbers. Two recordings mix only if these are equal."""
+    """Settings that determine the results. Recordings can be combined only if these are equal."""
     environment: Mapping[str, Any]
-    """Where it was made: versions, machine, time. Informative."""
+    """Versions, machine and time of the recording. Informative."""
     tokenizer_file_sha256: str
-    """Of tokenizer.json beside the manifest."""
+    """SHA-256 of the tokenizer.json beside the manifest."""
     schema_version: int = SCHEMA_VERSION
 
     @cached_property
     def digest(self) -> str:
-        """A short name of the identity, which every part of the run carries."""
+        """A short hash of the identity, stored in every part of the run."""
         return identity_digest(self.identity)
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """The device and the programs, as every part names them."""
+        """The machine, GPU and library versions, in the form that parts store."""
         return {name: self.environment[name] for name in MADE_WITH if name in self.environment}
 
     @property
     def asked(self) -> dict[str, str]:
-        """Options that name files and code of the user's own, as they were typed."""
+        """Options, as typed, that name the user's own files and code."""
         found = self.environment.get(ASKED)
         return {k: v for k, v in found.items() if isinstance(v, str)} if found else {}
 
     def without_asked(self) -> "Manifest":
-        """The same manifest for others, who have nothing from the user's folders."""
+        """Return the manifest without the user's own paths, for publication."""
         kept = {name: value for name, value in self.environment.items() if name != ASKED}
         return replace(self, environment=kept)
 
@@ -119,63 +119,63 @@ class Manifest:
 
 
 def identity_digest(identity: Mapping[str, Any]) -> str:
-    """A short name of an identity; equal for equal identities alone."""
+    """Return a short hash of an identity."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def is_baseline(identity: Mapping[str, Any]) -> bool:
-    """Whether an identity is the full decode's: the schedule, whole passes, no gate to end it."""
+    """Whether an identity is that of the full decode: schedule rule, no cache and no gate."""
     whole = identity["forward"]["cache"] == "off"
     return identity["rule"] == {"name": "schedule"} and identity["gate"] is None and whole
 
 
 OF_THE_METHOD = ("method", "label", "rule", "gate", "forward", "cells")
-"""What may differ between two decodes that are compared example by example."""
+"""Keys of the identity that may differ between runs that are compared example by example."""
 
 
 def conditions(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run shares with the runs it may be compared with."""
+    """Return the part of an identity that must be equal in runs that are compared."""
     return {k: v for k, v in identity.items() if k not in OF_THE_METHOD}
 
 
 def run_folder(root: Location, model: str, task: str, label: str) -> Location:
-    """Where a run lives: hive-partitioned by model, task and method.
+    """Return the folder of a run: hive-partitioned by model, task and method.
 
-    Names are quoted as in an address, which readers of partitions undo: a second equals sign
-    would make them overlook the first, and a slash would lead elsewhere.
+    Names are percent-encoded, and readers of partitions decode them: a second equals sign would
+    hide the first from them, and a slash would start another folder.
     """
     return task_folder(root, model, task) / _partition("method", label)
 
 
 def task_folder(root: Location, model: str, task: str) -> Location:
-    """Where everything of a model and a task lives."""
+    """Return the folder for a model and a task."""
     return root / _partition("model", model) / _partition("task", task)
 
 
 def _partition(key: str, value: str) -> str:
-    """A folder's name, which readers of partitions take apart; a manifest may be anybody's."""
+    """Return the folder name of a partition; the value is encoded, as manifests are untrusted."""
     return f"{key}={quote(value, safe=' +,')}"
 
 
 def write_manifest(folder: Location, manifest: Manifest) -> None:
-    """Write a manifest, in the place of whatever is there."""
+    """Write a manifest, replacing any that exists."""
     put_file(folder / MANIFEST, manifest_file(manifest))
 
 
 def create_manifest(folder: Location, manifest: Manifest) -> bool:
-    """Write a manifest unless there is one. Returns whether it did."""
+    """Write a manifest unless one exists. Returns whether it was written."""
     return put_once(folder / MANIFEST, manifest_file(manifest))
 
 
 def manifest_file(manifest: Manifest) -> bytes:
-    """What manifest.json holds."""
+    """Return the content of manifest.json, checksum included."""
     content = asdict(manifest)
     content["checksum"] = content_checksum(content)
     return json.dumps(content, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def content_checksum(content: Mapping[str, Any]) -> str:
-    """CRC-32 of what a JSON file says, however it is laid out."""
+    """Return the CRC-32 of the content of a JSON file, independent of its layout."""
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
@@ -185,7 +185,7 @@ def read_manifest(folder: Location) -> Manifest:
         raw = json.loads(read_file(path))
         if not isinstance(raw, dict) or "schema_version" not in raw:
             raise ValueError("not a JSON object with a schema_version")
-        # Damage first: a damaged version is no other format.
+        # Check for damage first, so that a damaged version number is not taken for another format.
         checksum = raw.pop("checksum", None)
         if checksum is not None and checksum != content_checksum(raw):
             raise ValueError("its content does not match its checksum")
@@ -219,12 +219,12 @@ def has_parts(folder: Location) -> bool:
 
 
 def is_run(folder: Location) -> bool:
-    """Whether a folder holds a run, be it one that has lost its manifest."""
+    """Whether a folder holds a run, even one that has lost its manifest."""
     return file_exists(folder / MANIFEST) or has_parts(folder)
 
 
 def validate_identity(identity: Mapping[str, Any]) -> None:
-    """Refuse an identity that lacks something, or holds what cannot be meant."""
+    """Refuse an identity with missing keys or invalid values."""
     for name, kind in IDENTITY.items():
         value = identity[name]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -246,7 +246,7 @@ def validate_identity(identity: Mapping[str, Any]) -> None:
 def name_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], keys: Iterable[str]
 ) -> list[str]:
-    """One line for each key under which two identities differ, and where in its value."""
+    """Describe the differences of two identities, one line each, with their place in the value."""
     lines = [
         f"  {key}: {line}" for key in keys for line in differences(there.get(key), here.get(key))
     ]
@@ -273,7 +273,7 @@ def write_tokenizer(folder: Location, tokenizer_json: str) -> None:
 
 
 def read_tokenizer(folder: Location, manifest: Manifest) -> str:
-    """The run's tokenizer, checked against the manifest."""
+    """Read the run's tokenizer.json and check it against the manifest."""
     path = folder / TOKENIZER
     try:
         data = read_file(path)

@@ -1,7 +1,7 @@
-"""Merge: bring the parts of a run that another folder holds into this one.
+"""Merge: copy the parts of a run from another folder into this one.
 
-Both must be parts of one run, decoded on two machines or in two folders. Parts and grades that the
-target lacks are copied as they are.
+Both folders must hold parts of one run, decoded on two machines or in two folders. Parts and grades
+that the target lacks are copied unchanged.
 """
 
 import logging
@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge added to a run."""
+    """The result of a merge."""
 
     folder: Location
     added: int
-    """Trajectories that the target lacked."""
+    """Number of trajectories that the target lacked."""
     known: int
-    """Trajectories that both had; the target's stay."""
+    """Number of trajectories that both had; the target keeps its own."""
 
 
 def plan_merge(source: Location, target: Location) -> "list[Merge]":
-    """The merges of every run below a source into a target, all of them checked.
+    """Plan and check the merges of every run below a source into a target.
 
     Args:
         target: a folder of runs, or a run.
@@ -97,13 +97,13 @@ class Merge:
                 )
 
     def run(self) -> Merged:
-        """Write what the target lacks. It can be repeated after a kill."""
+        """Copy the parts and trajectories that the target lacks; can be repeated after a kill."""
         source = self.source
         with RunWriter(self.folder) as writer:
-            # What a kill left half done is for a recording to undo. If it was a merge that was
-            # killed, this one brings the rows of the cells that are there already.
+            # Do not recover here: that is left to the next recording. If a merge was killed, this
+            # one copies the rows that belong to the cells already there.
             writer.begin(source.manifest, read_tokenizer(source.folder, source.manifest))
-            with writer.claims.hold(SEAL):  # nobody seals what is brought
+            with writer.claims.hold(SEAL):  # no other worker seals meanwhile
                 have = set(open_run(self.folder).indices)
                 for part in [*list_grades(source.folder), *source.parts]:
                     self._bring(part, have, writer)
@@ -111,9 +111,9 @@ class Merge:
         return Merged(self.folder, len(source.indices) - known, known)
 
     def _bring(self, part: Part, have: set[int], writer: RunWriter) -> None:
-        """Copy a part; of one with trajectories that are there already, only the others."""
+        """Copy a part; if the target has some of its trajectories, copy only the others."""
         if part.kind == "grades" or have.isdisjoint(part.trajectories):
-            # Cells before the rows, which say that they are there.
+            # Cells before the rows that name them.
             for one in filter(None, (part.sealed_cells, part)):
                 path = self.folder / one.kind / one.path.name
                 if not file_exists(path):
@@ -130,7 +130,7 @@ class Merge:
 
 
 def _results(run: Run) -> dict[tuple[Any, ...], Any]:
-    """The decode of every trajectory of a run, and its last grade under each reading."""
+    """Return the decode of every trajectory of a run, and its last grade under each reading."""
     found: dict[tuple[Any, ...], Any] = {}
     own = []
     for part in run.parts:

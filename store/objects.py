@@ -1,8 +1,8 @@
-"""Object stores: `s3://bucket/runs` and its like, as the other kind of storage beside folders.
+"""Object stores as storage, such as `s3://bucket/runs`.
 
-Needs the extra `c4-dlm[cloud]`, and a store that can put an object only where there is none, as S3,
-Google's and Azure's do. Credentials come from the environment, as the store's own tools take them.
-No message repeats one, nor anything else of a store's answer than its code and its reason.
+Needs the extra `c4-dlm[cloud]` and a store with conditional puts, such as S3, Google's or Azure's.
+Credentials come from the environment, as for the store's own tools. Messages never repeat a
+credential, and quote only the code and the reason of a store's answer.
 """
 
 import os
@@ -20,17 +20,17 @@ from c4.store.locations import ObjectPath
 RETRY_SECONDS = 60.0
 """Seconds for which a request is tried again while a store cannot be reached or is busy."""
 RETRY_VARIABLE = "C4_RETRY_SECONDS"
-"""Environment variable that sets another number of seconds."""
+"""Environment variable that overrides `RETRY_SECONDS`."""
 SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", RETRY_VARIABLE)
-"""How the names of the environment variables begin that say how to reach a store."""
+"""Prefixes of the environment variables that configure access to a store."""
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
-"""Those that name a server other than the vendor's own."""
+"""Environment variables that name a server other than the vendor's own."""
 BRIEF = timedelta(seconds=5)
-"""How long a server may take to accept a connection."""
+"""Timeout for connecting to a server."""
 
 
 def list_folder(folder: ObjectPath) -> tuple[dict[ObjectPath, int], list[ObjectPath]]:
-    """The objects right below a folder with their sizes, and the folders there; both in order."""
+    """List the objects directly below a folder with their sizes, and its folders, in order."""
     with _explained(folder) as obstore:
         found = obstore.list_with_delimiter(_store(folder), folder.key or None)
     sizes = {_address(folder, entry["path"]): int(entry["size"]) for entry in found["objects"]}
@@ -39,24 +39,24 @@ def list_folder(folder: ObjectPath) -> tuple[dict[ObjectPath, int], list[ObjectP
 
 
 def list_files(folder: ObjectPath) -> list[ObjectPath]:
-    """The objects right below a folder, in order."""
+    """List the objects directly below a folder, in order."""
     return list(list_folder(folder)[0])
 
 
 def list_folders(folder: ObjectPath) -> list[ObjectPath]:
-    """The folders in a folder, in order."""
+    """List the folders in a folder, in order."""
     return list_folder(folder)[1]
 
 
 def size_of(path: ObjectPath) -> int | None:
-    """The bytes of an object; None where there is none."""
+    """Return an object's size in bytes; None if it does not exist."""
     with _explained(path) as obstore, suppress(FileNotFoundError):
         return int(obstore.head(_store(path), path.key)["size"])
     return None
 
 
 def read(path: ObjectPath, at_most: int | None = None) -> bytes:
-    """The bytes of an object, or the first of them; FileNotFoundError where there is none."""
+    """Return an object's bytes, or the first `at_most`; raise FileNotFoundError if missing."""
     with _explained(path) as obstore:
         store = _store(path)
         if at_most is None:
@@ -66,9 +66,9 @@ def read(path: ObjectPath, at_most: int | None = None) -> bytes:
 
 
 def put_file(path: ObjectPath, data: bytes) -> None:
-    """Put an object, in the place of another if there is one. It appears whole or not at all."""
+    """Put an object atomically, replacing any of that name."""
     with _explained(path, writing=True) as obstore:
-        # In one request: what is killed half-way leaves no parts behind that cost money.
+        # One request: an interrupted multipart upload would leave parts behind that cost money.
         obstore.put(_store(path), path.key, data, use_multipart=False)
 
 
@@ -76,7 +76,7 @@ note_file = put_file
 
 
 def put_once(path: ObjectPath, data: bytes) -> bool:
-    """Put an object only where there is none; whether it was put."""
+    """Put an object unless one of that name exists. Returns whether it was put."""
     with _explained(path, writing=True) as obstore:
         try:
             obstore.put(_store(path), path.key, data, mode="create")
@@ -86,10 +86,10 @@ def put_once(path: ObjectPath, data: bytes) -> bool:
 
 
 def sign_once(path: ObjectPath, signature: bytes) -> bool:
-    """Put an object of one's own only where there is none; whether it is one's own.
+    """Put a signature unless the object exists. Returns whether the object holds the signature.
 
-    An answer may be lost on its way, and a request may be made twice, so what is there is read
-    before anybody is told that they were too late.
+    A response may be lost and a request repeated, so the object is read back before the caller is
+    told that another process was first.
     """
     failure: RunError | None = None
     try:
@@ -115,7 +115,7 @@ def remove_files(paths: Iterable[ObjectPath]) -> None:
         with _explained(some[0], writing=True) as obstore:
             try:
                 obstore.delete(_store(some[0]), [path.key for path in some])
-            except FileNotFoundError:  # some stores end at the first that is missing
+            except FileNotFoundError:  # some stores stop at the first missing object
                 for path in some:
                     with suppress(FileNotFoundError):
                         obstore.delete(_store(path), path.key)
@@ -133,7 +133,7 @@ def _store(path: ObjectPath) -> Any:
 
 @cache
 def _open_store(scheme: str, bucket: str, settings: frozenset[tuple[str, str]]) -> Any:
-    """The bucket, reached as the environment says."""
+    """Open a bucket with the settings of the environment."""
     from obstore.store import AzureStore, GCSStore, S3Store
 
     seconds = timedelta(seconds=retry_seconds())
@@ -142,7 +142,7 @@ def _open_store(scheme: str, bucket: str, settings: frozenset[tuple[str, str]]) 
         "retry_config": {"retry_timeout": seconds, "max_retries": 100},
     }
     if any(name in ENDPOINTS and value.startswith("http://") for name, value in settings):
-        # A server without TLS is used only where the user has named one.
+        # A server without TLS is used only if the user has named one.
         options["client_options"]["allow_http"] = True
     if scheme == "s3":
         return S3Store(bucket, **options, **_profile())
@@ -150,7 +150,7 @@ def _open_store(scheme: str, bucket: str, settings: frozenset[tuple[str, str]]) 
 
 
 def _profile() -> dict[str, Any]:
-    """Credentials of ~/.aws, where the environment has none and boto3 is there to read them."""
+    """Return credentials of ~/.aws if the environment has none and boto3 is installed."""
     if "AWS_ACCESS_KEY_ID" in os.environ or find_spec("boto3") is None:
         return {}
     from boto3.session import Session
@@ -162,7 +162,7 @@ def _profile() -> dict[str, Any]:
 
 
 def retry_seconds() -> float:
-    """How long requests are tried again: as the environment sets it, or the usual time."""
+    """Return how long to retry requests, from the environment or by default."""
     text = os.environ.get(RETRY_VARIABLE, "")
     try:
         seconds = float(text) if text else RETRY_SECONDS
@@ -175,7 +175,7 @@ def retry_seconds() -> float:
 
 @contextmanager
 def _explained(path: ObjectPath, *, writing: bool = False) -> Iterator[Any]:
-    """The library, whose errors become c4's own; FileNotFoundError where an object is missing."""
+    """Yield obstore and turn its errors into c4's; a missing object stays FileNotFoundError."""
     try:
         import obstore
     except ImportError:
@@ -203,25 +203,25 @@ KINDS: Mapping[str, str] = {
     "kind: Connect": "the store cannot be reached; check its address and the network",
     "Could not parse path": "an object store takes no such name; choose another",
 }
-"""What went wrong, by what the library says about it."""
+"""Reasons to report, by regular expressions for the library's messages."""
 LONGEST_REASON = 200
 SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|SIGNATURE|SAS|CREDENTIAL", re.IGNORECASE)
-"""Environment variables whose values are kept out of messages, should a store repeat them."""
+"""Environment variables whose values are removed from messages if a store repeats them."""
 NO_CREDENTIALS = re.compile(
     r"169\.254\.169\.254|/latest/(api/token|meta-data)|metadata\.google|metadata/identity|"
     r"Account must be specified|CredentialProvider|token endpoint"
 )
-"""Where the library looks for credentials, or what it says, when the environment holds none."""
+"""Addresses and phrases in the library's errors when the environment holds no credentials."""
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
-"""The environment variables that usually hold them."""
+"""Environment variables that usually hold the credentials of a store."""
 
 
 def _reason(path: ObjectPath, error: Exception) -> str:
-    """What went wrong, without addresses and whatever they may carry."""
+    """Return the reason of an error, without addresses, which may contain secrets."""
     text = str(error)
     if NO_CREDENTIALS.search(text):
         usual = CREDENTIALS[path.parts[0].removesuffix(":")]

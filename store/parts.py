@@ -1,8 +1,8 @@
-"""Parts: the Parquet files of a run, each of which says what it is.
+"""Parts: the self-describing Parquet files of a run.
 
 A part's name holds the trajectories it covers and the CRC-32 of its bytes. Its metadata hold the
-identity of its run, so that a run can be put together again from its parts, and no part is mistaken
-for another run's. Parts are never changed.
+identity of its run, so that a run can be rebuilt from its parts, and no part is mistaken for one of
+another run. Parts are never changed.
 """
 
 import json
@@ -31,25 +31,25 @@ PART = re.compile(r"([0-9]{6,})-([0-9]{6,})\.([0-9a-f]{8})\.parquet")
 RUN_KEY = b"c4.run"
 """The digest of the run's identity."""
 IDENTITY_KEY = b"c4.identity"
-"""The identity itself, as JSON."""
+"""The identity of the run, as JSON."""
 TOKENIZER_KEY = b"c4.tokenizer"
 """The SHA-256 of the run's tokenizer.json."""
 MADE_KEY = b"c4.made_with"
-"""JSON: the devices and library versions that made the part, each once."""
+"""JSON: the devices and library versions that made the part, without duplicates."""
 COVERS_KEY = b"c4.trajectories"
 """JSON: the first and the last trajectory in the part, and how many there are."""
 KIND_KEY = b"c4.kind"
-"""The folder that the part was written for."""
+"""The folder that the part was written to."""
 COLUMNS_KEY = b"c4.columns"
 """CRC-32 of all bytes before the footer and of each column, eight hexadecimal digits each. Format 3
-has them; c4 writes them and reads the CRC-32 of the whole file alone, which is in its name.
+requires them; c4 writes them, but checks only the CRC-32 of the whole file, which is in its name.
 """
 ROW_KEY = b"c4.trajectory"
 """Pending only: the row, as JSON, so that one rename finishes row and cells."""
 CELLS_KEY = b"c4.cells"
 """Rows only: the name of the part of cells that was sealed with them."""
 SHAPES_KEY = b"c4.shapes"
-"""Cells only: number, steps and positions of each trajectory."""
+"""Cells only: the number, steps and positions of each trajectory."""
 WRITE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "rows": {"compression": "zstd", "write_page_checksum": True},
     "cells": {
@@ -71,7 +71,7 @@ WRITE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 """Options of pyarrow's `write_table` for each kind of part."""
 END = 8
-"""Bytes behind a Parquet footer: its length, and the letters PAR1."""
+"""Bytes after a Parquet footer: its length and the letters PAR1."""
 UNREADABLE = (
     pa.ArrowException,
     OSError,
@@ -82,7 +82,7 @@ UNREADABLE = (
     OverflowError,
     RecursionError,
 )
-"""Errors that readers raise at content that c4 never writes."""
+"""Errors that reading can raise for content that c4 never writes."""
 ADVICE = {
     "rows": "; delete it and, if there is one, cells/{range}.*.parquet, and give the command that "
     "recorded the run again",
@@ -92,21 +92,21 @@ ADVICE = {
     "grades": "; delete it and grade again with: c4 grade",
     "signals": "; delete it, and it is computed again",
 }
-"""What to do about a part that cannot be read, by its folder. The rows and cells of the same
+"""Advice for a part that cannot be read, by its folder. The rows and cells of the same
 trajectories have the same range in their names.
 """
 LONGEST_REASON = 300
-"""Characters of a library's message that an error repeats."""
+"""Maximum number of characters that an error quotes from a library's message."""
 
 Shapes = list[tuple[int, int, int]]
-"""Number, steps and positions of every trajectory in a part."""
+"""The number, steps and positions of every trajectory in a part."""
 
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """A Parquet file of a run: what its name says, and what it holds once it is loaded.
+    """A Parquet file of a run: the fields of its name and, once loaded, its content.
 
-    `load` reads the whole file, compares it with its name and with its run, and keeps it in memory
+    `load` reads the whole file, checks it against its name and its run, and keeps it in memory
     until `forget`. Errors name the file.
     """
 
@@ -115,21 +115,21 @@ class Part:
     path: Location
     checksum: int
     sealed_cells: "Part | None" = field(default=None, compare=False, repr=False)
-    """The part of cells that belongs to this part of rows; None where there is none."""
+    """The part of cells that belongs to this part of rows, if any."""
 
     @property
     def trajectories(self) -> range:
-        """The trajectories of the name. Nothing is sized by it before `load` has compared it."""
+        """The trajectories by the part's name, which is untrusted until `load` has checked it."""
         return range(self.first, self.last + 1)
 
     @property
     def kind(self) -> str:
-        """The folder it lies in: rows, cells, pending (one row and its cells), grades, signals."""
+        """The part's folder: rows, cells, pending (one row and its cells), grades or signals."""
         return self.path.parent.name
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is one finished trajectory that is not sealed into rows and cells yet."""
+        """Whether the part is one finished trajectory, not sealed into rows and cells yet."""
         return self.kind == "pending"
 
     @property
@@ -141,7 +141,7 @@ class Part:
         """Read and check the part, unless it is loaded already.
 
         Args:
-            run: digest of the run that the part must belong to; None takes any.
+            run: digest of the run that the part must belong to; None accepts any.
         """
         with naming(self.path):
             if run is not None and self.run != run:
@@ -162,13 +162,13 @@ class Part:
         return self
 
     def forget(self) -> None:
-        """Free the memory that the part takes; it is read again when it is needed."""
+        """Free the memory of the part; it is read again when it is needed."""
         for name in self.__dict__.keys() - {spec.name for spec in fields(self)}:
             self.__dict__.pop(name, None)
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes of the file, compared with the checksum in its name."""
+        """The bytes of the file, checked against the checksum in its name."""
         data = read_file(self.path)
         if zlib.crc32(data) != self.checksum:
             raise RunError(
@@ -185,18 +185,18 @@ class Part:
 
     @cached_property
     def metadata(self) -> dict[bytes, bytes]:
-        """What the part says of itself."""
+        """The key-value metadata of the Parquet file."""
         return self.file.metadata.metadata or {}
 
     @property
     def run(self) -> str:
-        """The digest of the run that it says it belongs to; empty where it names none."""
+        """The digest of the run named in the metadata; empty if the metadata name none."""
         with naming(self.path):
             return self.metadata.get(RUN_KEY, b"").decode()
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """The identity of its run."""
+        """The identity of the part's run."""
         with naming(self.path):
             identity: dict[str, Any] = json.loads(self.metadata[IDENTITY_KEY])
             if identity_digest(identity) != self.run:
@@ -205,13 +205,13 @@ class Part:
 
     @property
     def tokenizer_sha256(self) -> str:
-        """SHA-256 of the tokenizer.json of its run."""
+        """SHA-256 of the tokenizer.json of the part's run."""
         with naming(self.path):
             return self.metadata[TOKENIZER_KEY].decode()
 
     @property
     def made_with(self) -> list[dict[str, Any]]:
-        """The devices and library versions that made it, each once."""
+        """The devices and library versions that made the part, without duplicates."""
         with naming(self.path):
             made: list[dict[str, Any]] = json.loads(self.metadata[MADE_KEY])
             return made
@@ -224,11 +224,11 @@ class Part:
 
     @property
     def has_cells(self) -> bool:
-        """Whether it holds cells; a pending part of a run that keeps no steps holds none."""
+        """Whether the part holds cells; a pending part does not if its run keeps no cells."""
         return self.kind == "cells" or self.file.metadata.num_rows > 0
 
     def rows(self) -> list[Row]:
-        """The rows of a part of rows, or of a pending one, checked."""
+        """Return the checked rows of a part of rows or of a pending part."""
         with naming(self.path):
             row = self.metadata[ROW_KEY] if self.is_pending else None
             table = self.file.read() if row is None else table_from_json(row)
@@ -237,7 +237,7 @@ class Part:
 
     @cached_property
     def shapes(self) -> Shapes:
-        """Number, steps and positions of the trajectories whose cells it holds."""
+        """The number, steps and positions of each trajectory whose cells the part holds."""
         if self.is_pending:
             row = json.loads(self.metadata[ROW_KEY])
             found = [[row["trajectory"], row["steps"], row["length"]]]
@@ -256,7 +256,7 @@ class Part:
         return shapes
 
     def batches(self) -> list[tuple[list[int], Cells]]:
-        """Trajectories and their cells in batches of one shape: (n, steps, positions)."""
+        """Return trajectories and their cells in batches of one shape: (n, steps, positions)."""
         with naming(self.path):
             columns = signal_columns(self._cell_table(list(SIGNALS)))
             check_cells(columns, self.identity["vocab_size"])
@@ -265,7 +265,7 @@ class Part:
             return [([next(numbers) for _ in batch.token], batch) for batch in batches]
 
     def cell_table(self) -> pa.Table:
-        """All columns of the cells as they are stored; empty where a pending part has none."""
+        """Return all columns of the cells as stored; empty if a pending part has no cells."""
         with naming(self.path):
             return self._cell_table() if self.has_cells else CELLS.empty_table()
 
@@ -278,7 +278,7 @@ class Part:
 
 
 def named_part(path: Location) -> Part:
-    """The part of a path; ValueError where its name is not a part's."""
+    """Return the part at a path; raise ValueError if the file name is not that of a part."""
     match = PART.fullmatch(path.name)
     if match is None:
         raise ValueError(f"{path.name} is no part")
@@ -286,12 +286,12 @@ def named_part(path: Location) -> Part:
 
 
 def list_parts(folder: Location) -> list[Part]:
-    """The parts in a folder, in order. Files under other names are not parts."""
+    """List the parts in a folder, in order, and ignore files with other names."""
     return sorted(named_part(p) for p in list_files(folder) if PART.fullmatch(p.name))
 
 
 def run_parts(folder: Location, kinds: Sequence[str] = DATA_FOLDERS) -> list[Part]:
-    """All parts of a run, or those of some kinds, kind by kind."""
+    """List the parts of a run, kind by kind; by default of all kinds."""
     return [part for kind in kinds for part in list_parts(folder / kind)]
 
 
@@ -308,8 +308,8 @@ def write_part(
     Returns the part, which keeps its bytes in memory until `forget`.
 
     Args:
-        folder: of the run's folders, the one whose kind of part this is.
-        numbers: the trajectories it covers, in order.
+        folder: the run's folder for parts of this kind.
+        numbers: the trajectories that the part covers, in order.
         made_with: the devices and library versions that made it, if not those of the manifest.
     """
     made = [manifest.made_with] if made_with is None else list(made_with)
@@ -338,7 +338,7 @@ def write_part(
 
 
 def _fill_in_checksums(data: bytearray) -> None:
-    """Put the checksums of `COLUMNS_KEY` in the place of the zeros in a Parquet file's footer."""
+    """Replace the zeros in a Parquet file's footer with the checksums of `COLUMNS_KEY`."""
     body = len(data) - END - int.from_bytes(data[-END:-4], "little")
     metadata = pq.read_metadata(pa.BufferReader(data))
     pieces = [(0, body)]
@@ -355,7 +355,7 @@ def _fill_in_checksums(data: bytearray) -> None:
 
 @contextmanager
 def naming(path: Location) -> Iterator[None]:
-    """Turn whatever content makes its readers raise into an error that names the file."""
+    """Turn any error caused by a file's content into a RunError that names the file."""
     try:
         yield
     except FileNotFoundError:  # another process has just removed it
@@ -370,14 +370,14 @@ def _advice(path: Location) -> str:
 
 
 def brief_reason(error: BaseException) -> str:
-    """Why content cannot be read, in a line."""
+    """Return on one line why content cannot be read."""
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
 
 
 def missing_cells(rows: Part) -> RunError:
-    """The error for a part of rows whose cells are gone, for readers and writers alike."""
+    """Return the error, shared by readers and writers, for rows whose cells are missing."""
     return RunError(
         f"{rows.path}: its cells are missing; bring them back, or delete that file of rows too and "
         "record again"

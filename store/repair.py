@@ -1,4 +1,4 @@
-"""Repair: a run's manifest, rebuilt from its parts, each of which holds the whole identity."""
+"""Repair: rebuild a run's manifest from its parts, each of which holds the whole identity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ from c4.store.storage import folder_exists
 
 @dataclass(frozen=True)
 class Repair:
-    """What was repaired in a run."""
+    """The result of repairing a run."""
 
     done: Sequence[str]
     remaining: Sequence[str]
-    """What cannot be repaired, and what to do about it."""
+    """Problems that cannot be repaired, with advice for each."""
 
 
 def repair_run(folder: Location) -> Repair:
     """Rebuild a missing or damaged manifest from the run's parts. No part is changed.
 
-    The folder is claimed only to write, so a folder that cannot be written can be looked at.
+    The run is claimed only to write the manifest, so a read-only folder can still be inspected.
     """
     if not folder_exists(folder):
         raise RunError(f"{folder}: no such folder")
@@ -46,7 +46,7 @@ def repair_run(folder: Location) -> Repair:
             with naming(part.path):
                 validate_identity(part.identity)
             parts.append((part, part.run))
-        except FileNotFoundError:  # a process that records has sealed it
+        except FileNotFoundError:  # a recording process has just sealed it
             pass
         except RunError as error:
             remaining.append(str(error))
@@ -55,7 +55,7 @@ def repair_run(folder: Location) -> Repair:
     if manifest is None:
         rebuilt = _manifest_of(folder, parts, remaining)
         with Claims(folder) as claims, claims.hold(SEAL):
-            manifest = _sound_manifest(folder)  # another process may have begun a run since
+            manifest = _sound_manifest(folder)  # another process may have written one meanwhile
             if manifest is None:
                 manifest = rebuilt
                 write_manifest(folder, manifest)
@@ -77,7 +77,7 @@ def repair_run(folder: Location) -> Repair:
 
 
 def _sound_manifest(folder: Location) -> Manifest | None:
-    """The manifest if it can be read; one of another format is not damaged, and is an error."""
+    """Return the manifest, or None if it is missing or damaged; another format is an error."""
     try:
         return read_manifest(folder)
     except OtherFormatError:
@@ -89,7 +89,7 @@ def _sound_manifest(folder: Location) -> Manifest | None:
 def _manifest_of(
     folder: Location, parts: Sequence[tuple[Part, str]], damaged: Sequence[str]
 ) -> Manifest:
-    """The manifest of the parts, which must all belong to one run."""
+    """Build the manifest from the parts, which must all belong to one run."""
     if not parts:
         nothing = (
             f"{folder}: no part here says what the run was; name the folder of one run, such as "

@@ -1,4 +1,4 @@
-"""Rows: everything about a decode but its cells."""
+"""Rows: everything recorded about a decode except its cells."""
 
 import json
 import zlib
@@ -48,33 +48,33 @@ class Row:
 
     @property
     def example(self) -> Example:
-        """The problem, as graders want it."""
+        """The problem, in the form that graders take."""
         choices = tuple(self.choices)
         return Example(self.prompt, self.target, self.preamble, self.tests, choices)
 
     @property
     def correct(self) -> bool | None:
-        """Whether the answer is right; None where there is no grade, or the machine failed."""
+        """Whether the answer is right; None if ungraded or if grading failed on this machine."""
         return None if self.verdict is None else Verdict(self.verdict).correct
 
     @property
     def not_gradable(self) -> bool:
-        """Whether the machine failed when it was to be graded; `c4 grade` tries it again."""
+        """Whether the machine failed to grade the answer; `c4 grade` tries it again."""
         return self.verdict == Verdict.NOT_GRADABLE
 
     @property
     def never_graded(self) -> bool:
-        """Whether nobody ever graded it, under any reading."""
+        """Whether the answer was never graded, under any reading."""
         return self.style is None
 
     @property
     def graded_otherwise(self) -> bool:
-        """Whether it was graded, but not under the reading that its run was opened with."""
+        """Whether the answer was graded, but not under the reading that the run is opened with."""
         return self.verdict is None and not self.never_graded
 
     @property
     def decode(self) -> dict[str, Any]:
-        """What was decoded: everything but the grade, and what a clock decides."""
+        """The fields of the decode: all except the grade and the measured times."""
         return {name: value for name, value in asdict(self).items() if name not in NOT_DECODED}
 
     @property
@@ -87,10 +87,10 @@ class Row:
 
 
 GRADE = ("answer", "verdict", "style", "ending", "grader")
-"""The columns of a grade: what was answered, what it is worth, and how it was read."""
+"""The columns of a grade: the answer, its verdict, and how the answer was read and compared."""
 NOT_DECODED = (*GRADE, "wall_seconds", "block_seconds")
 ROWS = table_schema([field.name for field in fields(Row)], nullable=(*GRADE, "exit_step"))
-"""One row per trajectory, whatever the method."""
+"""Schema of rows: one row per trajectory, for any method."""
 
 
 def rows_to_table(rows: Sequence[Row]) -> pa.Table:
@@ -102,7 +102,7 @@ def rows_from_table(table: pa.Table) -> list[Row]:
 
 
 def table_from_json(data: bytes) -> pa.Table:
-    """A row that was kept as JSON, as a table."""
+    """Build a table from a row stored as JSON."""
     fields = json.loads(data)
     if list(fields) != ROWS.names:
         raise ValueError("its row has other columns than c4 writes")
@@ -110,7 +110,7 @@ def table_from_json(data: bytes) -> pa.Table:
 
 
 def check_rows(table: pa.Table, numbers: range, identity: Mapping[str, Any]) -> None:
-    """Refuse rows that no decode of the run can have left."""
+    """Refuse rows that no decode of the run can have produced."""
     shape = Shape(**identity["shape"])
     most_steps = shape.budget if is_baseline(identity) else MOST_STEPS
     limits = {"L": shape.length, "N": shape.blocks, "S": most_steps}

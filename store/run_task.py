@@ -1,7 +1,7 @@
 """The task of a run: a built-in one, one that the caller named, or the YAML task in its manifest.
 
-A manifest holds the whole of a task that was a YAML file, which is data. Of a task that is code it
-holds the name, which is shown to the user and never loaded.
+A manifest holds the complete definition of a YAML task, because that is data. Of a task that is
+code it holds only the name, which is shown to the user and never loaded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,23 +15,23 @@ from c4.tasks import TASKS, Task
 from c4.tasks.registry import check_name
 
 WORDING = ("prompt", "prompt_sha256")
-"""Fields of a definition that `--prompt` adds; answers are read and graded alike without them."""
+"""Fields of a definition that `--prompt` adds; they do not affect how answers are graded."""
 OF_EVALUATION = "prompts"
-"""Field of the definition of a task whose prompts an evaluation in lm-eval made."""
+"""Field in the definition of a task whose prompts came from an lm-eval evaluation."""
 
 
 def task_typed(manifest: Manifest) -> str:
-    """What `--task` takes for a run: its task's name, or where the user has the task from."""
+    """Return the `--task` argument for a run: as the user typed it, or its task's name."""
     name = manifest.identity["task"]
     usual = manifest.identity.get("task_definition", {}).get("task", name)
     return manifest.asked.get("task", str(usual))
 
 
 def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
-    """The task of a run; None if it is code and the caller did not name it.
+    """Return the task of a run; None if it is code and the caller did not name it.
 
-    A task that the caller named comes first, if it is the one that was recorded: otherwise some
-    answers would be graded as before and others by what the task has become.
+    A task that the caller named takes precedence, and must equal the recorded one: otherwise old
+    and new answers would be graded by different definitions.
     """
     name = str(manifest.identity["task"])
     definition = manifest.identity.get("task_definition", {})
@@ -60,12 +60,12 @@ def task_of_run(manifest: Manifest, named: Iterable[Task] = ()) -> Task | None:
 
 
 def _require_same(task: Task, recorded: Mapping[str, Any]) -> None:
-    """Refuse a task that is not defined as the recorded one of its name."""
+    """Refuse a task whose definition differs from the recorded one of its name."""
     there = dict(recorded)
     here = {key: value for key, value in task.definition.items() if key not in WORDING}
-    if not there:  # the manifest gives only the name
+    if not there:  # the manifest holds only the name
         return
-    if OF_EVALUATION in there:  # made from requests: it holds no hash of a file
+    if OF_EVALUATION in there:  # made from requests, so it holds no hash of a file
         here = {key: value for key, value in here.items() if key in there}
         there = {key: value for key, value in there.items() if key in here}
     differ = "; ".join(differences(there, here))

@@ -1,4 +1,4 @@
-"""Reading a run back: rows, and where they are kept cells, never more than a part in memory."""
+"""Reading a run back: rows and, if kept, cells, with at most one part of cells in memory."""
 
 import logging
 import shlex
@@ -33,21 +33,21 @@ from c4.tasks.vocabulary import Vocabulary
 log = logging.getLogger(__name__)
 
 LOADED_BYTES = 4 * 2**20
-"""Size of the parts that a run keeps in memory: a part of cells and the rows of many."""
+"""Bytes of parts that a run keeps in memory: one part of cells and many parts of rows."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One decode with every step."""
+    """One decode with the cells of every step."""
 
     row: Row
     cells: Cells
 
 
 class Run:
-    """A model, a task and a method. Iterating gives its trajectories in order, with their cells.
+    """The decodes of one model, task and method. Iterating yields trajectories in order.
 
-    A run is opened under a reading, which decides signals, texts and grades, and nothing that was
+    A run is opened under a reading, which affects signals, texts and grades, but nothing that was
     decoded.
     """
 
@@ -60,7 +60,7 @@ class Run:
         """Open a run.
 
         Args:
-            tasks: the tasks that the user named, of which one may be the run's.
+            tasks: the tasks that the user named; one of them may be the run's.
         """
         self.folder = folder
         self.reading = reading or AnswerReading()
@@ -72,11 +72,11 @@ class Run:
             raise RunError(f"{self.folder}: {error}") from error
         self.parts = _find_parts(folder, self.manifest)
         self._loaded: dict[Part, int] = {}
-        """The parts in memory and their bytes, the last one used at the end."""
+        """The parts in memory and their sizes in bytes, least recently used first."""
 
     @cached_property
     def indices(self) -> list[int]:
-        """The numbers of all trajectories, in order, as the files themselves give them."""
+        """The numbers of all trajectories, in order, read from the files' content."""
         found: list[int] = []
         for part in self.parts:
             try:
@@ -90,7 +90,7 @@ class Run:
         graded = [row.correct for row in self.rows() if row.correct is not None]
         accuracy = f", accuracy {sum(graded) / len(graded):.1%}" if graded else ""
         told = f"{self.model} {self.task_name} {self.method}, n={len(self)}{accuracy}"
-        return f"<Run {visible_line(told)}>"  # a manifest may be anybody's
+        return f"<Run {visible_line(told)}>"  # manifests are untrusted
 
     @property
     def task_name(self) -> str:
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def task(self) -> Task:
-        """The run's task; one that is code must have been named when the run was opened."""
+        """The run's task; a task that is code must be named when the run is opened."""
         if self._task is None:
             typed = task_typed(self.manifest)
             raise RunError(
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def has_task(self) -> bool:
-        """Whether the task is known; one that is code is known only if the user named it."""
+        """Whether the task is known; a task that is code is known only if the user named it."""
         return self._task is not None
 
     @property
@@ -119,17 +119,17 @@ class Run:
 
     @property
     def method(self) -> str:
-        """The method's label, which says how its gate reads only if that is not the reading."""
+        """The method's label, which gives its gate's reading only if the run's differs."""
         return label_under(self.manifest.identity, self.reading)
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is the full decode that others are compared with, whatever its label."""
+        """Whether the run is the full decode that others are compared with, under any label."""
         return is_baseline(self.manifest.identity)
 
     @property
     def has_cells(self) -> bool:
-        """Whether every step was kept."""
+        """Whether the cells of every step were kept."""
         return bool(self.manifest.identity["cells"])
 
     @property
@@ -138,18 +138,18 @@ class Run:
 
     @property
     def signals_folder(self) -> Location:
-        """Where signals are kept: beside the run, or on this machine where the run is far away."""
+        """The folder for cached signals: in the run, or on this machine if the run is remote."""
         if is_remote(self.folder):
             return cache_folder() / self.manifest.digest / "signals"
         return self.folder / "signals"
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """What the run's token ids mean."""
+        """The vocabulary that decodes the run's token ids."""
         tokenizer = read_tokenizer(self.folder, self.manifest)
         try:
             return Vocabulary(tokenizer, self.manifest.identity["end_ids"])
-        except Exception as error:  # the library raises no narrower kind
+        except Exception as error:  # the library raises no narrower class
             raise RunError(f"{self.folder / TOKENIZER}: not a tokenizer ({error})") from error
 
     @cached_property
@@ -157,7 +157,7 @@ class Run:
         return Grades(self.folder, self.manifest.digest, self.reading)
 
     def text(self, ids: Sequence[int]) -> str:
-        """What tokens say under the run's reading."""
+        """Return the text of tokens under the run's reading."""
         return self.vocabulary.text(ids, self.reading.ending)
 
     def __len__(self) -> int:
@@ -168,17 +168,17 @@ class Run:
             yield from self.read(part)
 
     def rows(self) -> Iterator[Row]:
-        """The trajectories without their cells, each with its grade under the run's reading."""
+        """Yield the row of every trajectory, with its grade under the run's reading."""
         for part in self.parts:
             yield from self.read_rows(part)
 
     def cells(self) -> Iterator[tuple[int, Cells]]:
-        """Every trajectory's number and cells; the fastest way through a run."""
+        """Yield every trajectory's number and cells; the fastest way through a run."""
         for part in self.parts:
             yield from self.read_cells(part)
 
     def trajectory(self, index: int) -> Trajectory:
-        """One trajectory by its number."""
+        """Return one trajectory by its number."""
         for part in self.parts:
             if index in part.trajectories:
                 for found in self.read(part):
@@ -187,12 +187,12 @@ class Run:
         raise self.no_trajectory(index)
 
     def no_trajectory(self, index: int) -> RunError:
-        """The error for a number that no trajectory has; it says which there are."""
+        """Return the error for a missing trajectory; it lists the numbers that exist."""
         there = spell_ranges(self.indices) or "none"
         return RunError(f"{self.folder}: no trajectory {index!r}; there are {there}")
 
     def read(self, part: Part) -> Iterator[Trajectory]:
-        """The trajectories of one part."""
+        """Yield the trajectories of one part."""
         rows = self.read_rows(part)
         for row, (number, cells) in zip(rows, self.read_cells(part), strict=True):
             if (row.trajectory, row.steps) != (number, len(cells.token)):
@@ -200,13 +200,13 @@ class Run:
             yield Trajectory(row, cells)
 
     def read_cells(self, part: Part) -> Iterator[tuple[int, Cells]]:
-        """The trajectories' numbers and cells of one part, without their rows' text."""
+        """Yield the number and the cells of each trajectory in a part, without its row."""
         for numbers, batch in self.read_batches(part):
             for i, number in enumerate(numbers):
                 yield number, batch[i]
 
     def read_batches(self, part: Part) -> list[tuple[list[int], Cells]]:
-        """The same in batches of one shape, cells stacked: (n, steps, positions)."""
+        """Return the numbers and cells of a part in batches of one shape: (n, steps, positions)."""
         if not self.has_cells or part.cells is None:
             raise RunError(
                 f"{self.folder}: only results are kept here; decode with every step by: "
@@ -220,7 +220,7 @@ class Run:
             return [([found.row.trajectory], found.cells[None])]
 
     def read_rows(self, part: Part) -> list[Row]:
-        """The rows of one part."""
+        """Return the rows of one part, with their grades under the run's reading."""
         try:
             rows = self._load_rows(part).rows()
         except FileNotFoundError:
@@ -229,11 +229,11 @@ class Run:
         return [replace(row, **self._grades.of(row.trajectory, vars(row))) for row in rows]
 
     def _load_rows(self, part: Part) -> Part:
-        """Load a part of rows, which must name the cells that lie beside it."""
+        """Load a part of rows and check that it names the part of cells found for it."""
         self._load(part)
         cells = part.sealed_cells
         if cells is not None and part.cells_name != cells.path.name:
-            self._load(cells)  # if the cells belong to another run, that is the error
+            self._load(cells)  # cells of another run raise a more precise error here
             raise RunError(
                 f"{cells.path}: not the cells that were sealed with {part.path.name}, which names "
                 f"{part.cells_name or 'none'}; bring those back, or delete both files and record "
@@ -242,7 +242,7 @@ class Run:
         return part
 
     def _load(self, part: Part) -> Part:
-        """Load a part, and free the memory of those that were not used for longest."""
+        """Load a part, and forget the least recently used parts beyond `LOADED_BYTES`."""
         part.load(self.manifest.digest)
         self._loaded.pop(part, None)
         self._loaded[part] = len(part.data)
@@ -253,7 +253,7 @@ class Run:
         return part
 
     def _sealed_since(self, part: Part) -> "Run":
-        """The run as it is now, where a writer has sealed a pending file away meanwhile."""
+        """Reopen the run after a writer has sealed a pending file, which is then gone."""
         now = Run(self.folder, self.reading, self.tasks)
         if not part.is_pending or part in now.parts:
             raise RunError(f"{part.path}: gone while it was being read")
@@ -261,8 +261,8 @@ class Run:
 
 
 def _find_parts(folder: Location, manifest: Manifest) -> list[Part]:
-    # In the reverse of the order in which a writer seals them: what is sealed while this looks is
-    # found at least once.
+    # List in the reverse of the order in which a writer seals: a trajectory that is sealed
+    # meanwhile is then found at least once.
     pending = list_parts(folder / "pending")
     rows = sole_parts(list_parts(folder / "rows"), manifest)
     if manifest.identity["cells"]:
@@ -273,7 +273,7 @@ def _find_parts(folder: Location, manifest: Manifest) -> list[Part]:
             found = beside.get(part.trajectories)
             if not found:
                 raise missing_cells(part)
-            # Of several, the rows say which belongs to them.
+            # Of several parts of cells, the rows name theirs.
             own = [c for c in found if len(found) > 1 and c.path.name == part.cells_name]
             part.forget()
             rows[i] = replace(part, sealed_cells=(own or found)[0])
@@ -283,11 +283,11 @@ def _find_parts(folder: Location, manifest: Manifest) -> list[Part]:
 
 
 def sole_parts(rows: Sequence[Part], manifest: Manifest) -> list[Part]:
-    """The parts of rows without copies of one another.
+    """Return the parts of rows without duplicates.
 
-    A worker that lost its claim while it sealed may have sealed what another sealed too. They are
-    of the same decodes then, and the first by name counts, whole. Other parts that hold the same
-    trajectories are refused.
+    A worker that lost its claim while sealing may have sealed the same trajectories as another. If
+    both parts hold the same decodes of the same trajectories, the first by name counts. Any other
+    overlap is refused.
     """
     kept: list[Part] = []
     for part in rows:
@@ -313,13 +313,13 @@ def _are_copies(one: Part, other: Part, manifest: Manifest) -> bool:
 
 
 def covers(rows: Sequence[Part], number: int) -> bool:
-    """Whether one of the parts, which are in order, covers a trajectory by its name."""
+    """Whether one of the sorted parts covers a trajectory according to its name."""
     at = bisect_right(rows, number, key=lambda part: part.first) - 1
     return at >= 0 and number <= rows[at].last
 
 
 def require_rows(cells: Part, rows: Sequence[Part], pending: Collection[int]) -> None:
-    """Refuse cells whose trajectories are neither pending nor sealed: their rows were lost."""
+    """Refuse cells with a trajectory neither pending nor sealed, because its row was lost."""
     if not all(number in pending or covers(rows, number) for number in cells.trajectories):
         raise RunError(
             f"{cells.path}: its rows are missing; bring them back, or delete that file of "
@@ -328,7 +328,7 @@ def require_rows(cells: Part, rows: Sequence[Part], pending: Collection[int]) ->
 
 
 def refuse_file(place: Location) -> None:
-    """Refuse a file where a folder of runs is needed."""
+    """Refuse a path to a file, because a folder of runs is needed."""
     if not is_remote(place) and file_exists(place):
         raise RunError(
             f"{place}: this is a file, where a folder of runs is needed; if `c4 import` wrote it, "
@@ -339,10 +339,10 @@ def refuse_file(place: Location) -> None:
 def open_run(
     path: str | Location, reading: AnswerReading | None = None, tasks: Collection[Task] = ()
 ) -> Run:
-    """Open one run, the folder that holds a manifest.json, to be read in one way.
+    """Open one run, given the folder that holds its manifest.json, under a reading.
 
     Args:
-        tasks: the tasks that the user named; a run's task that is code must be among them.
+        tasks: the tasks that the user named; to be known, a task that is code must be among them.
     """
     folder = parse_location(path)
     refuse_file(folder)
@@ -352,9 +352,9 @@ def open_run(
 
 
 def find_runs(root: str | Location) -> list[Location]:
-    """The folders of all runs below a root, in order; or the root, if it is one itself.
+    """Find the folders of all runs below a root, in order; or the root, if it is a run itself.
 
-    A run that has lost its manifest is found too, and says so when it is opened.
+    A run that has lost its manifest is found too; opening it raises an error.
     """
     root = parse_location(root)
     refuse_file(root)
@@ -364,10 +364,10 @@ def find_runs(root: str | Location) -> list[Location]:
 
 
 def find_run(path: str | Location, or_all: str = "") -> Location:
-    """The folder of one run: the one that is named, or one above it that holds no other.
+    """Return the folder of one run: the given folder, or the only run below it.
 
     Args:
-        or_all: how to have all of several; an error lists the first of them.
+        or_all: hint on how to select all runs, appended to the error if there are several.
     """
     folders = find_runs(path)
     if len(folders) > 1:
@@ -378,7 +378,7 @@ def find_run(path: str | Location, or_all: str = "") -> Location:
 
 
 def is_kept_apart(name: str) -> bool:
-    """Whether a folder of this name is a run's own, or that of the timings."""
+    """Whether a folder of this name is that of a run or of the timings."""
     return name.startswith("method=") or name == BENCH_FOLDER
 
 
@@ -387,12 +387,12 @@ def find_recordings(
     reading: AnswerReading | None = None,
     tasks: Collection[Task] = (),
 ) -> list[Run]:
-    """The recorded full decodes below a root; or the run at the root, whatever its method.
+    """Find the recorded full decodes below a root; or the run at the root, of any method.
 
-    Nobody who asks for full decodes gets a sampler's steps, unless the run itself is named.
+    Runs of other methods are returned only if the root is the run itself.
 
     Args:
-        tasks: which are asked for; all of them if none is named.
+        tasks: the tasks to include; all tasks if empty.
     """
     folders = find_runs(root)
     if folders == [parse_location(root)]:
@@ -404,7 +404,7 @@ def find_recordings(
 
 
 def find_recorded_task(name: str, root: Location) -> Task:
-    """The task that a user named, also by the name of its runs below a folder."""
+    """Find the task that a user named, also by the task name of recorded runs below a folder."""
     if names_task(name):
         return find_task(name)
     manifests = {}
@@ -426,7 +426,7 @@ def find_recorded_task(name: str, root: Location) -> Task:
 
 
 def find_recorded_tasks(names: Iterable[str], root: Location) -> dict[str, Task]:
-    """The tasks that a user named, by what the user typed; each must have a name of its own."""
+    """Find the tasks that a user named, by the text typed; refuse two tasks with one name."""
     found = {name: find_recorded_task(name, root) for name in names}
     typed: dict[str, str] = {}
     for name, task in found.items():
@@ -440,12 +440,12 @@ def find_recorded_tasks(names: Iterable[str], root: Location) -> dict[str, Task]
 
 
 def with_known_task(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Run]:
-    """The runs whose task is known; a user's own code is known only if the user named it.
+    """Return the runs whose task is known; a task that is code must be named by the user.
 
-    If that leaves no run, it is an error.
+    If no run is left, raise an error about the first one dropped.
 
     Args:
-        asked: names of the tasks that a user wants; other runs are passed over without a warning.
+        asked: names of the tasks that the user wants; other runs are dropped without a warning.
     """
     known = [run for run in runs if run.has_task]
     notes = [
@@ -466,16 +466,16 @@ def readable_runs(
     reading: AnswerReading | None = None,
     tasks: Collection[Task] = (),
 ) -> list[Run]:
-    """The runs that can be opened. Each of the others is a warning, and harms no other run.
+    """Return the runs that can be opened, and log a warning for each of the others.
 
-    If none can be opened, the first reason is the error.
+    If none can be opened, raise the first error.
     """
     runs: list[Run] = []
     failures: list[RunError] = []
     for folder in folders:
         try:
             run = open_run(folder, reading, tasks)
-            len(run)  # what cannot be counted cannot be read
+            len(run)  # reads the parts of rows, so damaged ones fail here
             runs.append(run)
         except RunError as error:
             failures.append(error)

@@ -1,8 +1,8 @@
-"""All access to runs on disk or in an object store: look, list, read, put whole, remove.
+"""All access to runs on disk or in an object store: query, list, read, write atomically, remove.
 
-Whoever reads or writes below a folder of runs does it through these functions. Elsewhere a location
-is only joined, taken apart and compared. There are two kinds of storage, `folders` and `objects`,
-and each function here says what both of them promise.
+All code that reads or writes below a folder of runs uses these functions. Elsewhere a location is
+only joined, taken apart and compared. There are two kinds of storage, `folders` and `objects`, and
+each docstring here states the guarantees of both.
 """
 
 import re
@@ -15,17 +15,17 @@ from c4.store import folders, objects
 from c4.store.locations import Location, ObjectPath
 
 LEFTOVER = re.compile(r"(?P<target>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-"""The name of a file that is being written; nobody writes it any more if its process is gone."""
+"""The name of a file that is being written, or that a killed process left behind."""
 OWNER = folders.OWNER
 
 
 def is_remote(location: Location) -> bool:
-    """Whether it is the address of an object store."""
+    """Whether a location is an address in an object store."""
     return isinstance(location, ObjectPath)
 
 
 def _kind(location: Location) -> Any:
-    """The module that reaches a location."""
+    """Return the module that accesses a location."""
     return objects if isinstance(location, ObjectPath) else folders
 
 
@@ -36,19 +36,19 @@ def file_exists(path: Location) -> bool:
 
 
 def folder_exists(folder: Location) -> bool:
-    """Whether there is a folder; in an object store, whether anything lies below its address."""
+    """Whether a folder exists; in an object store, whether it contains anything."""
     if isinstance(folder, ObjectPath):
         return any(objects.list_folder(folder))
     return Path(folder).is_dir()
 
 
 def list_files(folder: Location) -> list[Location]:
-    """The whole files of a folder, in order; none where there is no such folder."""
+    """List the completely written files of a folder, in order; empty if there is no such folder."""
     return [path for path in _list_all_files(folder) if not LEFTOVER.fullmatch(path.name)]
 
 
 def list_leftovers(folder: Location) -> list[Location]:
-    """What killed processes were writing in a folder, and what living ones are writing now."""
+    """List a folder's temporary files, of killed processes and of those still writing."""
     return [path for path in _list_all_files(folder) if LEFTOVER.fullmatch(path.name)]
 
 
@@ -58,13 +58,13 @@ def _list_all_files(folder: Location) -> Sequence[Location]:
 
 
 def list_folders(folder: Location) -> list[Location]:
-    """The folders in a folder, in order."""
+    """List the folders in a folder, in order."""
     found: list[Location] = _kind(folder).list_folders(folder)
     return found
 
 
 def find_folders(root: Location, wanted: Callable[[str], bool]) -> list[Location]:
-    """The folders below a root whose names are wanted, in order; nothing is sought inside them."""
+    """Find the folders below a root whose names are wanted, in order; do not search inside them."""
     found: list[Location] = []
     for folder in list_folders(root):
         if wanted(folder.name):
@@ -75,13 +75,13 @@ def find_folders(root: Location, wanted: Callable[[str], bool]) -> list[Location
 
 
 def read_file(path: Location, at_most: int | None = None) -> bytes:
-    """The bytes of a file, or the first of them; FileNotFoundError where there is none."""
+    """Return a file's bytes, or the first `at_most`; raise FileNotFoundError if it is missing."""
     data: bytes = _kind(path).read(path, at_most)
     return data
 
 
 def read_limited(path: Location, most: int) -> bytes:
-    """The bytes of a file; ValueError where it is none, or is larger than such a file can be."""
+    """Return a file's bytes; raise ValueError if it is not a plain file or is over `most` bytes."""
     if not is_remote(path):
         require_plain_file(Path(path), most)
     elif (size := size_of(path)) > most:
@@ -90,19 +90,19 @@ def read_limited(path: Location, most: int) -> bytes:
 
 
 def size_of(path: Location) -> int:
-    """A file's bytes; none if it has just been removed."""
+    """Return a file's size in bytes; 0 if it does not exist."""
     return _kind(path).size_of(path) or 0
 
 
 def sizes_in(folder: Location) -> list[tuple[Location, int]]:
-    """Every file in a folder, with its bytes."""
+    """Return every file in a folder with its size in bytes."""
     if isinstance(folder, ObjectPath):
         return [*objects.list_folder(folder)[0].items()]
     return [(path, size_of(path)) for path in _list_all_files(folder)]
 
 
 def require_writable(folder: Location) -> None:
-    """Refuse a place where no results can be kept, before any are computed. Leaves no trace."""
+    """Refuse a folder that cannot be written, before results are computed. Leaves no trace."""
     if isinstance(folder, ObjectPath):
         objects.list_folder(folder)  # fails if there is no such bucket
     else:
@@ -118,36 +118,36 @@ def require_can_put(path: Location) -> None:
 
 
 def put_file(path: Location, data: bytes) -> None:
-    """Make a file appear whole or not at all, whatever happens to the machine."""
+    """Write a file atomically, so that it is whole or absent even if the machine crashes."""
     _kind(path).put_file(path, data)
 
 
 def put_once(path: Location, data: bytes) -> bool:
-    """Make a file appear whole, unless there is one of that name. Returns whether it did."""
+    """Write a file atomically unless one of that name exists. Returns whether it was written."""
     was_put: bool = _kind(path).put_once(path, data)
     return was_put
 
 
 def note_file(path: Location, data: bytes) -> None:
-    """Make a file appear whole or not at all, without waiting for the disk.
+    """Write a file atomically, without waiting for the disk.
 
-    For what is worth nothing after the machine has stopped, such as a sign of life.
+    For data that has no value after the machine has stopped, such as a sign of life.
     """
     _kind(path).note_file(path, data)
 
 
 def remove_files(paths: Iterable[Location]) -> None:
-    """Remove files, whether or not they are still there, and make that safe on the disk."""
+    """Remove files, ignoring missing ones, and flush the removal to the disk."""
     paths = list(paths)
     folders.remove_files(Path(path) for path in paths if not isinstance(path, ObjectPath))
     objects.remove_files(path for path in paths if isinstance(path, ObjectPath))
 
 
 def remove_leftovers(folder: Location, ours: Callable[[str], bool]) -> None:
-    """Remove what was being written under names of ours when a process was killed.
+    """Remove temporary files that killed processes left, for target names that `ours` accepts.
 
-    A process that is still writing notices and writes its file again. An object store never shows
-    what is being written.
+    A process that is still writing notices and writes its file again. An object store never lists
+    files that are being written.
     """
     if not is_remote(folder):
         left = ((path, LEFTOVER.fullmatch(path.name)) for path in list_leftovers(folder))
@@ -155,13 +155,13 @@ def remove_leftovers(folder: Location, ours: Callable[[str], bool]) -> None:
 
 
 def make_once(folder: Location, owner: bytes) -> bool:
-    """Make a folder that says whose it is, unless there is one. Returns whether it did.
+    """Make a folder signed by its owner, unless it exists. Returns whether it was made.
 
-    Of all that try, on any machine that sees the storage, one succeeds. Nothing waits for the disk:
-    what is made in this way is worth nothing after the machine has stopped.
+    Of all processes that try, on any machine that sees the storage, one succeeds. This does not
+    wait for the disk, because such a folder has no value after the machine has stopped.
 
     Args:
-        owner: a text that nobody else gives.
+        owner: a text unique to the caller.
     """
     if isinstance(folder, ObjectPath):
         return objects.sign_once(folder / OWNER, owner)
@@ -169,7 +169,7 @@ def make_once(folder: Location, owner: bytes) -> bool:
 
 
 def owner_of(folder: Location) -> bytes | None:
-    """The owner of a folder made by `make_once`; None if it has none, or none yet."""
+    """Return the owner of a folder made by `make_once`; None if missing or not signed yet."""
     try:
         return read_file(folder / OWNER)
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def owner_of(folder: Location) -> bytes | None:
 
 
 def remove_made(folder: Location) -> None:
-    """Remove a folder made by `make_once`, whether or not it is still there."""
+    """Remove a folder made by `make_once`, if it is still there."""
     if isinstance(folder, ObjectPath):
         objects.remove_files([folder / OWNER])
     else:
@@ -185,6 +185,6 @@ def remove_made(folder: Location) -> None:
 
 
 def remove_empty_folder(folder: Location) -> None:
-    """Remove a folder if it is there and holds nothing. An object store keeps no such folders."""
+    """Remove a folder if it exists and is empty. An object store has no empty folders."""
     if not is_remote(folder):
         folders.remove_empty_folder(Path(folder))

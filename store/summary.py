@@ -1,4 +1,4 @@
-"""A run in one line, beside the baseline of the same examples."""
+"""One-line summary of a run, compared with the baseline on the same examples."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in one line. What compares with the baseline is None where there is none."""
+    """One-line summary of a run. Comparisons with the baseline are None if there is none."""
 
     model: str
     task: str
@@ -31,29 +31,29 @@ class RunSummary:
     """Number of answers that the machine failed to grade; they count neither way."""
     accuracy: float | None
     steps: float
-    """Forward passes, on average."""
+    """Mean number of forward passes."""
     budget: int
     saving: float
     fired: float
-    """Share of decodes that a gate ended."""
+    """Fraction of decodes that a gate ended."""
     tokens_per_forward: float
     drop_points: float | None
-    """Points of accuracy below the baseline, on the examples both have."""
+    """Percentage points of accuracy lost to the baseline, on examples graded in both runs."""
     identical: float | None
-    """Share of these examples with the baseline's answer."""
+    """Fraction of these examples with the same answer as the baseline."""
     wall_seconds: float
-    """Sum of the decoding times of all trajectories, which overlap in a batch."""
+    """Sum of the decoding times of all trajectories; times of one batch overlap."""
     batch: int
     """Examples decoded together."""
     bytes: int
-    """Of what was recorded, without cached signals."""
+    """Size of the recorded parts, without cached signals."""
     folder: Location
 
 
 def summarise(
     folder: Location, indices: Collection[int] | None = None, reading: AnswerReading | None = None
 ) -> RunSummary:
-    """The trajectories of a run, or some of them, in one line; a run just begun has none."""
+    """Summarise the trajectories of a run, or some of them; a run just begun has none."""
     run = open_run(folder, reading)
     rows = {row.trajectory: row for row in run.rows()}
     rows = {i: row for i, row in rows.items() if indices is None or i in indices}
@@ -86,9 +86,9 @@ def summarise(
 
 
 def _baseline_of(run: Run) -> Mapping[int, Row]:
-    """The rows of the full decode of the same examples, recorded or not; empty if there is none.
+    """Return the rows of the full decode of the same examples, with or without cells, or none.
 
-    A neighbour that cannot be read is no reason to be silent about the run itself.
+    A neighbouring run that cannot be read is logged and does not prevent the summary.
     """
     found: dict[int, Row] = {}
     beside = (folder for folder in list_folders(run.folder.parent) if is_run(folder))

@@ -1,7 +1,7 @@
 """Timings on disk: one file for each call of the timing protocol.
 
-A file's name holds the time of the call and the CRC-32 of its bytes. Names go up: where a clock is
-behind the newest file, the name follows that file instead.
+A file's name holds the time of the call and the CRC-32 of its bytes. Times in names always
+increase: if the clock is behind the newest file, the name takes the instant after that file's.
 """
 
 import json
@@ -45,16 +45,16 @@ TIMINGS = pa.schema(
 
 
 REPEATED = ("method", "identity", "n", "passes", "warmups", "device", "threads")
-"""What is equal in two timings of the same thing."""
+"""Columns, besides model and task, whose equality makes a timing a repetition of another."""
 
 
 def timings_folder(root: Location, model: str, task: str) -> Location:
-    """Where the timings of a model and a task are kept."""
+    """Return the folder for the timings of a model and a task."""
     return task_folder(root / BENCH_FOLDER, model, task)
 
 
 def write_timings(root: Location, model: str, task: str, table: pa.Table) -> Location:
-    """Keep a call's table below the folder of all runs, under the time it was made."""
+    """Store a call's table below the folder of all runs, under the current time."""
     folder = timings_folder(root, model, task)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
@@ -66,7 +66,7 @@ def write_timings(root: Location, model: str, task: str, table: pa.Table) -> Loc
 
 
 def _next_time(folder: Location) -> str:
-    """The present time, or the instant after the newest file if that is later."""
+    """Return the current time, or the instant after the newest file if that is later."""
     names = (TIMING.fullmatch(path.name) for path in list_files(folder))
     newest = max((int(match[1] + match[2]) for match in names if match), default=0)
     digits = f"{max(int(f'{datetime.now(UTC):%Y%m%d%H%M%S%f}'), newest + 1):020d}"
@@ -74,9 +74,9 @@ def _next_time(folder: Location) -> str:
 
 
 def read_timings(root: str | Location) -> pa.Table:
-    """Every timing below a root, oldest first; of repetitions only the newest.
+    """Read every timing below a root, oldest first, and of repetitions only the newest.
 
-    A repetition has the same identity, weights and shape included, and the same protocol.
+    A repetition has the same identity, including weights and shape, and the same protocol.
     """
     files = (path for folder in timing_folders(root) for path in list_files(folder))
     calls = (path for path in files if TIMING.fullmatch(path.name))
@@ -91,7 +91,7 @@ def read_timings(root: str | Location) -> pa.Table:
 
 
 def timing_folders(root: str | Location) -> list[Location]:
-    """The folders of timings below a root: one for each model and task."""
+    """List the folders of timings below a root: one for each model and task."""
     benches = (
         f for f in find_folders(parse_location(root), is_kept_apart) if f.name == BENCH_FOLDER
     )
@@ -100,7 +100,7 @@ def timing_folders(root: str | Location) -> list[Location]:
 
 
 def read_call(path: Location) -> pa.Table:
-    """The table of one call; or an error that names its file."""
+    """Read the table of one call; errors name its file."""
     try:
         data = read_file(path)
     except FileNotFoundError:
@@ -130,6 +130,6 @@ def read_call(path: Location) -> pa.Table:
 
 
 def _place(path: Location) -> tuple[str, str]:
-    """The model and the task in whose folder a file of timings is."""
+    """Return the model and the task in the path of a file of timings."""
     model, task = (part.partition("=")[2] for part in path.parts[-3:-1])
     return model, task

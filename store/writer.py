@@ -1,12 +1,12 @@
 """Writing a run so that no crash loses a finished trajectory.
 
 Every finished trajectory becomes a small pending file at once. When all trajectories of a part
-are there, the part is written and the pending files go. Each step is one atomic rename and can
-be repeated, so recovery after a kill is: look which files exist.
+are there, the part is written and the pending files are removed. Each step is one atomic rename and
+can be repeated, so recovery after a kill only has to check which files exist.
 
-Any number of workers write a run, on any number of machines. Whoever seals or recovers holds the
-claim `seal`. What was sealed last is noted beside the claims, so that nobody has to list all parts
-to learn what has become of one trajectory; without the note, all are listed.
+Any number of workers, on any number of machines, can write one run. A worker that seals or recovers
+holds the claim `seal`. A note beside the claims names the parts sealed last, so that a worker can
+look up one trajectory without listing all parts; without the note, it lists them all.
 """
 
 import json
@@ -67,7 +67,7 @@ from c4.tasks import AnswerReading, Grade, Shape
 
 
 def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
-    """Trajectories cut into the parts they will be sealed in: consecutive, of bounded size."""
+    """Group trajectories into the parts to seal them in: consecutive and of bounded size."""
     size = max(1, CELLS_PER_PART // (shape.budget * shape.length))
     parts: list[range] = []
     for index in sorted(indices):
@@ -79,10 +79,10 @@ def plan_parts(indices: Iterable[int], shape: Shape) -> list[range]:
 
 
 def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: bool = True) -> None:
-    """Refuse to go on with a run that was made differently, and say what differs.
+    """Refuse to continue a run that was recorded with different settings, and list them.
 
     Args:
-        partly: whether only as much of the identity is given as is known yet.
+        partly: whether `identity` holds only the settings known so far.
     """
     if not is_run(folder):
         return
@@ -100,37 +100,37 @@ def check_identity(folder: Location, identity: Mapping[str, Any], *, partly: boo
 
 
 KEPT_SEALS = 1000
-"""Parts that the note of what was sealed last names."""
+"""Maximum number of entries in the note of parts sealed last."""
 JOINED = "joined"
-"""Noted in the place of a part's name by a worker that begins beside another."""
+"""Entry in the note, instead of a part's name, by a worker that joins another."""
 
 
 class RunWriter:
-    """Writes a run, beside any number of others that do. Use as a context manager.
+    """Writes a run; several writers can share one run. Use as a context manager.
 
     Args:
-        sign: who writes, and where.
+        sign: describes this worker and where it runs.
     """
 
     def __init__(self, folder: Location, sign: Sign | None = None) -> None:
         self.folder = folder
         self.claims = Claims(folder, sign)
         self._seen: dict[Location, tuple[range, str | None]] = {}
-        """Parts of rows that were opened, what they hold, and the cells they name."""
+        """For each part of rows opened so far: its trajectories and the name of its cells."""
         self._rows: list[Part] | None = None
-        """The parts of rows, as far as their names are known; None before the first look."""
+        """The parts of rows known by name; None before they are first listed."""
         self._last_seal: str | None = None
-        """Up to where the note of what was sealed last is in `_rows`."""
+        """Token of the last entry of the note that `_rows` includes."""
         self._note: tuple[bytes, list[tuple[str, str]]] = b"", []
-        """The note as it was read last, and what it says."""
+        """The note as last read: its bytes and its parsed entries."""
         self._own_notes: set[str] = set()
-        """The tokens of what this writer noted itself."""
+        """Tokens of the entries that this writer added to the note."""
         self._finished: set[int] = set()
-        """Trajectories that were pending at the last look."""
+        """Trajectories that were pending when the pending files were last listed."""
         self._added: set[int] = set()
-        """Trajectories that this writer made safe and that are not sealed yet."""
+        """Trajectories that this writer stored and has not sealed yet."""
         self._looked = -math.inf
-        """When its last look at what is finished began, by a monotonic clock."""
+        """Monotonic time at which it last began to list finished trajectories."""
         self._written: dict[Location, Part] = {}
         """Pending parts that this writer wrote, kept in memory until they are sealed."""
         self.manifest: Manifest | None = None
@@ -143,16 +143,16 @@ class RunWriter:
         self.claims.__exit__(*exc)
 
     def start(self, manifest: Manifest, tokenizer_json: str, *, fresh: bool = False) -> None:
-        """Begin the run, or go on with it; clear away what a kill left half done.
+        """Begin or continue the run, and clean up after a killed worker.
 
-        Where others are at work already, whoever was the first has done the latter. A worker that
-        is alone looks for the work of others only now and then, so whoever joins it says so in the
-        note of what was sealed and waits until that must have been read.
+        If other workers are active, the first of them has already cleaned up. A worker that is
+        alone checks for the work of others only now and then, so a worker that joins it adds an
+        entry to the note of sealed parts and waits long enough for the other to have read it.
         """
         if fresh:
             self.claims.require_alone()
         with self.claims.hold(SEAL):
-            # Looked for under the claim: whoever joins from now on sees this worker's sign.
+            # Checked under the claim: a worker that joins from now on sees this worker's sign.
             self.claims.shared = bool(self.claims.others())
             if fresh:
                 self._clear()
@@ -165,13 +165,13 @@ class RunWriter:
             time.sleep(self.claims.pause)
 
     def clear(self) -> None:
-        """Throw the run away, unless somebody is at work on it."""
+        """Delete the run, unless another worker is writing it."""
         self.claims.require_alone()
         with self.claims.hold(SEAL):
             self._clear()
 
     def begin(self, manifest: Manifest, tokenizer_json: str) -> None:
-        """Begin the run, or go on with it as it is."""
+        """Begin the run, or continue it without recovering what a kill left."""
         if file_exists(self.folder / MANIFEST):
             check_identity(self.folder, manifest.identity, partly=False)
             recorded = read_manifest(self.folder).tokenizer_file_sha256
@@ -195,10 +195,10 @@ class RunWriter:
         self.go_on(manifest)
 
     def go_on(self, manifest: Manifest) -> None:
-        """Write for a run that exists.
+        """Continue a run that exists.
 
         Args:
-            manifest: with the environment of this session.
+            manifest: the run's identity with the environment of this session.
         """
         self.manifest = manifest
         if not self.claims.others():
@@ -220,11 +220,11 @@ class RunWriter:
 
     @property
     def sealed(self) -> set[int]:
-        """Trajectories that are in their final parts, one of every kind."""
+        """Trajectories that are in final parts: rows and, if the run keeps them, cells."""
         return {i for part in self._sealed_parts() for i in self._look(part)[0]}
 
     def _sealed_parts(self) -> list[Part]:
-        """The parts of rows; one whose cells are missing is refused, as it is by a reader."""
+        """Return the parts of rows; raise the same error as a reader if cells are missing."""
         rows = sole_parts(list_parts(self.folder / "rows"), self._run)
         if self.keeps_cells:
             cells = {part.path.name for part in list_parts(self.folder / "cells")}
@@ -234,7 +234,7 @@ class RunWriter:
         return rows
 
     def _look(self, part: Part) -> tuple[range, str | None]:
-        """What a part of rows holds, and its cells; parts do not change, so one look is enough."""
+        """Return a part's trajectories and its cells' name; cached, since parts never change."""
         if part.path not in self._seen:
             part.load(self._run.digest)
             self._seen[part.path] = part.trajectories, part.cells_name
@@ -243,7 +243,7 @@ class RunWriter:
 
     @property
     def pending(self) -> dict[int, Part]:
-        """Finished trajectories that wait for the rest of their part."""
+        """Finished trajectories that wait for the rest of their part, by number."""
         listed = list_parts(self.folder / "pending")
         for path in set(self._written) - {part.path for part in listed}:
             self._written.pop(path, None)  # sealed by another worker
@@ -256,10 +256,10 @@ class RunWriter:
         cells: Cells | None,
         made_with: Sequence[Mapping[str, Any]] | None = None,
     ) -> Part:
-        """Make one finished trajectory safe.
+        """Store one finished trajectory as a pending file.
 
         Args:
-            cells: every step; None where only the row is kept.
+            cells: the cells of every step; None if only the row is kept.
             made_with: the devices and library versions that made it, if not this session's.
         """
         part = write_part(
@@ -277,7 +277,7 @@ class RunWriter:
         return part
 
     def replace(self, row: Row, cells: Cells | None) -> None:
-        """Put a graded trajectory in the place of its ungraded copy."""
+        """Replace the ungraded copy of a trajectory with the graded one."""
         number = row.trajectory
         copies = [part for part in list(self._written.values()) if part.first == number]
         if not copies:
@@ -286,31 +286,31 @@ class RunWriter:
         self._remove_own(part for part in copies if part.path != written.path)
 
     def read_row(self, part: Part) -> Row:
-        """The row in a pending file, whose cells are left alone."""
+        """Return the row in a pending file without reading its cells."""
         return part.load(self._run.digest).rows()[0]
 
     def read_pending(self, part: Part) -> tuple[Row, Cells | None]:
-        """The trajectory in a pending file."""
+        """Return the row and the cells in a pending file."""
         part.load(self._run.digest)
         cells = part.batches()[0][1][0] if part.has_cells else None
         return part.rows()[0], cells
 
     def is_finished(self, index: int) -> bool:
-        """Whether a trajectory is safe, whoever made it.
+        """Whether any worker has stored a trajectory.
 
-        As long as this writer is alone, what was found lately still holds; see `start`.
+        As long as this writer is alone, it relies on its last listing; see `start`.
         """
         if self.claims.shared or time.monotonic() - self._looked > self.claims.pause / 2:
             return not self.unfinished([index])
         return self._is_pending(index) or covers(self._rows or (), index)
 
     def _is_pending(self, index: int) -> bool:
-        """Whether a trajectory is pending, as far as this writer knows without another look."""
+        """Whether a trajectory is known to be pending, without listing files again."""
         return index in self._added or index in self._finished
 
     def unfinished(self, indices: Iterable[int]) -> list[int]:
-        """Those of some trajectories that are not safe yet, by the names of files alone."""
-        # In the order in which a trajectory moves: what is sealed meanwhile is seen in the rows.
+        """Return the given trajectories that are not stored yet, judged by file names alone."""
+        # In the order in which trajectories move: one sealed meanwhile is found among the rows.
         began = time.monotonic()
         pending = self.pending
         rows = self._known_rows()
@@ -318,12 +318,12 @@ class RunWriter:
         return [i for i in indices if i not in pending and not covers(rows, i)]
 
     def unsealed(self, indices: Iterable[int]) -> list[int]:
-        """Those of some trajectories that are not in their final part yet."""
+        """Return the given trajectories that are not in their final part yet."""
         rows = self._known_rows()
         return [i for i in indices if not covers(rows, i)]
 
     def _known_rows(self) -> list[Part]:
-        """The parts of rows by their names. Only what was sealed since the last look is new."""
+        """Return the parts of rows, and add those sealed since the last call."""
         noted = self._read_note()
         tokens = [token for token, _ in noted]
         if self._rows is not None and self._last_seal in tokens:
@@ -340,7 +340,7 @@ class RunWriter:
         return self._rows
 
     def _read_note(self) -> list[tuple[str, str]]:
-        """What was sealed last, in order, and who joined; nothing if nobody noted it."""
+        """Return the note's entries in order: token and part name; empty if there is no note."""
         try:
             data = read_file(self.folder / CLAIMS / SEALED)
             if data != self._note[0]:
@@ -353,7 +353,7 @@ class RunWriter:
             return []
 
     def note_sealed(self, part: Part) -> None:
-        """Let others know of a part of rows without listing all of them."""
+        """Add a part of rows to the note, so that other workers need not list all parts."""
         self._add_to_note(part.path.name, self._read_note()[1 - KEPT_SEALS :])
 
     def _add_to_note(self, name: str, noted: Sequence[tuple[str, str]]) -> None:
@@ -363,7 +363,7 @@ class RunWriter:
         note_file(self.folder / CLAIMS / SEALED, data)
 
     def is_ready(self, indices: range) -> bool:
-        """Whether all trajectories of a part are pending and nobody is still busy with one."""
+        """Whether all trajectories of a part are pending and no worker still claims one."""
         if not self.claims.shared and not all(map(self._is_pending, indices)):
             return False
         pending = self.pending
@@ -374,35 +374,35 @@ class RunWriter:
 
     @contextmanager
     def sealing(self, *, wait: bool = True) -> Iterator[Claim | None]:
-        """Keep others from sealing meanwhile.
+        """Hold the claim to seal.
 
         Args:
-            wait: for whoever seals now; otherwise nothing is given if somebody does.
+            wait: whether to wait for a worker that is sealing; if not, yield None instead.
         """
         if not wait and SEAL in self.claims.current():
             yield None
             return
         with self.claims.hold(SEAL) as claim:
-            if claim.generation > 1:  # whoever sealed before was killed
+            if claim.generation > 1:  # the previous holder was killed while sealing
                 self._recover()
             yield claim
 
     def seal(self, indices: range) -> bool:
-        """Turn pending trajectories into a part of every kind, if all of them are there."""
+        """Seal pending trajectories into a part of each kind, if all of them are there."""
         with self.sealing() as claim:
             return claim is not None and self.seal_part(indices, claim)
 
     def seal_part(self, indices: range, claim: Claim) -> bool:
-        """The same for whoever holds the claim to seal."""
+        """Seal pending trajectories like `seal`, for a caller that holds the claim to seal."""
         pending = self.pending
         if len(self.unsealed(indices)) < len(indices) or not all(i in pending for i in indices):
             return False
         found = [pending[i].load(self._run.digest) for i in indices]
-        # The rows come last: they say that the cells are there too, and which they are.
+        # The rows come last: they name the part of cells, which must exist by then.
         cells = self._seal_cells(found) if self.keeps_cells else None
         if not self.claims.still_holds(claim):
-            return False  # this process stood still for long, and another has gone on
-        # What is noted is sealed, and what is neither noted nor pending is not sealed.
+            return False  # this process stalled for longer than a lease, and another took over
+        # Seal, note, remove, in this order: what is neither noted nor pending counts as unfinished.
         self.note_sealed(self._seal_rows(found, cells))
         self._remove_own(p for p in list_parts(self.folder / "pending") if p.first in indices)
         self._added.difference_update(indices)
@@ -434,7 +434,7 @@ class RunWriter:
         )
 
     def finish(self, wanted: Collection[int]) -> bool:
-        """Say that the run has all that is wanted, if it does, and clear away what kills left."""
+        """Return whether the run has all wanted trajectories; if so, clean up after kills."""
         if self.unsealed(wanted):
             return False
         rows, cells = (list_parts(self.folder / kind) for kind in ("rows", "cells"))
@@ -448,8 +448,8 @@ class RunWriter:
         return True
 
     def add_grades(self, grades: Mapping[int, Grade], reading: AnswerReading) -> None:
-        """Keep grades under a reading beside the run, which stays as it is."""
-        with self.claims.hold(GRADES):  # the numbers of two that grade would be the same
+        """Store grades under a reading as a new file of the run; its rows do not change."""
+        with self.claims.hold(GRADES):  # two workers that grade at once would use one number
             stamp = {
                 **asdict(reading),
                 "version": version("c4-dlm"),
@@ -461,22 +461,22 @@ class RunWriter:
             write_part(folder, table, sorted(grades), self._run)
 
     def _recover(self) -> None:
-        """Finish or undo what a kill interrupted. Nothing finished is touched.
+        """Finish or undo the sealing that a kill interrupted, and leave finished parts alone.
 
-        Cells that no rows name: the kill came between the two, the pending files are still there,
-        and sealing them again writes both. If nothing else holds their trajectories, the rows were
-        lost, and what is left of them is not for a program to delete.
+        If no rows name a part of cells, the kill came between writing the two: the pending files
+        are still there, and sealing them again writes both. If no other file holds the cells'
+        trajectories, the rows were lost; this is an error, and the cells are not deleted.
         """
         sealed = self._sealed_parts()
         named = {self._look(part)[1] for part in sealed}
         pending = self.pending
         unnamed = [p for p in list_parts(self.folder / "cells") if p.path.name not in named]
         for part in unnamed:
-            part.load(self._run.digest).forget()  # whole, and the run's own
+            part.load(self._run.digest).forget()  # fails if damaged or of another run
             require_rows(part, sealed, pending)
         if sealed:
-            # The killed worker may have noted nothing; new tokens make everybody list again. A
-            # note that somebody joined may still have to be read by the others.
+            # The killed worker may not have noted its part; new tokens make all workers list the
+            # parts again. An entry that a worker joined is kept for those that have not read it.
             joined = any(name == JOINED for _, name in self._read_note())
             kept = [(secrets.token_hex(6), JOINED)] if joined else []
             self._add_to_note(sealed[-1].path.name, kept)
@@ -485,7 +485,7 @@ class RunWriter:
         self._remove_own(unnamed)
 
     def _drop_copies(self, sealed: Sequence[Part]) -> None:
-        """Remove pending files that were sealed, once their part is seen to be whole."""
+        """Remove pending files that were sealed, after checking that their cells are whole."""
         copies = [p for p in list_parts(self.folder / "pending") if covers(sealed, p.first)]
         holding = [part for part in sealed if any(c.first in part.trajectories for c in copies)]
         needed = {self._look(part)[1] for part in holding}
@@ -495,7 +495,7 @@ class RunWriter:
         self._remove_own(copies)
 
     def _remove_own(self, parts: Iterable[Part]) -> None:
-        """Remove parts of this run; one of another run is refused by name."""
+        """Remove parts of this run; refuse a part of another run and name it."""
         own = list(parts)
         for part in own:
             if self._written.pop(part.path, None) is None:
@@ -504,10 +504,10 @@ class RunWriter:
         remove_files(part.path for part in own)
 
     def _clear(self) -> None:
-        """Throw the old run away: what c4 wrote for it, and nothing else.
+        """Delete the files that c4 wrote for the old run, and nothing else.
 
-        The manifest after the parts: while it is there, they are known to be its own. But before
-        the tokenizer, which only a missing manifest makes the next session write anew.
+        The manifest goes after the parts, because it identifies them, and before the tokenizer, so
+        that no run is left without one.
         """
         parts = run_parts(self.folder)
         self._refuse_foreign(parts)
@@ -521,9 +521,9 @@ class RunWriter:
         self._rows, self._last_seal = None, None
 
     def _refuse_foreign(self, parts: Sequence[Part]) -> None:
-        """Refuse to throw away what c4 did not write, or wrote for another run than the rest."""
+        """Refuse to delete files that c4 did not write, or parts of more than one run."""
         runs: dict[str, str] = {}
-        with suppress(RunError):  # a run whose manifest cannot be read may be thrown away, too
+        with suppress(RunError):  # a run with an unreadable manifest may be deleted, too
             runs[read_manifest(self.folder).digest] = MANIFEST
         for part in parts:
             try:
@@ -545,12 +545,12 @@ OWN_FILES = (MANIFEST, TOKENIZER)
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file's name is one that this room gives."""
+    """Whether a file has a name that c4 gives to files of a run."""
     return name in OWN_FILES or PART.fullmatch(name) is not None
 
 
 def joined_made_with(found: Sequence[Part]) -> list[Mapping[str, Any]]:
-    """The devices and library versions that made several parts, each once."""
+    """Return the devices and library versions that made several parts, without duplicates."""
     made: list[Mapping[str, Any]] = []
     for part in found:
         made += [one for one in part.made_with if one not in made]

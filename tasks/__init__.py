@@ -1,9 +1,9 @@
 """Tasks: the 13 benchmarks, their examples, prompts, answer extractors and graders.
 
-A task is one value (`TASKS["gsm8k"]`) from one short file. Rows come from the hub, from a local
-file with the hub's fields, or from the generators in `c4.tasks.problems`; prompts, extraction
-and grading are the same code for all three. Knows nothing of models or tokens: text in, text
-and character spans out.
+A task is one `Task`, such as `TASKS["gsm8k"]`, defined in one short file. Rows come from the hub,
+from a local file with the hub's fields, or from the generators in `c4.tasks.problems`; prompts,
+extraction and grading are the same code for all three. Nothing here needs a model, and only
+`vocabulary` deals with tokens: extractors take text and return character spans.
 """
 
 from c4.tasks.examples import load_samples

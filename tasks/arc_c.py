@@ -1,4 +1,4 @@
-"""ARC-Challenge: science questions. Rows labelled with digits, or not with A to D, are left out."""
+"""ARC-Challenge: science questions. Rows whose choices are not labelled A to D are left out."""
 
 from c4.tasks.prompts import multiple_choice
 from c4.tasks.reading.answers import answers

@@ -23,9 +23,9 @@ from c4.tasks.task import Example, Family, HubSplit, Row, Task
 EMBEDDED_SOURCE = "embedded"
 HUB_SOURCE = "hub"
 TASK_SOURCE = "task"
-"""Rows that a user's task brings along."""
+"""Name of the source whose rows a user's task supplies."""
 ORDER = "numpy.random.default_rng(seed).permutation"
-"""How a split is shuffled; part of a run's identity, since trajectory numbers count in it."""
+"""How a split is shuffled; part of a run's identity, as trajectory numbers refer to this order."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,25 @@ class Sample:
     """An example and its place: in the shuffled split, and in the source."""
 
     index: int
-    """Position among the usable rows of the shuffled split; what recordings call the trajectory."""
+    """Position among the usable rows of the shuffled split; the trajectory number in recordings."""
     source_row: int
     example: Example
 
 
 @dataclass(frozen=True)
 class SampleSet:
-    """The examples asked for, and where they came from."""
+    """The requested examples, and where they came from."""
 
     samples: Sequence[Sample]
     origin: str
-    """Names the source exactly: with a hash for a file, a fingerprint for the hub."""
+    """Exact name of the source: with a hash for a file, a fingerprint for the hub."""
     usable: int
     left_out: int
     """Rows of the source that the task cannot use."""
 
 
 class EmbeddedRows:
-    """The evaluation problems of a task, each made when it is asked for."""
+    """The evaluation problems of a task, each generated on access."""
 
     def __init__(self, task: str) -> None:
         self.task = task
@@ -75,10 +75,10 @@ def default_source(task: Task, *, embedded: bool) -> str:
 
 
 def examples_set_aside(task: Task, source: str) -> int:
-    """Number of examples that are kept for calibration; a user's own file keeps none.
+    """Number of examples kept for calibration; none in a user's file for a built-in task.
 
     Args:
-        source: as a user gives it, or as an identity keeps it.
+        source: as a user gives it, or as a run's identity stores it.
     """
     own_split = source in (EMBEDDED_SOURCE, HUB_SOURCE)
     return task.skip if own_split or not task.is_own else 0
@@ -87,21 +87,21 @@ def examples_set_aside(task: Task, source: str) -> int:
 def load_samples(
     task: Task, source: str, *, seed: int = 0, skip: int | None = None, n: int | None = None
 ) -> SampleSet:
-    """The split shuffled with the seed, without unusable rows, `skip` passed over, then n.
+    """Shuffle the split with the seed, drop unusable rows, and return `n` examples after `skip`.
 
-    The shuffle is over the whole split and is the one of `datasets`, so that examples of a protocol
-    that shuffles with that library are the same here.
+    The whole split is shuffled as `datasets` does it, so a protocol that shuffles with that library
+    selects the same examples.
 
     Args:
         source: `embedded`, `hub`, a .jsonl or .parquet file with the hub's fields, or a local
-            copy of the hub's folder; `task` for rows that the task brings along.
-        skip: if None, the examples that the task keeps for calibration; none of a user's file.
-        n: all that the paper uses, or as many as there are, if None.
+            copy of the hub's folder; `task` for rows that the task supplies.
+        skip: number of examples to pass over; if None, `examples_set_aside`.
+        n: number of examples; if None, the task's number or as many as there are.
     """
     skip = examples_set_aside(task, source) if skip is None else skip
     rows, origin = _open(task, source)
     order = shuffled(len(rows), seed)
-    if source == EMBEDDED_SOURCE:  # all of them are usable, and made when they are needed
+    if source == EMBEDDED_SOURCE:  # all rows are usable, and generated when needed
         examples = {}
     else:
         read = ((row, _read(task, rows, row, origin)) for row in range(len(rows)))
@@ -172,7 +172,7 @@ def _open(task: Task, source: str) -> tuple[Any, str]:
 
 
 def _own_rows(task: Task) -> tuple[list[Any], str]:
-    """The rows that a task brings along, and their name with a hash."""
+    """The rows that a task supplies, and their name with a hash."""
     with naming_failures(f"the rows of {task.name} cannot be read", DataError):
         made: Any = task.rows() if callable(task.rows) else task.rows
         rows = list(made)
@@ -224,11 +224,11 @@ def _open_hub(hub: HubSplit, dataset: str) -> tuple[Any, str]:
             "or use --source embedded, or --source FILE"
         ) from None
     datasets.disable_progress_bars()
-    datasets.utils.logging.set_verbosity(logging.CRITICAL)  # it logs what it raises, with traces
+    datasets.utils.logging.set_verbosity(logging.CRITICAL)  # else it logs its errors too
     try:
         version = {"revision": hub.revision} if hub.revision else {}
         rows = datasets.load_dataset(dataset, hub.config, split=hub.split, **version)
-    except Exception as error:  # whatever the readers of so many formats raise
+    except Exception as error:  # its many file readers raise many types
         raise DataError(
             f"cannot read {dataset} ({hub.config or 'default'}, {hub.split}): "
             f"{type(error).__name__}: {error}; check the network, or use --source embedded, or "
@@ -270,7 +270,7 @@ def _read(task: Task, rows: Any, index: int, origin: str) -> Example | None:
 
 
 def _checked(example: Example) -> Example:
-    """The example, if its fields are texts that can be encoded."""
+    """Return the example if its fields are texts that can be encoded; raise otherwise."""
     if not isinstance(example, Example):
         raise TypeError(f"read must return an Example or None, not {shortened(repr(example))}")
     texts = {name: getattr(example, name) for name in ("prompt", "target", "preamble", "tests")}

@@ -14,7 +14,7 @@ REGISTRY = Registry("grader", "--grader", {str(kind): kind for kind in Grader}, 
 
 
 def find_grader(name: str) -> str:
-    """The label of the grader that a user names; a user's own is loaded and checked."""
+    """Return the label of the grader that a user names; load and check a user-defined one."""
     label = REGISTRY.label(name)
     if label not in REGISTRY.own and not callable(REGISTRY.behind(label)):
         raise ConfigError(f"{name} is no grader: it must be a function (example, answer, text)")
@@ -29,12 +29,12 @@ def own_judge(grader: str) -> Judge | None:
 
 
 def guard_judge(name: str, judge: Judge) -> Judge:
-    """A user's judge; what it raises, and anything but True or False, becomes a clear error."""
+    """Wrap a user's judge: exceptions and results other than True or False become clear errors."""
 
     def guarded(example: Example, answer: str, text: str) -> bool:
         with naming_failures(f"{name} fails"):
             found = judge(example, answer, text)
-        if not isinstance(found, bool | int | np.bool_):  # None would be wrong, and any text right
+        if not isinstance(found, bool | int | np.bool_):  # bool() would take None and any text
             raise ConfigError(f"{name} returns {found!r}; return True or False")
         return bool(found)
 
@@ -43,9 +43,9 @@ def guard_judge(name: str, judge: Judge) -> Judge:
 
 @dataclass(frozen=True)
 class ReadingNames:
-    """The names under which a user asked for an extractor and a grader.
+    """Names by which a user chose an extractor and a grader.
 
-    A reading holds only their labels, so a worker loads the user's own objects by these names.
+    A reading holds only their labels; a worker needs these names to load the user's own objects.
     """
 
     style: str | None = None

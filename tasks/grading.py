@@ -1,4 +1,4 @@
-"""Grading: is the answer in this text right?"""
+"""Grading: decide whether the answer in a text is right."""
 
 import logging
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ log = logging.getLogger(__name__)
 
 
 class Verdict(StrEnum):
-    """What an answer is worth."""
+    """The result of grading an answer."""
 
     RIGHT = "right"
     WRONG = "wrong"
     NO_ANSWER = "no answer"  # the text holds none
     TIMED_OUT = "timed out"  # the program took too long
-    CRASHED = "crashed"  # the program raised, ended itself, or ran into a limit of the sandbox
-    NOT_GRADABLE = "not gradable"  # the machine failed, and not the program
+    CRASHED = "crashed"  # the program raised, exited or reached a limit of the sandbox
+    NOT_GRADABLE = "not gradable"  # the machine failed, not the program
 
     @property
     def correct(self) -> bool | None:
-        """Whether the answer is right; None where nobody can tell."""
+        """Whether the answer is right; None if it could not be graded."""
         return None if self is Verdict.NOT_GRADABLE else self is Verdict.RIGHT
 
 
@@ -41,20 +41,20 @@ PROGRAM_VERDICTS = {
     RunEnd.CRASHED: Verdict.CRASHED,
     RunEnd.MACHINE: Verdict.NOT_GRADABLE,
 }
-"""What a program is worth, by how its run ended."""
+"""Verdict on a program, by how its run ended."""
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What was answered, and what it is worth."""
+    """The answer found in a text, and the verdict on it."""
 
     answer: str | None
-    """In normal form; None where the text holds none."""
+    """The answer in normal form; None if the text holds none."""
     verdict: Verdict
 
     @property
     def correct(self) -> bool | None:
-        """Whether the answer is right; None where nobody can tell."""
+        """Whether the answer is right; None if it could not be graded."""
         return self.verdict.correct
 
 
@@ -83,13 +83,13 @@ def grade(
     *,
     unsafe_code: bool = False,
 ) -> Grade:
-    """Exact match after the task's normalisation; for code, its tests, run in the sandbox.
+    """Grade by exact match of normal forms; for code, by running the tests in the sandbox.
 
-    Where the normal forms differ, the reading's grader is asked. It runs in the sandbox too, as
-    it evaluates what the model wrote.
+    A user's grader or the task's judge replaces both. math-verify compares answers whose normal
+    forms differ; it evaluates what the model wrote, so it runs in the sandbox too.
 
     Args:
-        text: what the tokens say under the reading's ending.
+        text: the generated text under the reading's ending.
     """
     reading = reading or AnswerReading()
     read = read_under(task, reading.style)
@@ -127,13 +127,13 @@ def _verdict(outcome: Outcome) -> Verdict:
 
 
 def answer_program(task: Task, example: Example, text: str, style: str) -> str | None:
-    """The program that an answer's grade depends on; None where no function is found in it."""
+    """Return the program that an answer's grade depends on; None if the text has no function."""
     found = read_under(task, style).extract(text, example.choices)
     return None if found is None else _program(example, text, found, style)
 
 
 def _program(example: Example, text: str, found: Candidate, style: str) -> str:
-    """What is run of an answer; what a user's own extractor found is the whole program."""
+    """Return the program to run for an answer; a user's own extractor finds all of it."""
     if style is ReadingStyle.PLAIN:
         return program_in(text)
     if style is ReadingStyle.CAREFUL or style in EXTRACTORS:

@@ -1,4 +1,4 @@
-"""HellaSwag: which ending follows."""
+"""HellaSwag: choose the ending that continues a text."""
 
 from c4.tasks.prompts import multiple_choice
 from c4.tasks.reading.answers import answers

@@ -8,7 +8,7 @@ INSTRUCTION = "Complete this Python function. Answer with the whole function and
 
 def read(row: Row) -> Example | None:
     prompt, name = row["prompt"], row["entry_point"]
-    # Imports and helpers that the prompt defines before the function are given, not asked for.
+    # The prompt gives imports and helpers before the function; an answer need not repeat them.
     preamble = prompt[: prompt.rfind(f"def {name}")]
     return Example(
         prompt=f"{INSTRUCTION}\n{prompt.strip()}",

@@ -1,4 +1,4 @@
-"""PIQA: which of two ways reaches the goal."""
+"""PIQA: choose which of two ways reaches a goal."""
 
 from c4.tasks.prompts import multiple_choice
 from c4.tasks.reading.answers import answers

@@ -1,4 +1,4 @@
-"""How the benchmarks word their problems, and other wordings by a template of the user's."""
+"""Prompts of the benchmarks, and user-defined templates that replace them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from c4.tasks.task import LETTERS, Example, Row, Task
 from c4.templates import RenderError, render
 
 LARGEST_PROMPT = 2**20
-"""Bytes that a template may have."""
+"""Maximum size of a template, in bytes."""
 
 
 def step_by_step(question: str) -> str:
@@ -20,7 +20,7 @@ def step_by_step(question: str) -> str:
 
 
 def multiple_choice(question: str, choices: Sequence[str], answer: int) -> Example | None:
-    """The question, its choices one per line, `Answer:`. None if the letters do not suffice."""
+    """Return an example with one choice per line; None if the answer or a choice has no letter."""
     if not 0 <= answer < len(choices) <= len(LETTERS):
         return None
     texts = tuple(text.strip() for text in choices)
@@ -35,8 +35,8 @@ class Template:
     def __init__(self, text: str, where: str) -> None:
         self.text = text
         self.where = where
-        """What an error calls the template."""
-        from jinja2 import Environment, TemplateError, nodes  # most commands need none of it
+        """Name of the template in error messages."""
+        from jinja2 import Environment, TemplateError, nodes  # most commands do not need it
 
         try:
             names = Environment(autoescape=True).parse(text).find_all(nodes.Name)
@@ -46,7 +46,7 @@ class Template:
             raise ConfigError(f"{where}: not a Jinja template ({error})") from error
 
     def render(self, row: Row) -> str:
-        """The text with a row's values in it."""
+        """Return the template's text with a row's values filled in."""
         try:
             return render(self.text, row, "prompt")
         except RenderError as error:
@@ -59,10 +59,10 @@ class Template:
 
 
 def with_prompt(task: Task, file: str | None) -> Task:
-    """A task whose prompts a template writes; the task itself if there is none.
+    """Return the task with prompts from the template in `file`; the task itself if it is None.
 
-    The template knows the row's fields, the example's `choices` in the order of their letters, and
-    the task's own wording as `prompt`.
+    The template can use the row's fields, the example's `choices` in the order of their letters,
+    and the task's own prompt as `prompt`, unless the row has a field of that name.
     """
     if file is None:
         return task

@@ -1,4 +1,4 @@
-"""All tasks by name: c4's own, and those that users bring along."""
+"""Tasks by name: the built-in ones and those that users define."""
 
 import re
 import sys
@@ -45,11 +45,11 @@ def is_task(found: Any) -> bool:
 
 
 REGISTRY = Registry("task", "--task", TASKS, example="my_task:TASK")
-"""Every task that a user can name, besides YAML files and those of other programs."""
+"""Tasks that a user can name, except YAML files and tasks from `TASK_SOURCES`."""
 TASK_SOURCES = "c4.task_sources"
-"""Entry-point group of functions that make a task of what follows a prefix: `lm-eval:gsm8k`."""
+"""Entry-point group of functions that make a task from a prefixed name, as in `lm-eval:gsm8k`."""
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.:+-]{0,99}")
-"""Allowed names of user-defined tasks: the name becomes a folder's."""
+"""Allowed names of user-defined tasks; folders are named after them."""
 OWN_TASK = "one of your own: path/to/file.py:object, module:object or path/to/file.yaml"
 """How a user-defined task is named, for messages."""
 
@@ -57,7 +57,7 @@ OWN_TASK = "one of your own: path/to/file.py:object, module:object or path/to/fi
 def find_task(name: str) -> Task:
     """The task that a user named: built in, a YAML file, lm-eval's, or an object in Python code.
 
-    The code of a task that is an object or comes from a task source is run.
+    This runs the code of a task that is a Python object or comes from a task source.
     """
     if name in TASKS:
         return TASKS[name]
@@ -82,7 +82,7 @@ def _task_from_source(point: EntryPoint, name: str) -> Task:
         task = source.found(name.partition(":")[2])
     if not is_task(task):
         raise ConfigError(f"{name} is no task: its source must return a c4.tasks.Task")
-    if task.is_own:  # the source did not say what it made the task of
+    if task.is_own:  # the source did not set a definition
         task = replace(task, definition={"task": task.name, **source.identity, **task.definition})
     return task
 
@@ -106,7 +106,7 @@ def _task_from_code(name: str) -> Task:
 
 
 def find_beside(folder: Path, name: str) -> Path:
-    """A file that a task names: beside the task's own file, or else where c4 runs."""
+    """Path of a file that a task names: beside the task's file, else in the working directory."""
     beside = folder / user_path(name)
     return beside if exists(beside) else user_path(name)
 
@@ -117,7 +117,7 @@ def unknown_task(name: str, known: Iterable[str]) -> ConfigError:
 
 
 def names_task(name: str) -> bool:
-    """Whether `find_task` can look a text up: a known name, a file, or a name with a colon."""
+    """Whether `find_task` can look up a name: a known one, a file, or one with a colon."""
     return REGISTRY.knows(name) or _is_yaml(name)
 
 

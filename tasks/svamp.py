@@ -1,4 +1,4 @@
-"""SVAMP: short problems with a number that does not matter."""
+"""SVAMP: short problems that contain an irrelevant number."""
 
 from c4.tasks.prompts import step_by_step
 from c4.tasks.reading.answers import answers
@@ -8,7 +8,7 @@ from c4.tasks.task import Example, HubSplit, Row, Task
 
 def read(row: Row) -> Example | None:
     prompt = step_by_step(f"{row['Body'].strip()} {row['Question'].strip()}")
-    return Example(prompt, normal_number(str(row["Answer"])))  # text or number, by version
+    return Example(prompt, normal_number(str(row["Answer"])))  # a text in some versions
 
 
 TASK = Task(

@@ -1,4 +1,4 @@
-"""What a task is: where rows come from, how one becomes a prompt, and how answers are read."""
+"""The `Task` type: where rows come from, how a row becomes a prompt, and how answers are read."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 class Family(StrEnum):
-    """A family of tasks, which share their shape and every peer method's settings."""
+    """A family of tasks that share a shape and the settings of every peer method."""
 
     LETTERS = "letters"
     LONG_REASONING = "long_reasoning"
@@ -86,7 +86,7 @@ SHAPES = {
     Family.LONG_REASONING: Shape(length=256, budget=256, block_length=32),
     Family.CODE: Shape(length=384, budget=384, block_length=32),
 }
-"""The paper's shape of every family."""
+"""The paper's shape for each family."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Candidate:
     end: int
     """One past the last character."""
     conclusive: bool = False
-    """Whether more text could not change it: in front of this one for an extractor that takes
-    the last match, behind it for one that takes the first. False is always safe."""
+    """Whether more text cannot change the answer: text before it for an extractor that takes the
+    last match, text after it for one that takes the first. False is always safe."""
 
 
 class Extractor(Protocol):
@@ -109,41 +109,40 @@ class Extractor(Protocol):
         """The answer, or None if the text holds none.
 
         Args:
-            choices: what the example offers, in the order of their letters; empty where answers
-                are free.
+            choices: the example's choices in the order of their letters; empty for free answers.
         """
 
 
 Normal = Callable[[str], str]
-"""Brings a gold answer into the normal form of an extractor."""
+"""Function that converts a gold answer to an extractor's normal form."""
 
 
 class ReadingStyle(StrEnum):
     """Which of a task's extractors reads the answer."""
 
     CAREFUL = "careful"  # the default: knows the example's choices and how models write answers
-    PLAIN = "plain"  # the paper's
+    PLAIN = "plain"  # the paper's reading
 
 
 class Ending(StrEnum):
-    """What counts after the first end token of a text."""
+    """How text after the first end token is treated."""
 
-    CUT = "cut"  # nothing, as a user of the model would see it
-    SKIP = "skip"  # special tokens vanish and the rest counts, as in the authors' release
+    CUT = "cut"  # dropped, as a user of the model would see it
+    SKIP = "skip"  # kept without special tokens, as in the authors' release
 
 
 class Grader(StrEnum):
     """How an answer is compared with the gold answer."""
 
     EXACT = "exact"  # equal normal forms
-    MATH_VERIFY = "math-verify"  # equal to a computer algebra system, where the forms differ
+    MATH_VERIFY = "math-verify"  # if the forms differ, equal by computer algebra
 
 
 @dataclass(frozen=True)
 class AnswerReading:
     """How answers are read off tokens and compared. Recordings never depend on it.
 
-    Signals and gates depend on style and ending, grades on all of it.
+    Signals and gates depend on style and ending, grades on all three fields.
     """
 
     style: str = ReadingStyle.CAREFUL
@@ -179,7 +178,7 @@ class AnswerReading:
 
     @property
     def options(self) -> str:
-        """The reading as a user would type it."""
+        """The reading as command-line options."""
         return f"--reading {self.style_name} --ending {self.ending} --grader {self.grader_name}"
 
     @property
@@ -192,9 +191,9 @@ class AnswerReading:
 
 
 LETTERS = "ABCDEFGHIJKLM"
-"""What choices go by, in their order."""
+"""Letters of the choices, in order."""
 Choices = tuple[str, ...]
-"""The texts that an example offers, in the order of their letters; empty for free answers."""
+"""Texts of an example's choices, in the order of their letters; empty for free answers."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +205,9 @@ class Example:
     target: str
     """The gold answer; for code, a reference program."""
     preamble: str = ""
-    """Code only: what is run before the program."""
+    """Code tasks only: source to run before the program."""
     tests: str = ""
-    """Code only: what is run after the program."""
+    """Code tasks only: source to run after the program."""
     choices: Choices = ()
     """Letter tasks only: the texts of the choices, in the order of their letters."""
 
@@ -221,7 +220,7 @@ class HubSplit:
     """A split of a data set on the hub."""
 
     dataset: str
-    """Its id, or a folder that holds a copy."""
+    """Hub id, or a folder that holds a copy."""
     split: str
     config: str | None = None
     revision: str | None = None
@@ -229,18 +228,18 @@ class HubSplit:
 
     @property
     def public_name(self) -> str:
-        """The data set's name in results, which leave out folders of this machine."""
+        """The data set's name for results, without the folders of this machine."""
         return self.dataset if HUB_ID.fullmatch(self.dataset) else f"./{Path(self.dataset).name}"
 
 
 class Judge(Protocol):
-    """Grades an answer, where equal normal forms are not what makes it right."""
+    """Function that grades an answer instead of comparing normal forms."""
 
     def __call__(self, example: Example, answer: str, text: str) -> bool:
         """Whether an answer is right.
 
         Args:
-            answer: what the extractor found, in normal form.
+            answer: the extracted answer, in normal form.
             text: the whole generation.
         """
 
@@ -253,19 +252,19 @@ class Task:
     """Name of the task in folders, tables and options."""
     family: Family
     hub: HubSplit | None = None
-    """Its split on the hub, if it has one."""
+    """The task's split on the hub, if it has one."""
     rows: Callable[[], Sequence[Row]] | Sequence[Row] | str | Path | None = None
-    """Rows that a user's task brings along: the rows, a function that makes them, or a file."""
+    """Rows that a user's task supplies: the rows, a function that returns them, or a file."""
     read: Callable[[Row], Example | None]
     """Turns a row into an example, or into None to leave the row out."""
     extract: Extractor
-    """The careful reading."""
+    """Extractor of the careful reading."""
     plain: Extractor
-    """The paper's reading."""
+    """Extractor of the paper's reading."""
     normal: Normal = str
-    """The gold answer's normal form under the careful reading; the same as the extractor's."""
+    """Converts the gold answer to the normal form of `extract`."""
     plain_normal: Normal = str
-    """The gold answer's normal form under the paper's reading."""
+    """Converts the gold answer to the normal form of `plain`."""
     search: SearchMode
     shape: Shape
     """The paper's shape. A model may define another one for the family."""
@@ -274,11 +273,11 @@ class Task:
     judge: Judge | None = None
     """Grades answers instead of comparing their normal forms."""
     n: int | None = None
-    """Number of examples to evaluate; all there are if None."""
+    """Number of examples to evaluate; all if None."""
     skip: int = 0
-    """Number of examples before those, which are kept for calibration."""
+    """Number of examples before those that are kept for calibration."""
     definition: Mapping[str, Any] = field(default_factory=dict)
-    """What a manifest keeps of a user's task, or of a prompt that replaces a task's own."""
+    """Manifest entries that identify a user's task, or a prompt that replaces a task's own."""
 
     def __post_init__(self) -> None:
         for name, kind in (("family", Family), ("search", SearchMode)):
@@ -293,7 +292,7 @@ class Task:
                 f"the task {self.name}: shape is a c4.tasks.Shape, not {self.shape!r}, as in "
                 "Shape(length=64, budget=64, block_length=16)"
             )
-        if isinstance(self.rows, Iterator):  # it could be read once only
+        if isinstance(self.rows, Iterator):  # an iterator can be read only once
             object.__setattr__(self, "rows", list(self.rows))
         for name in ("read", "extract", "plain", "normal", "plain_normal"):
             if not callable(getattr(self, name)):

@@ -10,8 +10,8 @@ from c4.tasks.task import Example, HubSplit, Row, Task
 def read(row: Row) -> Example | None:
     choices = list(row["mc1_targets"]["choices"])
     true = list(row["mc1_targets"]["labels"]).index(1)
-    # The data has the true choice first in every row. Seeded by the row itself, so that it
-    # keeps its order whatever else is loaded.
+    # The data lists the true choice first in every row. The seed is the row itself, so the
+    # order of its choices does not depend on the other rows.
     order = list(range(len(choices)))
     random.Random(repr((row["question"], choices))).shuffle(order)
     return multiple_choice(row["question"], [choices[i] for i in order], order.index(true))

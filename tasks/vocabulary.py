@@ -1,10 +1,10 @@
-"""Token ids to text, with every character traced back to the tokens that hold it.
+"""Decode token ids to text, with every character traced back to the tokens that hold it.
 
-Made from a tokenizer's JSON alone, so a recording can be read without its model. Predictions
-are rarely the tokens that encoding their text would give, so offsets come from decoding.
+Only the tokenizer's JSON is needed, so a recording can be read without its model. Encoding the
+text of predictions rarely gives the predicted tokens, so offsets come from decoding.
 
-A special token writes nothing, but it never glues its neighbours: where text that is not blank
-stands on both sides of it, a space keeps them apart. So `18<|im_end|>3` is `18 3`, not `183`.
+A special token writes nothing, but it does not join its neighbours: if text on both sides of it
+is not blank, a space is put between them. So `18<|im_end|>3` is `18 3`, not `183`.
 """
 
 import codecs
@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from c4.tasks.task import Ending
 
 GAP = b" "
-"""What keeps apart two pieces of text with special tokens between them."""
+"""Separator of two pieces of text that have special tokens between them."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class TokenText:
 
     text: str
     token_starts: Sequence[int]
-    """First character each token has a share in; never decreases."""
+    """First character that each token contributes to; never decreases."""
     token_ends: Sequence[int]
-    """One past the last character each token has a share in; never decreases."""
+    """One past the last character that each token contributes to; never decreases."""
 
     def token_span(self, start: int, end: int) -> tuple[int, int] | None:
         """The tokens that hold characters start to end, as (first, one past the last)."""
@@ -40,7 +40,7 @@ class TokenText:
 
 
 class Vocabulary:
-    """What every token id writes."""
+    """The text of every token id."""
 
     def __init__(self, tokenizer_json: str, end_ids: Iterable[int]) -> None:
         self.end_ids = frozenset(end_ids)
@@ -51,40 +51,40 @@ class Vocabulary:
 
     @property
     def by_bytes(self) -> bool:
-        """Whether tokens write bytes one after the other, so that any of them read alone."""
+        """Whether tokens stand for bytes, so that each can be decoded on its own."""
         return self._bytes is not None
 
     def ending(self, ids: Sequence[int]) -> int:
-        """How many tokens stand before the first end token."""
+        """Number of tokens before the first end token."""
         return next((i for i, token in enumerate(ids) if token in self.end_ids), len(ids))
 
     def is_special(self, token: int) -> bool:
-        """Whether a token writes nothing: it ends a text, or stands for something else."""
+        """Whether a token writes no text: an end token or another special token."""
         return token in self._special
 
     def name(self, token: int) -> str:
-        """The token as the vocabulary spells it; its number where it has no such token."""
+        """The token as the vocabulary spells it; its id in angle brackets if it is unknown."""
         return self._tokenizer.id_to_token(token) or f"<{token}>"
 
     def piece(self, token: int) -> bytes:
-        """What a token writes inside a text; a character may need the bytes of several."""
+        """Bytes that a token writes inside a text; one character may need several tokens."""
         if token in self._special:
             return b""
         if self._bytes is not None:
             return self._bytes.get(token, b"")
-        # Behind itself: at the beginning of a text, some tokenizers leave a space out.
+        # Decoded after itself: some tokenizers drop a space at the beginning of a text.
         once, twice = (self._tokenizer.decode([token] * n) for n in (1, 2))
         return twice[len(once) :].encode()
 
     def text(self, ids: Sequence[int], ending: Ending) -> str:
-        """What tokens write, up to the first end token or over it; special tokens write nothing."""
+        """Text of the tokens up to the first end token or past it; special tokens write nothing."""
         visible = self._visible(ids, ending)
         if self._bytes is None:
             return self._trace_runs(visible).text
         return b"".join(self._pieces(visible)).decode("utf-8", "replace")
 
     def trace(self, ids: Sequence[int], ending: Ending) -> TokenText:
-        """The same text, with its tokens' places in it."""
+        """The text that `text` returns, with the place of every token in it."""
         visible = self._visible(ids, ending)
         if self._bytes is None:
             return self._trace_runs(visible)
@@ -110,9 +110,7 @@ class Vocabulary:
         return pieces
 
     def _trace_runs(self, ids: Sequence[int]) -> TokenText:
-        """The same for tokenizers that do not work on bytes: what stands between special tokens
-        is decoded alone.
-        """
+        """Trace tokens that do not stand for bytes, decoding each run between special tokens."""
         text = ""
         starts: list[int] = []
         ends: list[int] = []
@@ -149,14 +147,14 @@ def _decode_bytes(data: bytes) -> tuple[str, list[int]]:
     char_at: list[int] = []
     for i in range(len(data)):
         text += decoder.decode(data[i : i + 1], final=i == len(data) - 1)
-        # A byte that is held back begins or continues a character that is yet to come out.
+        # A byte that the decoder holds back is part of a character that is still incomplete.
         held = bool(decoder.getstate()[0])
         char_at.append(len(text) if held else len(text) - 1)
     return text, char_at
 
 
 def _trace_by_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> TokenText:
-    """For tokenizers that do not work on bytes: a token writes what it adds to the text."""
+    """Trace tokens that do not stand for bytes: a token writes what it adds to the text."""
     ids = list(ids)
     ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
     ends = list(accumulate(ends, max))

@@ -1,4 +1,4 @@
-"""WinoGrande: which of two names fills the blank."""
+"""WinoGrande: choose which of two names fills the blank."""
 
 from c4.tasks.prompts import multiple_choice
 from c4.tasks.reading.answers import answers

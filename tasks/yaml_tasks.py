@@ -30,7 +30,7 @@ IGNORED = (
     *("metadata", "tag", "task_alias", "training_split", "fewshot_split", "should_decontaminate"),
     "doc_to_decontamination_query",
 )
-"""Fields of the harness that say nothing about how an example is asked or graded."""
+"""Fields of the harness that do not affect how an example is asked or graded."""
 FORMATS = (".jsonl", ".parquet")
 """Suffixes of files that hold rows."""
 READERS = ("json", "parquet", "csv", "text")
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no type
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
-            # Aliases of aliases make gigabytes of a few lines.
+            # Nested aliases can expand a few lines to gigabytes.
             raise ConfigError(
                 f"line {event.start_mark.line + 1}: *{event.anchor} is an alias; write out what "
                 "it stands for"
@@ -115,7 +115,7 @@ def task_from_fields(
     Args:
         where: name of the file in error messages.
         folder: the file's folder, where its rows are looked up first.
-        rows: where the rows were when the task was recorded; used if they are still there.
+        rows: path of the rows when the task was recorded; used if it still exists.
     """
     try:
         _check_fields(fields)
@@ -148,7 +148,7 @@ def task_from_fields(
 
 
 def kept_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as a manifest keeps them: without ignored ones, and without folders of files."""
+    """The fields as a manifest stores them: no ignored fields, and file names without folders."""
     kept = {name: value for name, value in fields.items() if name not in IGNORED}
     if isinstance(path := kept.get("dataset_path"), str):
         is_file = path.endswith(FORMATS)
@@ -219,7 +219,7 @@ def _count(fields: Mapping[str, Any], name: str, least: int) -> int | None:
 
 
 def _data_file(fields: Mapping[str, Any]) -> str | None:
-    """The local file with the rows, as the task names it; None where they are on the hub."""
+    """The local file with the rows, as the task names it; None if they are on the hub."""
     kwargs, path, split = _kwargs(fields), fields.get("dataset_path"), _split(fields)
     given = [f for f in (fields.get("data_files"), kwargs.get("data_files")) if f is not None]
     if isinstance(path, str) and path.endswith(FORMATS):
@@ -245,7 +245,7 @@ def _data_file(fields: Mapping[str, Any]) -> str | None:
 
 
 def _of_split(files: Any, split: str | None) -> Any:
-    """The files of a split, where they are given by split."""
+    """Return the files of a split if they are listed by split; else `files` itself."""
     if split is not None and not PLAIN_SPLIT.fullmatch(split):
         raise ConfigError(f"split {split}: a file is read whole; give n and skip instead")
     if not isinstance(files, dict):
@@ -295,7 +295,7 @@ def _hub(fields: Mapping[str, Any]) -> HubSplit:
 
 
 class _YamlRows:
-    """Turns rows into examples by the file's templates."""
+    """Turns rows into examples with the file's templates."""
 
     def __init__(self, fields: Mapping[str, Any], where: str, family: Family) -> None:
         self.extractor = str(fields["extractor"])
@@ -320,10 +320,10 @@ class _YamlRows:
         )
 
     def _value(self, name: str, row: Row, words: Collection[str] = ()) -> Any:
-        """A template's text, a field's value, or what the file says for every row.
+        """A rendered template, a value of the row, or a constant that the file gives for every row.
 
         Args:
-            words: which single words are meant as they stand; others are fields.
+            words: single words to take literally; any other single word names a field of the row.
         """
         given = self.templates.get(name)
         if not isinstance(given, str):
@@ -343,7 +343,7 @@ class _YamlRows:
         found = self._value("doc_to_choice", row)
         if found is None:
             return ()
-        if isinstance(found, str):  # a template writes a list as Python does
+        if isinstance(found, str):  # a template renders a list as Python source
             try:
                 found = ast.literal_eval(found.strip())
             except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
@@ -378,8 +378,8 @@ class _YamlRows:
     def _is_number(self, target: Any, text: str, row: Row) -> bool:
         """Whether the target is the number of a choice, by the harness's rule.
 
-        An integer is one, and so are the digits that a template writes. Digits in a field of the
-        row may also be the text of a choice.
+        An integer is one, and so are digits that a template renders. Digits in a text field of a
+        row are not, as they may be the text of a choice.
         """
         if isinstance(target, int):
             return not isinstance(target, bool)

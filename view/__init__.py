@@ -1,7 +1,7 @@
-"""The viewer: see a decode happen, and why a gate stops it.
+"""Viewer of single decodes, step by step, and of the reasons why gates stop them.
 
 `c4 view` serves the page on loopback; `write_page` writes it as one file that opens from disk, and
-`show` puts that file into a notebook. Python's gates answer; the page only draws.
+`show` puts that file into a notebook. Exits are computed in Python; the page only draws.
 """
 
 from c4.view.page import NotebookPage, show, write_page

@@ -1,4 +1,4 @@
-"""All trajectories of a run at once: where gates stop them, and what that is worth."""
+"""All trajectories of a run: where gates stop them, and the resulting accuracy and saving."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from c4.view.viewer import RunCache
 
 UNKNOWN, WRONG, RIGHT = -1, 0, 1
-"""What is known of a text: a program that nobody ran yet may be either."""
+"""Grades of a text; a program that has not been run yet is `UNKNOWN`."""
 KEPT_EXITS = 64
-"""Settings whose exits are remembered: a gate that reads cells takes a pass over all of them."""
+"""Number of settings whose exits are cached, because some gates read all cells to find them."""
 
 
 class Cohort:
-    """The trajectories of one run, ready to be asked about any gate."""
+    """The trajectories of one run, with the signals that gates decide on."""
 
     def __init__(self, cache: "RunCache", menu: GateMenu) -> None:
         self.cache = cache
@@ -39,11 +39,11 @@ class Cohort:
 
     @property
     def steps(self) -> Ints:
-        """How many steps each trajectory has. (n,)"""
+        """Number of steps of each trajectory. (n,)"""
         return self.signals.signals.steps
 
     def exits(self, name: str, settings: Settings) -> Ints:
-        """The step at which a gate stops each trajectory; 0 where it never fires. (n,)"""
+        """Return the step at which a gate stops each trajectory; 0 if it never fires. (n,)"""
         return self._exits(name, tuple(sorted(settings.get(name, {}).items())))
 
     def _find_exits(self, name: str, changes: tuple[tuple[str, str], ...]) -> Ints:
@@ -51,11 +51,11 @@ class Cohort:
         return ask_gates({name: gate}, self.signals, self.cache.run.cells())[name]
 
     def premature(self, exits: Ints) -> list[bool | None]:
-        """Whether each exit came too early; None where the answer never settles."""
+        """Return whether each exit came too early; None if the answer never settles."""
         return are_premature(exits, self.settled, self.steps)
 
     def summary(self, name: str, settings: Settings) -> dict[str, Any]:
-        """What a gate is worth on the run, as `c4 replay` says it."""
+        """Return a gate's results on the run, as `c4 replay` summarises them."""
         exits = self.exits(name, settings)
         ends = np.zeros_like(exits)
         frame = pl.DataFrame(
@@ -83,7 +83,7 @@ class Cohort:
         return found
 
     def _correct(self, exits: Ints) -> list[bool | None]:
-        """Whether the text at each exit is right; None where nobody knows yet."""
+        """Return whether the text at each exit is right; None if it is not graded."""
         if self.cache.grader.by_form:
             return self._subset.grades_at(exits[None])[0][0].tolist()
         known = at_exit(self._known, exits[None], self.steps)[0]
@@ -91,9 +91,9 @@ class Cohort:
 
     @cached_property
     def _known(self) -> npt.NDArray[np.int8]:
-        """What is known of the text at every step. (n, T)
+        """Grade of the text at every step. (n, T)
 
-        Of programs, only those are known that were graded before.
+        A program is `UNKNOWN` unless it was run before.
         """
         known = np.full(self.signals.signals.step.shape, UNKNOWN, dtype=np.int8)
         for i, recorded in enumerate(self.cache.run):
@@ -101,7 +101,7 @@ class Cohort:
         return known
 
     def _worth(self, recorded: Trajectory) -> list[int]:
-        """What is known of the text at each step of a trajectory."""
+        """Return the grade of the text at each step of a trajectory."""
         filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
         worth: list[int] = []
         for t, ids in enumerate(filled):
@@ -113,14 +113,14 @@ class Cohort:
         return worth
 
     def learn(self, index: int) -> None:
-        """Look again at a trajectory of which a program has been run since."""
+        """Update the grades of a trajectory after one of its programs has been run."""
         if "_known" in vars(self):
             recorded = self.cache.trajectory(index)
             i = self.signals.trajectory.tolist().index(index)
             self._known[i, : recorded.row.steps] = self._worth(recorded)
 
     def settling(self) -> dict[str, Any]:
-        """When answers settle: a step each, null where never, and by when most of them have."""
+        """Return each answer's stabilization step, or None, and the run's s_0.5 and s_0.9."""
         settled = settled_step(self.signals.signals)
         progress = settled / self.cache.run.shape.budget
         return {
@@ -135,7 +135,7 @@ class Cohort:
 def cohort_message(
     cohort: Cohort, gates: Sequence[str], settings: Settings, *, with_points: bool
 ) -> dict[str, Any]:
-    """What gates are worth on a run, and, for its plots, each trajectory."""
+    """Return the results of gates on a run and, for plots, the exits of each trajectory."""
     found: dict[str, Any] = {
         "run": cohort.cache.describe(),
         "summaries": {name: cohort.summary(name, settings) for name in gates},

@@ -1,4 +1,4 @@
-"""The list: which trajectories, in which order. Only the rows that are looked at are described."""
+"""The page's list of trajectories, filtered and sorted. Only the visible rows are described."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,24 +16,24 @@ from c4.view.trajectory import settled_at
 from c4.view.viewer import RunCache, Viewer
 
 Key = tuple[str, int]
-"""A run and a number of a trajectory in it."""
+"""Key of a run, and number of a trajectory in it."""
 SORTS = ("recorded", "stabilization", "exit", "entropy", "steps")
 VERDICTS = ("right", "wrong", "ungraded")
 EXITS = ("fired", "premature", "sound", "never")
-"""What a gate may make of a trajectory: `sound` is fired once the answer had settled."""
+"""Outcomes of a gate on a trajectory; `sound` means fired after the answer had settled."""
 SHOWN_LETTERS = 240
-"""Letters of a prompt that a list shows."""
+"""Most characters of a prompt or answer that the list shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What a user wants to see in the list."""
+    """Filters and order of the list."""
 
     tasks: Sequence[str] = ()
     methods: Sequence[str] = ()
     verdict: str = ""
     exits: str = ""
-    """Of `EXITS`, under `gate`."""
+    """One of `EXITS`, under `gate`; empty for all."""
     gate: str = "cvee"
     search: str = ""
     sort: str = "recorded"
@@ -59,7 +59,7 @@ class Query:
 
 
 def list_message(viewer: Viewer, query: Query, start: int, count: int) -> dict[str, Any]:
-    """Some rows of the list, and how many there are."""
+    """Return some rows of the list, and the number of all rows."""
     runs = [
         cache
         for cache in viewer.runs.values()
@@ -78,7 +78,7 @@ def list_message(viewer: Viewer, query: Query, start: int, count: int) -> dict[s
 
 
 def _ordered(viewer: Viewer, runs: Sequence[RunCache], query: Query) -> list[Key]:
-    """The trajectories asked for, in order."""
+    """Return the trajectories that match a query, in its order."""
     frames = [_facts(viewer, cache, query).with_columns(cache=pl.lit(cache.key)) for cache in runs]
     if not frames:
         return []
@@ -99,7 +99,7 @@ def _ordered(viewer: Viewer, runs: Sequence[RunCache], query: Query) -> list[Key
 
 
 def _facts(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
-    """What the list is filtered and sorted by, a row per trajectory."""
+    """Return the columns that the list is filtered and sorted by, one row per trajectory."""
     frame = pl.DataFrame({"trajectory": cache.indices}, schema={"trajectory": pl.Int32()})
     if query.needs_rows:
         frame = frame.join(cache.words, on="trajectory", how="left", maintain_order="left")
@@ -110,7 +110,7 @@ def _facts(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
 
 
 def _exits(viewer: Viewer, cache: RunCache, query: Query) -> pl.DataFrame:
-    """Where a gate stops the trajectories of a run; where steps were not kept, its own exits."""
+    """Return where a gate stops trajectories, or the run's own exits if it kept no steps."""
     if not cache.run.has_cells:
         return _own_exits(cache)
     cohort = viewer.cohort(cache)
@@ -170,7 +170,7 @@ def _short(text: str | None) -> str | None:
 
 
 def marks_message(viewer: Viewer, keys: Sequence[Key], settings: Settings) -> list[dict[str, Any]]:
-    """When answers settle and gates stop, for rows that are in sight."""
+    """Return when answers settle and gates stop, for the visible rows."""
     return [_marks(viewer, key, settings) for key in keys]
 
 

@@ -1,4 +1,4 @@
-"""The gates that a page may ask: their parameters, the bounds of each, and how they are drawn.
+"""Gates that the page offers: their parameters, slider bounds, colours and markers.
 
 Only gates that were named when the viewer was started are on offer, so no request can load code.
 """
@@ -27,36 +27,36 @@ from c4.store.labels import parse_settings
 from c4.tasks import Family, Task
 
 Settings = Mapping[str, Mapping[str, str]]
-"""What was changed in each gate, as it was written."""
+"""Changed parameters by gate and name, with values as they were typed."""
 MOST_DEMANDS = 4.0
-"""How far a slider of an unbounded parameter reaches, in multiples of its default."""
+"""Upper end of an unbounded parameter's slider, in multiples of its default."""
 SPAN_OF_ZERO = 16.0
-"""How far a slider of an unbounded parameter reaches, at the least; enough for a default of 0."""
+"""Smallest upper end of an unbounded parameter's slider; a default of 0 needs it."""
 
 
 @dataclass(frozen=True)
 class GateMenu:
-    """Gates by name, made for a task with the paper's settings or with other ones."""
+    """Gates on offer by name, made for a task with the paper's or changed settings."""
 
     names: Sequence[str] = tuple(GATES)
 
     @cached_property
     def signals(self) -> OwnSignals:
-        """The users' own signals that these gates name."""
+        """The users' own signals that these gates use."""
         return gate_signals(*self.names)
 
     def make(self, task: Task, settings: Settings | None = None) -> dict[str, Gate]:
-        """Every gate on offer, as it is set."""
+        """Make every gate on offer under these settings."""
         return {name: self.make_one(name, task, settings or {}) for name in self.names}
 
     def make_one(self, name: str, task: Task, settings: Settings) -> Gate:
-        """One gate on offer, as it is set. A gate of any other name is refused and not loaded."""
+        """Make one gate on offer under these settings. Any other name is refused and not loaded."""
         if name not in self.names:
             raise unknown_name("gate", name, self.names)
         return make_gate(name, task.family, **settings.get(name, {}))
 
     def read_settings(self, texts: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings as an address holds them: `cvee.tau=0.8`, like `--set`."""
+        """Parse settings from an address, written as for `--set`: `cvee.tau=0.8`."""
         found: dict[str, dict[str, str]] = {}
         for change in parse_settings(texts):
             if change.part not in self.names:
@@ -66,7 +66,7 @@ class GateMenu:
         return found
 
     def describe(self, families: Sequence[Family]) -> list[dict[str, Any]]:
-        """What the page needs to know to draw every gate and its sliders."""
+        """Return the data that the page needs to draw every gate and its sliders."""
         return [self._describe(name, families) for name in self.names]
 
     def _describe(self, name: str, families: Sequence[Family]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class GateMenu:
         made = {family: make_gate(name, family) for family in families}
         gate = next(iter(made.values()), None) or make_gate(name)
         specs: list[Field[Any]] = []
-        if is_dataclass(gate) and not isinstance(gate, type):  # others tell of no parameters
+        if is_dataclass(gate) and not isinstance(gate, type):  # others declare no parameters
             specs = list(settable(gate))
         return {
             "name": name,
@@ -91,17 +91,17 @@ class GateMenu:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter's value as JSON has it."""
+    """Return a parameter's value in a form that JSON can hold."""
     plain = plain_value(value)
     return plain if isinstance(plain, str | int | float | None) else str(plain)
 
 
 def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:
-    """A parameter with its choices, or with its slider: useful ends where it is unbounded."""
+    """Describe a parameter by its choices or its slider; an unbounded one gets finite ends."""
     if isinstance(spec.type, type) and issubclass(spec.type, StrEnum):
         return {"name": spec.name, "choices": [str(choice) for choice in spec.type]}
     facts = bounds_of(spec)
-    if facts is None:  # a gate of a user's own: it is set on the command line
+    if facts is None:  # a user's own gate: it is set on the command line
         return {"name": spec.name, "fixed": True}
     low, high = facts["low"], facts["high"]
     default: Any = spec.default
@@ -114,7 +114,7 @@ def _describe_parameter(spec: Field[Any]) -> dict[str, Any]:
 
 
 def demands(gate: Gate, s: Signals) -> dict[str, Floats]:
-    """What a gate asks of each signal at every step, as far as it can be drawn. (…, T) each"""
+    """Return a gate's thresholds on signals at every step, (…, T) each, if they can be drawn."""
     found: dict[str, Floats] = {}
     if isinstance(gate, CVEE | StabilityOnly):
         found["run"] = gate.patience(s)

@@ -1,7 +1,7 @@
-"""The files of the page, and the page as one file that opens from disk and loads nothing.
+"""The static files of the page, and the page as one file that opens from disk and loads nothing.
 
-In that file the modules become one script, whose hash the page's policy names; arrays travel as
-gzip in base64, which browsers undo by themselves.
+In that file, the modules are one script, whose hash is in the page's content security policy, and
+arrays are gzip in base64, which browsers decode without a library.
 """
 
 import base64
@@ -38,31 +38,31 @@ IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./([\w-]+\.js)";$', re.MULT
 EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.MULTILINE)
 ASSETS = re.compile(r'<link rel="stylesheet"[^>]*>\n<script type="module"[^>]*></script>')
 HEIGHT = 900
-"""Pixels that a notebook gives the page."""
+"""Height of the page in a notebook, in pixels."""
 MOST_TRAJECTORIES = 200
-"""Trajectories that one file may hold: a browser reads all of it before it shows anything."""
+"""Most trajectories in one file, because a browser reads all of it before it shows anything."""
 
 
 @remember
 def static_names() -> tuple[str, ...]:
-    """The names of all files of the page."""
+    """Return the names of all static files of the page."""
     names = (entry.name for entry in files("c4.view").joinpath("static").iterdir())
     return tuple(sorted(name for name in names if name.rpartition(".")[2] in KINDS))
 
 
 @remember
 def read_static(name: str) -> tuple[str, str]:
-    """The text of one file of the page, and its media type."""
+    """Return the text of one static file, and its media type."""
     content = files("c4.view").joinpath("static", name).read_text(encoding="utf-8")
     return content, KINDS[name.rpartition(".")[2]]
 
 
 @remember
 def bundle_modules() -> str:
-    """The page's modules as one script, each after those that it needs.
+    """Return the page's modules as one script, each module after those that it imports.
 
-    A module becomes a function that returns what it exports. The modules keep to one form for that:
-    named imports on a line each, and `export` in front of what is exported.
+    A module becomes a function that returns its exports. This relies on the form of the modules:
+    each import is named and on its own line, and `export` precedes each exported declaration.
     """
     sources = {name: read_static(name)[0] for name in static_names() if name.endswith(".js")}
     needs = {
@@ -83,9 +83,9 @@ def write_page(path: Path, viewer: Viewer, keys: Sequence[Key]) -> None:
 
 
 def choose_trajectories(viewer: Viewer, numbers: Sequence[int], n: int | None) -> list[Key]:
-    """The trajectories that a page is to hold: some by number of every run, or the first n each.
+    """Choose trajectories for a page: those of every run with these numbers, at most n each.
 
-    All of them where neither is given and there are few.
+    Without numbers, any trajectory qualifies. More than `MOST_TRAJECTORIES` in total are refused.
     """
     found = []
     for cache in viewer.runs.values():
@@ -103,13 +103,13 @@ def choose_trajectories(viewer: Viewer, numbers: Sequence[int], n: int | None) -
 
 
 def make_page(viewer: Viewer, keys: Sequence[Key]) -> str:
-    """The page as text."""
+    """Return the page as HTML."""
     script, style = bundle_modules(), read_static("app.css")[0]
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    # Base64 and escaped JSON hold nothing that could close the element.
+    # Base64 and escaped JSON contain nothing that could close the script element.
     data = json.dumps(page_data(viewer, keys)).replace("<", "\\u003c")
     parts = [
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">',
@@ -132,7 +132,7 @@ def _hash(source: str) -> str:
 
 
 def page_data(viewer: Viewer, keys: Sequence[Key]) -> dict[str, Any]:
-    """Everything that the page would ask a server for."""
+    """Return all data that the page would otherwise request from a server."""
     runs = [cache for key, cache in viewer.runs.items() if key in {run for run, _ in keys}]
     described = viewer.describe()
     described["runs"] = [cache.describe() for cache in runs]
@@ -160,7 +160,7 @@ class NotebookPage:
     page: str
 
     def _repr_html_(self) -> str:
-        # Without the right to its own origin, the page cannot reach the notebook around it.
+        # Without allow-same-origin, the page cannot reach the notebook around it.
         return (
             f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts" '
             f'style="width: 100%; height: {HEIGHT}px; border: 1px solid #8884"></iframe>'
@@ -168,7 +168,7 @@ class NotebookPage:
 
 
 def show(run: Run | Location | str, *trajectories: int, n: int | None = None) -> NotebookPage:
-    """Some trajectories of a run, or its first 20, as a page inside a notebook."""
+    """Return a notebook page with some trajectories of a run, by default the first 20."""
     folder = run.folder if isinstance(run, Run) else run
     reading: AnswerReading | None = run.reading if isinstance(run, Run) else None
     viewer = Viewer(folder, reading=reading)

@@ -37,7 +37,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may load and run: nothing that is not its own."""
+"""Content security policy: the page may load and run only its own files."""
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -47,12 +47,12 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_ROWS = 500
-"""Rows of the list that one request may ask for."""
+"""Most rows of the list that one request may ask for."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Guard:
-    """Lets in only those who were told the address, and tells them what a page may do."""
+    """Middleware that refuses foreign requests and those without the token, and adds `HEADERS`."""
 
     def __init__(self, app: ASGIApp, token: str | None, names: Iterable[str]) -> None:
         self.app = app
@@ -97,9 +97,9 @@ class Guard:
 
 
 def is_own_name(host: str, names: frozenset[str]) -> bool:
-    """Whether a Host header names this machine: by number, or by a name it was started with.
+    """Return whether a Host header names this machine, by IP address or by one of `names`.
 
-    The port may be another one: a tunnel has its own.
+    The port is not compared, because a tunnel has its own.
     """
     name = _split(f"//{host}").hostname or ""
     if name in names:
@@ -112,7 +112,7 @@ def is_own_name(host: str, names: frozenset[str]) -> bool:
 
 
 def _split(address: str) -> SplitResult:
-    """An address in its parts, all of which are empty where it is malformed."""
+    """Split an address into its parts; all are empty if it is malformed."""
     try:
         return urlsplit(address)
     except ValueError:
@@ -177,7 +177,7 @@ def _grade(viewer: Viewer, request: Request) -> Any:
 
 
 def _asked(viewer: Viewer, request: Request) -> tuple[RunCache, int]:
-    """The run and the number of the trajectory that a request names."""
+    """Return the run and the number of the trajectory that a request names."""
     return viewer.cache(request.query_params["run"]), _whole(request, "t")
 
 
@@ -203,13 +203,13 @@ QUESTIONS: dict[str, tuple[str, Answer]] = {
     "cohort": ("GET", _cohort),
     "grade": ("POST", _grade),
 }
-"""What the page may ask, by name."""
+"""The page's API: HTTP method and handler by name."""
 
 
 def make_app(
     viewer: Viewer, *, token: str | None = None, names: Iterable[str] = LOOPBACK
 ) -> ASGIApp:
-    """The application; wrapped in its guard."""
+    """Return the application, wrapped in its guard."""
     routes = [
         Route(f"/api/{name}", _endpoint(viewer, answer), methods=[method])
         for name, (method, answer) in QUESTIONS.items()
@@ -244,13 +244,13 @@ def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 class Server:
-    """A server that has its address before it answers."""
+    """Server of the page, whose address is known before it serves."""
 
     def __init__(self, viewer: Viewer, host: str | None = None, port: int = 0) -> None:
-        """Take a port.
+        """Bind the port.
 
         Args:
-            host: the address to listen on; loopback if None. Any other needs the token.
+            host: the address to listen on; loopback if None. Requests to any other need a token.
         """
         self.host = host or "127.0.0.1"
         self.token = None if self.host in LOOPBACK else secrets.token_urlsafe(24)
@@ -265,18 +265,18 @@ class Server:
 
     @property
     def address(self) -> str:
-        """What to open; with its token, if there is one."""
+        """Address to open, with the token if there is one."""
         anywhere = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}  # noqa: S104
         name = anywhere.get(self.host, self.host)
         name = f"[{name}]" if ":" in name else name
         return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     def serve(self) -> None:
-        """Answer until somebody interrupts."""
+        """Serve requests until interrupted."""
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
-        """Let `serve`, which another thread runs, come to its end."""
+        """Make `serve`, which another thread runs, return."""
         self._server.should_exit = True
 
 

@@ -1,4 +1,4 @@
-"""One trajectory as the page needs it: its cells, its signals, and what gates make of it."""
+"""Data of one trajectory for the page: its cells, its signals, and the gates' decisions."""
 
 import json
 import shlex
@@ -22,18 +22,18 @@ from c4.view.menu import GateMenu, Settings, demands
 from c4.view.viewer import RunCache, Viewer
 
 ALIGNMENT = 8
-"""Bytes that a buffer's place is a multiple of: a Float64Array asks for that."""
+"""Alignment of buffers in bytes, as a Float64Array requires."""
 TYPES = {"i1": "Int8", "u1": "Uint8", "i4": "Int32", "f4": "Float32", "f8": "Float64"}
-"""The browser's name for each type of number."""
+"""Names of the browser's number types, by NumPy's type codes."""
 SIGNALS = ("candidate", "answer", "span_start", "span_end", "run", "changes", "masked")
 LEVELS = ("confidence", "entropy", "region_gap", "masked_gap")
-"""The signals that the page draws: counts and numbers, and levels with a unit."""
+"""Real-valued signals that the page draws; those in `SIGNALS` are integers."""
 WRITTEN = ("prompt", "target", "text", "answer", "verdict", "correct", "preamble", "tests")
 COUNTED = ("trajectory", "steps", "budget", "length", "block_length", "exit_step", "revoked")
 
 
 def trajectory_message(cache: RunCache, index: int, menu: GateMenu, settings: Settings) -> bytes:
-    """A trajectory with everything that the page draws, as `pack` puts it together."""
+    """Return all data that the page draws of a trajectory, in the format of `pack`."""
     row, run = cache.row(index), cache.run
     facts = {name: getattr(row, name) for name in (*WRITTEN, *COUNTED)}
     header: dict[str, Any] = {
@@ -52,7 +52,7 @@ def trajectory_message(cache: RunCache, index: int, menu: GateMenu, settings: Se
     if run.has_cells:
         cells = cache.trajectory(index).cells
         signals = cache.signals(index)
-        # As they are stored: all steps of a position together, (L, T).
+        # (L, T), as stored: all steps of a position are adjacent.
         arrays |= {
             "token": cells.token.T,
             "filled": filled_predictions(cells.token, cells.masked).T,
@@ -80,7 +80,7 @@ def trajectory_message(cache: RunCache, index: int, menu: GateMenu, settings: Se
 def answer_message(
     cache: RunCache, index: int, menu: GateMenu, settings: Settings
 ) -> dict[str, Any]:
-    """What moves when a slider moves: exits, thresholds and grades, and no cells."""
+    """Return what changes when a slider moves: exits, thresholds and grades, but no cells."""
     recorded, signals = cache.trajectory(index), cache.signals(index)
     gates = menu.make(cache.run.task, settings)
     exits = ask_gates(gates, signals, [(recorded.row.trajectory, recorded.cells)])
@@ -102,20 +102,20 @@ def answer_message(
 
 
 def settled_at(signals: RunSignals) -> int | None:
-    """The step from which a single trajectory's answer stays; None where it never settles."""
+    """Return the stabilization step of a single trajectory; None if its answer never settles."""
     settled = int(stabilization_step(signals.signals)[0])
     return settled if settled <= int(signals.signals.steps[0]) else None
 
 
 def _numbers(values: npt.NDArray[Any]) -> list[float | None]:
-    """Numbers as JSON has them, which knows neither NaN nor infinity."""
+    """Return numbers for JSON, which has neither NaN nor infinity: they become None."""
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
 def _describe_tokens(
     vocabulary: Vocabulary, seen: Sequence[npt.NDArray[Any]]
 ) -> list[dict[str, Any]]:
-    """The text of every token that occurs; its bytes where they are not whole characters."""
+    """Return the text of every token that occurs, or its bytes if they are not whole characters."""
     described: list[dict[str, Any]] = []
     for token in np.unique(np.concatenate([np.unique(array) for array in seen])).tolist():
         if vocabulary.is_special(token):
@@ -130,12 +130,12 @@ def _describe_tokens(
 
 
 def replay_command(cache: RunCache, menu: GateMenu, settings: Settings) -> str:
-    """The command that gives the same exits."""
+    """Return the `c4 replay` command that gives the same exits."""
     changed = [name for name in menu.names if settings.get(name)]
     names = changed or [name for name in ("cvee", "prophet", "sched") if name in menu.names]
     words = ["c4", "replay", "--runs", str(cache.run.folder)]
     own_task = cache.run.task.definition.get("task")
-    if own_task is not None:  # other tasks are known without being named
+    if own_task is not None:  # other tasks need no --task
         words += ["--task", cache.typed_task or own_task]
     for name in names:
         words += ["--gate", name]
@@ -146,7 +146,7 @@ def replay_command(cache: RunCache, menu: GateMenu, settings: Settings) -> str:
 
 
 def run_at(viewer: Viewer, cache: RunCache, index: int, step: int) -> dict[str, Any]:
-    """Grade the text that a final fill at a step would have left, by running it in the sandbox."""
+    """Grade the text that a final fill at a step would leave, which may run it as a program."""
     recorded = cache.trajectory(index)
     if not 1 <= step <= recorded.row.steps:
         raise ConfigError(f"trajectory {index} has steps 1 to {recorded.row.steps}, not {step}")
@@ -157,10 +157,10 @@ def run_at(viewer: Viewer, cache: RunCache, index: int, step: int) -> dict[str, 
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """A JSON header, then little-endian buffers that a browser can map as they are.
+    """Pack a JSON header and little-endian buffers, which a browser can map without conversion.
 
     uint32 length of the header | header, padded with spaces | buffers, each at a multiple of 8.
-    `header["arrays"]` tells type, shape and place of every array.
+    `header["arrays"]` holds the type, shape and offset of every array.
     """
     places: dict[str, Any] = {}
     buffers: list[bytes] = []

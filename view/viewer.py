@@ -1,4 +1,4 @@
-"""The runs that a viewer shows, each opened once, with what was last read of it kept."""
+"""The runs that a viewer shows, each opened once, with a cache of what was last read."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -36,17 +36,17 @@ from c4.view.cohort import Cohort
 from c4.view.menu import GateMenu
 
 KEPT_PARTS = 8
-"""Parts whose rows or signals are kept in memory, of every run."""
+"""Number of parts per run whose rows or signals are kept in memory."""
 KEPT_TRAJECTORIES = 32
-"""Trajectories whose own signals are kept where those of their part are not cached."""
+"""Number of trajectories per run whose signals are kept if those of their part are not cached."""
 KEPT_CELLS = 4
-"""Trajectories whose cells are kept: the ones on the screen and the ones before them."""
+"""Number of trajectories per run whose cells are kept: those on the screen or shown before."""
 KEPT_COHORTS = 16
-"""Runs of which the signals of all trajectories are kept in memory."""
+"""Number of runs whose signals are kept in memory for all trajectories."""
 
 
 class RunCache:
-    """One run, with what was last read of it."""
+    """One run, with a cache of what was last read from it."""
 
     def __init__(
         self, key: str, run: Run, unsafe_code: bool, task: str | None, own: OwnSignals
@@ -54,8 +54,8 @@ class RunCache:
         """Open a run for the page.
 
         Args:
-            task: the run's task as the user named it, if the user did.
-            own: the users' own signals that the gates in the menu name.
+            task: the run's task as the user typed it, or None.
+            own: the users' own signals that the gates in the menu use.
         """
         self.key = key
         self.own = own
@@ -83,7 +83,7 @@ class RunCache:
 
     @cached_property
     def reader(self) -> CandidateReader:
-        """What reads the run's candidates."""
+        """Reader of the run's candidates."""
         return candidate_reader(self.run)
 
     def part_of(self, index: int) -> Part:
@@ -105,20 +105,20 @@ class RunCache:
         raise RunError(f"{self.run.folder}: rows and cells of {index} are not of one decode")
 
     def signals(self, index: int) -> RunSignals:
-        """The signals of one trajectory, without waiting for those of its part. (1, T)"""
+        """Return the signals of one trajectory without computing those of its part. (1, T)"""
         read = self._stored_signals(self.part_of(index))
         if read is None:
             return self._own_signals(index)
         return read.choose([index - int(read.trajectory[0])])
 
     def listed_signals(self, index: int) -> RunSignals:
-        """The signals of one trajectory, out of its part's. (1, T)"""
+        """Return the signals of one trajectory, taken from those of its part. (1, T)"""
         read = self._part_signals(self.part_of(index))
         return read.choose([index - int(read.trajectory[0])])
 
     @cached_property
     def words(self) -> pl.DataFrame:
-        """Texts and verdicts of all trajectories, to be filtered and searched."""
+        """Texts and verdicts of all trajectories, for filters and search."""
         verdicts = {True: "right", False: "wrong", None: "ungraded"}
         schema = {"trajectory": pl.Int32(), "steps": pl.Int32(), "verdict": pl.String()}
         rows = [
@@ -135,7 +135,7 @@ class RunCache:
         return pl.DataFrame(rows, schema={**schema, "words": pl.String()})
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows of a run in its lists."""
+        """Return the data of a run for the page's lists."""
         run = self.run
         family = str(run.task.family)
         return {
@@ -159,12 +159,12 @@ class RunCache:
 
 
 def files_of(run: Run) -> Sequence[object]:
-    """The files that a run consists of: its parts, and the grades that were added to it."""
+    """Return the files of a run: its parts, and the grades that were added to it."""
     return [*run.parts, *list_grades(run.folder)]
 
 
 class Viewer:
-    """All runs below a folder that can be read."""
+    """All readable runs below a folder."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Viewer:
     ) -> None:
         self.root = parse_location(root)
         self.named = find_recorded_tasks(tasks, self.root)
-        """The tasks to show, by what the user typed."""
+        """Tasks to show, by the names that the user typed."""
         self.tasks = {task.name: typed for typed, task in self.named.items()}
         self.model = model
         self.menu = gates or GateMenu()
@@ -189,7 +189,7 @@ class Viewer:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again what there is: a recording may go on while one looks at it."""
+        """Find the runs again, because a recording may grow while it is viewed."""
         readable = readable_runs(find_runs(self.root), self.reading, list(self.named.values()))
         wanted = with_known_task(
             [
@@ -213,10 +213,10 @@ class Viewer:
             else:
                 typed = self.tasks.get(run.task_name)
                 caches[key] = RunCache(key, run, self.unsafe_code, typed, self.menu.signals)
-        self.runs = dict(sorted(caches.items()))  # at once: other threads read it
+        self.runs = dict(sorted(caches.items()))  # one assignment: other threads read it
 
     def cache(self, key: str) -> RunCache:
-        """A run by its key, which is its folder below the root."""
+        """Return a run by its key, the path of its folder below the root."""
         found = self.runs.get(key)
         if found is None:
             raise RunError(f"no run {key!r} below {self.root}; reload the page")
@@ -227,7 +227,7 @@ class Viewer:
         return sorted({cache.run.task.family for cache in self.runs.values()})
 
     def describe(self) -> dict[str, Any]:
-        """The runs, the gates that may be asked, and how answers are read."""
+        """Return the runs, the gates on offer, and how answers are read."""
         return {
             "root": str(self.root),
             "runs": [cache.describe() for cache in self.runs.values()],

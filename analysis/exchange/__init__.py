@@ -1,8 +1,9 @@
-"""Exchange: bring trajectories and runs in from other projects and the hub, and send them there.
+"""Exchange trajectories and runs with other projects and the hub.
 
-`import_trajectories` reads the trajectories that other projects publish, and runs nothing of them;
-`export_steps` writes the step at which each token was unmasked, as serving engines exchange it;
-`push_runs` and `pull_runs` bring runs to and from the hub. Only `.pt` files load torch.
+`import_trajectories` reads the trajectories that other projects publish, without running any of
+their code; `export_steps` writes the step at which each token was unmasked, in the form that
+serving engines use; `push_runs` and `pull_runs` upload and download runs. Torch is loaded only for
+`.pt` files.
 """
 
 from c4.analysis.exchange.export import export_steps, step_map

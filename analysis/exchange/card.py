@@ -1,4 +1,4 @@
-"""The card of a data set on the hub: what was recorded, with what, its columns, how to replay."""
+"""Make the card of a data set on the hub: its runs, their origin, columns and replay commands."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ ENDS_CODE = str.maketrans(dict.fromkeys("`|\\", "_"))
 
 
 def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
-    """The card of a data set with some runs. What manifests say is shown and never interpreted.
+    """Make the card of a data set. Texts from manifests are escaped, since they are untrusted.
 
     Args:
         manifests: the manifest of each run, by the run's folder in the data set.
@@ -87,7 +87,7 @@ def make_card(repo: str, manifests: Mapping[str, Manifest]) -> str:
         made_by = [weights, *(identity[key] for key in ("dtype", "device", "origin"))]
         made.append((run, *map(_code, made_by), _code(_libraries(manifest))))
         task, definition = str(identity["task"]), identity.get("task_definition", {})
-        # A manifest brings the whole of a YAML task, and none of a Python task.
+        # A manifest holds the full definition of a YAML task, but no code of a Python task.
         if not (task in TASKS or task.startswith("lm-eval:") or "fields" in definition):
             coded.add(task)
         elif identity["cells"] and PLAIN_NAME.fullmatch(task):
@@ -119,15 +119,15 @@ def _libraries(manifest: Manifest) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as Markdown, of which the first is the head."""
+    """Format rows as a Markdown table; the first row is the header."""
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([head, f"|{' --- |' * len(rows[0])}", *body])
 
 
 def _code(value: object) -> str:
-    """A cell that shows a text as it is: inside code nothing is a link, a picture or a tag.
+    """Format a value as inline code, in which links, images and tags are not interpreted.
 
-    The characters that would end the code or the cell become underscores.
+    Characters that would end the code or the cell become underscores.
     """
     text = " ".join(str(value).split()).translate(ENDS_CODE)
     return f"`{text}`" if text else ""

@@ -1,4 +1,4 @@
-"""The step map: at which step each token was unmasked."""
+"""Export the step map: the step at which each token was unmasked."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from c4.store.storage import put_file
 
 
 def step_map(row: Row) -> dict[str, Any]:
-    """One trajectory as serving engines describe a decode; docs/exchange.md explains the keys."""
+    """Describe a trajectory as serving engines do; docs/exchange.md explains the keys."""
     return {
         "trajectory": row.trajectory,
         "prompt_ids": row.prompt_ids,
@@ -23,10 +23,10 @@ def step_map(row: Row) -> dict[str, Any]:
 
 
 def export_steps(run: Run, path: Location, note: Callable[[], None] = lambda: None) -> int:
-    """Write the step maps of a run, one JSON object per line; returns how many there are.
+    """Write the step maps of a run, one JSON object per line; return their number.
 
     Args:
-        note: told of every trajectory.
+        note: progress callback, called once per trajectory.
     """
     lines = []
     for row in run.rows():

@@ -1,7 +1,7 @@
-"""Runs to and from the hub, as data sets.
+"""Push runs to the hub and pull them from it, as data sets.
 
-A data set holds runs under `runs/model=…/task=…/method=…`, as a folder of runs does, and a card.
-What is pulled is checked file by file before it is put in place, and nothing of it is run.
+A data set holds a card and runs under `runs/model=…/task=…/method=…`, as a folder of runs does.
+Pulled files are all checked before they are copied into place, and no code in them is run.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,19 +34,19 @@ from c4.store.parts import PART, named_part, run_parts
 from c4.store.storage import read_file
 
 ROOT = "runs"
-"""The folder of a data set that holds its runs."""
+"""Folder of a data set that holds its runs."""
 CARD = "README.md"
 DATASET = "dataset"
 RUN = f"{ROOT}/model=*/task=*/method=*"
 MANIFESTS = f"{RUN}/{MANIFEST}"
 RUN_FILES = [MANIFESTS, f"{RUN}/{TOKENIZER}", *(f"{RUN}/{kind}/*.parquet" for kind in RECORDED)]
-"""The files of a data set that are a run's; others are not fetched."""
+"""Patterns of the files that belong to runs; other files of a data set are not fetched."""
 PASSING = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.TOO_MANY_REQUESTS)
-"""How the hub refuses because it is busy, or because somebody else has pushed meanwhile."""
+"""Status codes of temporary errors: the hub is busy, or somebody else has pushed meanwhile."""
 
 
 def hub_client() -> Any:
-    """The hub's own client."""
+    """Make a client of `huggingface_hub`."""
     from huggingface_hub import HfApi
 
     return HfApi(library_name="c4-dlm")
@@ -54,7 +54,7 @@ def hub_client() -> Any:
 
 @contextmanager
 def hub_errors(doing: str) -> Iterator[None]:
-    """Turn whatever the client, the network or the disk raises into a message with advice."""
+    """Turn errors of the client, the network or the disk into a message with advice."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
@@ -64,7 +64,7 @@ def hub_errors(doing: str) -> Iterator[None]:
     except Exception as raised:
         error: BaseException = raised
         while error.__cause__ is not None and not isinstance(error, HfHubHTTPError):
-            error = error.__cause__  # the client wraps what the hub says
+            error = error.__cause__  # the client wraps errors of the hub
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
         said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
         status = getattr(getattr(error, "response", None), "status_code", 500)
@@ -91,8 +91,8 @@ class Pushed:
 def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
     """Push a run, or all runs below a folder, with a card.
 
-    A run that is damaged is not pushed. Repeating a push sends only what the hub lacks. Parts that
-    overlap those here and are not among them were replaced here, and are removed there.
+    Damaged runs are not pushed. Repeating a push sends only files that the hub lacks. Parts in the
+    data set that were replaced locally are deleted there; see `_replaced`.
     """
     runs = _runs_to_push(folder)
     client, manifests = hub_client(), {place: read_manifest(run) for place, run in runs.items()}
@@ -114,13 +114,13 @@ def push_runs(folder: Location, repo: str, *, private: bool = False) -> Pushed:
             repo_type=DATASET,
             commit_message=f"Runs recorded by c4: {len(runs)}",
             delete_patterns=[escape(name) for name in _replaced(names, runs)] or None,
-            parent_commit=info.sha,  # what somebody pushes meanwhile is not mixed with this
+            parent_commit=info.sha,  # fails if somebody else pushes meanwhile
         )
     return Pushed(repo, list(runs), len(files), done.oid)
 
 
 def _runs_to_push(folder: Location) -> dict[str, Location]:
-    """Runs below a folder, by where they go in the data set. A damaged run is an error."""
+    """Runs below a folder, by their folder in the data set. A damaged run is an error."""
     runs: dict[str, Location] = {}
     for run in find_runs(folder):
         if problems := _problems(run):
@@ -138,7 +138,7 @@ def _runs_to_push(folder: Location) -> dict[str, Location]:
 
 
 def _problems(run: Location) -> list[str]:
-    """Damage found in a run; every file is read to the last byte."""
+    """Check every byte of a run's files and return the damage found."""
     return [finding.what for finding in check_run(run) if finding.state is State.PROBLEM]
 
 
@@ -149,7 +149,7 @@ def _place_of(manifest: Manifest) -> str:
 
 
 def _names(info: Any) -> list[str]:
-    """Names of a data set's files; the client gives None if there are none."""
+    """Names of a data set's files, for which the client gives None if there are none."""
     return [sibling.rfilename for sibling in info.siblings or ()]
 
 
@@ -158,9 +158,9 @@ def _holds_runs(names: Collection[str]) -> bool:
 
 
 def _others(client: Any, repo: str, info: Any, ours: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """Manifests that are in the data set already, by the folders of their runs.
+    """Manifests that are already in the data set, by the folders of their runs.
 
-    Pushing over another run of the same name, or over one whose manifest is damaged, is an error.
+    It is an error to overwrite a different run of the same name or one with a damaged manifest.
     """
     found: dict[str, Manifest] = {}
     if not _holds_runs(_names(info)):
@@ -191,7 +191,7 @@ def _others(client: Any, repo: str, info: Any, ours: Mapping[str, Manifest]) -> 
 def _fetch(
     client: Any, repo: str, commit: str, patterns: Sequence[str], *, fresh: bool = False
 ) -> Path:
-    """The folder in the hub's cache that holds some files of a data set, all of one commit."""
+    """Download matching files of one commit; return their folder in the hub's cache."""
     return Path(
         client.snapshot_download(
             repo,
@@ -206,7 +206,7 @@ def _fetch(
 def _stage(run: Location, target: Path) -> list[Path]:
     """Lay out a run's files for upload: links, or copies if they are in object storage.
 
-    A manifest goes without the user's own folders.
+    The manifest is staged without the user's folder names.
     """
     staged = []
     for path in (run / TOKENIZER, *(part.path for part in run_parts(run, RECORDED))):
@@ -224,9 +224,9 @@ def _stage(run: Location, target: Path) -> list[Path]:
 
 
 def _replaced(names: Collection[str], runs: Mapping[str, Location]) -> list[str]:
-    """Parts in the data set that overlap parts here but are not among them.
+    """Names of parts in the data set that overlap local parts but are not among them.
 
-    Parts that lie apart from all parts here are another half of the run, and stay.
+    Parts that overlap no local part hold other trajectories of the run, and stay.
     """
     replaced = []
     for place, run in runs.items():
@@ -246,15 +246,15 @@ def _replaced(names: Collection[str], runs: Mapping[str, Location]) -> list[str]
 def pull_runs(
     repo: str, out: Location, *, revision: str | None = None, fresh: bool = False
 ) -> list[Merged]:
-    """Fetch the runs of a data set, check them, and bring them into a folder of runs.
+    """Fetch the runs of a data set, check them, and copy them into a folder of runs.
 
-    They arrive in the hub's cache, are read there to the last byte, and only then copied, so an
-    interrupted pull leaves the folder as it was. Where a run is there already, the trajectories
-    that it lacks are added.
+    Files are downloaded to the hub's cache, checked there in full, and only then copied, so an
+    interrupted download leaves the folder unchanged. If a run is already there, only the
+    trajectories that it lacks are added.
 
     Args:
         revision: a branch, a tag or a commit.
-        fresh: fetch everything anew.
+        fresh: download everything again, ignoring the cache.
     """
     client = hub_client()
     with hub_errors(f"pulling {repo}"):

@@ -1,4 +1,4 @@
-"""Trajectories of other projects: when their answers settled, as far as the files say."""
+"""Import trajectories of other projects, to show when their answers settled."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,15 +23,15 @@ IMPORTED = pl.Schema(
         **SETTLING,
         "source": pl.String(),  # see `Source`
         "file": pl.String(),  # relative to the folder that was imported
-        "steps": pl.Int32(),  # forward passes that the decode took
-        "budget": pl.Int32(),  # what progress is measured by
-        "correct": pl.Boolean(),  # as its authors graded it; null where they did not
+        "steps": pl.Int32(),  # forward passes of the decode
+        "budget": pl.Int32(),  # the number of steps that is progress 1
+        "correct": pl.Boolean(),  # its authors' grade; null if they gave none
         "answer": pl.String(),
         "target": pl.String(),
         "commit_step": pl.List(pl.Int32()),  # per position, from 1; 0 if it was given
     }
 )
-"""One row per trajectory. `stabilization_figure` draws such a frame."""
+"""One row per trajectory. `stabilization_figure` can draw such a frame."""
 
 
 class Source(StrEnum):
@@ -42,16 +42,16 @@ class Source(StrEnum):
 
 
 FORMATS = {Source.PROPHET: prophet, Source.KLASS: klass}
-"""How the files of each project are found and read.
+"""Modules that find and read the files of each project.
 
-`read_decode` gives one decode: the question's `number`; `sample`, which names a second decode of
-it; `is_final`, whether the answer read at each step is the final one; the `budget`; and
-`commit_step`, `answer`, `target` and `correct` as in `IMPORTED`.
+`read_decode` returns one decode as a dict: the question's `number`; `sample`, which tells further
+decodes of a question apart; `is_final`, whether the answer at each step is the final one; the
+`budget`; and `commit_step`, `answer`, `target` and `correct` as in `IMPORTED`.
 """
 LARGEST_NUMBER = 2**31 - 1
-"""The largest number of a question, and the largest budget."""
+"""Largest question number and largest budget."""
 SETTLES = "stabilization"
-"""The table and the figure of when answers settle."""
+"""Name of the table and of the figure on when answers settle."""
 NO_GATES = (
     "no gate can be asked about them: the files hold tokens, but not the confidence, gap and "
     "entropy of every position, which gates compare"
@@ -60,13 +60,13 @@ NO_GATES = (
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """The files to read, and how."""
+    """The files of an import and how to read them."""
 
     source: Source
     folder: Path
     files: Sequence[Path]
     task: Task | None = None
-    """Whose answers they are; None if the names of folders say it."""
+    """Task that the decodes answer; None to take it from folder names."""
     budget: int | None = None
 
 
@@ -76,9 +76,9 @@ def plan_import(
     """Find the files of one project below a folder.
 
     Args:
-        task: whose answers they are; by default, for each file, the task that a folder above it
-            is named after, or else gsm8k, of which most are.
-        budget: steps of the full decode, where neither file nor folder says it.
+        task: task that the decodes answer; by default, the task in the name of a folder above
+            each file, or else gsm8k, the most common one.
+        budget: steps of the full decode; None if the name of the file or of a folder gives it.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
@@ -90,7 +90,7 @@ def plan_import(
 
 
 def _task_in(folder: Path, file: Path) -> str:
-    """Task in the name of the nearest folder, as in `question_histories_mmlu_random`."""
+    """Task in the name of the nearest folder, as in `question_histories_mmlu_random`, or gsm8k."""
     inside = file.relative_to(folder).parent.parts
     for part in reversed((*folder.absolute().parts, *inside)):
         words = re.split(r"[\W_]+", part.lower())
@@ -105,7 +105,7 @@ def import_trajectories(
     """Read all files of a plan; if one is damaged or tries to run code, none is imported.
 
     Args:
-        note: told the name of every file that has been read.
+        note: progress callback, called with the name of each file after it is read.
     """
     rows, refused = [], []
     for path in plan.files:
@@ -154,7 +154,7 @@ def _row(plan: ImportPlan, path: Path, task: Task, decode: dict[str, Any]) -> di
         "target": decode.get("target"),
         "commit_step": decode["commit_step"],
     }
-    # Half characters of others' files and names are escaped: Parquet holds none.
+    # Escape lone surrogates in texts and file names, which Parquet cannot store.
     return {
         name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
         for name, value in row.items()
@@ -162,9 +162,9 @@ def _row(plan: ImportPlan, path: Path, task: Task, decode: dict[str, Any]) -> di
 
 
 def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
-    """The step from which the final answer stays, and the first step at which it is read.
+    """The step from which the final answer stays, and the step at which it first appears.
 
-    Both are None if the last step lacks it.
+    Both are None if the last step does not have it.
     """
     if not is_final[-1]:
         return None, None
@@ -173,7 +173,7 @@ def settling_steps(is_final: Sequence[bool]) -> tuple[int | None, int | None]:
 
 
 def read_verdict(path: Path, given: object) -> bool | None:
-    """Whether a file says its decode was right: true, false, 1, 0, or None if it does not say."""
+    """Convert a verdict in a file (true, false, 1 or 0) to a bool; None if there is none."""
     if given is None:
         return None
     if isinstance(given, int | float) and given in (0, 1):
@@ -182,7 +182,7 @@ def read_verdict(path: Path, given: object) -> bool | None:
 
 
 class ImportedLibrary(Library):
-    """Imported trajectories, for tables and figures that need to know when answers settle."""
+    """Imported trajectories, for the table and the figure on when answers settle."""
 
     @cached_property
     def all_runs(self) -> list[Run]:
@@ -204,17 +204,17 @@ class ImportedLibrary(Library):
 
 
 def library_kind(place: Location, names: Sequence[str] | None) -> type[Library]:
-    """The class that reads a place: runs, or trajectories that were imported.
+    """Class that reads a location: `Library` for runs, or `ImportedLibrary` for its one report.
 
     Args:
-        names: tables or figures that are asked for; of imported trajectories there is only one.
+        names: requested tables or figures; imported trajectories have only `SETTLES`.
     """
     is_file = isinstance(place, Path) and place.suffix == ".parquet" and place.is_file()
     return ImportedLibrary if is_file and names == [SETTLES] else Library
 
 
 def summarise_imported(imported: pl.DataFrame) -> pl.DataFrame:
-    """Per folder: number of decodes, share right, and when half and nine tenths had settled."""
+    """Per folder: number of decodes, accuracy, and progress by which 50% and 90% had settled."""
     grades = imported.group_by("model", maintain_order=True).agg(
         accuracy=pl.col("correct").mean(),
         steps=pl.col("steps").mean(),

@@ -1,9 +1,9 @@
-"""Trajectories of shkim0116/KLASS: one JSON file per question and sample.
+"""Read trajectories of shkim0116/KLASS: one JSON file per question and sample.
 
-A file is a list of steps. Each has the text committed so far (with Dream, behind the whole prompt),
-the tokens committed at the step with confidence and KL, and the same for the masked positions of
-the current block (LLaDA) or of the whole text (Dream). Predictions elsewhere are not kept, so an
-answer is read from what is committed.
+A file is a list of steps. Each has the text committed so far (Dream: after the whole prompt), the
+tokens committed at the step with confidence and KL, and the same for the masked positions of the
+current block (LLaDA) or of the whole text (Dream). Other predictions are not stored, so answers
+are read from the committed text.
 """
 
 import json
@@ -22,19 +22,19 @@ BUDGET = re.compile(r"steps_(\d+)")
 RESULTS = "all_results.json"
 LARGEST_FILE = 2**26
 LONGEST = 2**16
-"""Positions from the first that was committed to the last."""
+"""Maximum number of positions from the first committed one to the last."""
 PROMPT_END = "<|im_start|>assistant\n"
-"""What the prompt ends with in Dream's texts; in LLaDA's there is none."""
+"""End of the prompt in texts of Dream; texts of LLaDA have no prompt."""
 TURN_END = "<|im_end|>"
 
 
 def find_files(folder: Path) -> list[Path]:
-    """The files of steps below a folder, in order."""
+    """Files of steps below a folder, sorted."""
     return sorted(path for path in folder.rglob("*.json") if NAME.fullmatch(path.name))
 
 
 def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:
-    """One decode. The answer at a step is what the task's extractor reads in the committed text."""
+    """Read one decode. At each step, the task extracts the answer from the committed text."""
     named = NAME.fullmatch(path.name)
     if named is None:
         raise DataError(f"{path}: this is not a file of KLASS's steps")
@@ -43,7 +43,7 @@ def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:
     try:
         texts = []
         for step in steps:
-            # What the model wrote: an answer that stands in the question does not count.
+            # Drop the prompt: an answer in the question does not count.
             _, prompted, written = step["decoded_text"].partition(PROMPT_END)
             texts.append((written if prompted else step["decoded_text"]).replace(TURN_END, ""))
         commit_step = _commit_steps(steps)
@@ -51,7 +51,7 @@ def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:
         raise DataError(f"{path}: this is not a file of KLASS's steps ({error!r})") from error
     values = [found.value if (found := task.extract(text)) else None for text in texts]
     final = values[-1]
-    if budget is None:  # KLASS keeps it in the name of a folder
+    if budget is None:  # KLASS stores it in a folder name
         named_so = filter(None, map(BUDGET.fullmatch, reversed(path.absolute().parts)))
         budget = next((int(found[1]) for found in named_so), None)
     if budget is None:
@@ -82,7 +82,8 @@ def _load(path: Path) -> list[dict[str, Any]]:
 def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
     """Per position of the text, the step at which it was committed, from 1.
 
-    A step that may commit more than is masked writes over a position at will, be it the prompt's.
+    A step that may commit more tokens than are masked overwrites arbitrary positions, even in the
+    prompt.
     """
     commits = {
         int(token["position"]): number
@@ -98,9 +99,9 @@ def _commit_steps(steps: list[dict[str, Any]]) -> list[int]:
 
 
 def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
-    """Verdict and target from the results file beside the folder of steps; empty without one.
+    """Verdict and target from the results file next to the folder of steps; empty without one.
 
-    Problems of code have identifiers of their own, and are listed in the order of their numbers.
+    Code problems have identifiers of their own, so their number is their place in the list.
     """
     try:
         listed = _results(path.parent.parent / RESULTS)
@@ -120,6 +121,6 @@ def _judged(path: Path, number: int, sample: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _results(path: Path) -> Any:
-    """Questions in a results file, cached: thousands of step files share it."""
+    """Questions in a results file, cached because thousands of step files share it."""
     require_plain_file(path, LARGEST_FILE)
     return json.loads(path.read_bytes())["results"]

@@ -1,12 +1,12 @@
-"""Trajectories of pixeli99/Prophet: one `.pt` file per question.
+"""Read trajectories of pixeli99/Prophet: one `.pt` file per question.
 
-A file holds what the model predicted at every position and step (`x0_history`), which positions
-were committed at each step (`true_indices_history`), and where the answer stands in the finished
-text. It holds no confidences.
+A file holds the model's prediction at every position and step (`x0_history`), the positions
+committed at each step (`true_indices_history`), and the position of the answer in the final text.
+It holds no confidences.
 
-Such a file is a zip archive with a pickle, and unpickling can run whatever the author put there.
-`torch.load(weights_only=True)` builds tensors and plain data only. A file can still be small and
-ask for endless memory, so every size is checked before anything is unpacked or copied.
+Such a file is a zip archive with a pickle, and unpickling can run code of the author's choice.
+`torch.load(weights_only=True)` builds tensors and plain data only. A small file can still demand
+unbounded memory, so every size is checked before data are unpacked or copied.
 """
 
 import io
@@ -30,30 +30,30 @@ FILES = "question_0000_steps_256.pt"
 NAME = re.compile(r"question_(\d+)_steps_(\d+)\.pt")
 KEYS = {"x0_history", "true_indices_history", "prompt_token_len", "ans_posidx", "pred_token_id"}
 MISFITS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
-"""What tensors and arrays raise at values and shapes that do not belong together."""
+"""Errors that tensors and arrays raise when values or shapes do not fit together."""
 LETTER = re.compile(r"[A-Z]")
 
 MOST_BYTES = 2**28
-"""Bytes of a file, of all its members, and of the predictions in it."""
+"""Maximum bytes of a file, of all its members, and of the predictions in it."""
 LARGEST_DIRECTORY = 2**22
-"""Bytes of the archive's list of members; a decode of 256 steps needs 40,000."""
+"""Maximum bytes of the archive's list of members; a decode of 256 steps needs 40,000."""
 LARGEST_PICKLE = 2**20
-"""Bytes of the pickle, beside which the tensors lie; a decode of 256 steps needs 60,000."""
+"""Maximum bytes of the pickle without its tensors; a decode of 256 steps needs 60,000."""
 LEAST_BYTES = 2**14
-"""Bytes that a smaller tensor counts for, so that there are not too many of them."""
+"""Bytes that each smaller tensor counts as, which limits the number of tensors."""
 TENSORS = re.compile(r"torch\._utils _rebuild_tensor_v2|collections OrderedDict|torch \w+Storage")
-"""All that the pickle of plain tensors asks for by name."""
+"""The only globals that a pickle of plain tensors refers to."""
 
 Array = npt.NDArray[np.int64]
 
 
 def find_files(folder: Path) -> list[Path]:
-    """All `.pt` files below a folder, in order, even if not named as Prophet names them."""
+    """All `.pt` files below a folder, sorted, including names that Prophet does not use."""
     return sorted(path for path in folder.rglob("*.pt") if not path.is_dir())
 
 
 def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:  # noqa: ARG001
-    """One decode. The answer at a step is read where the final answer stands."""
+    """Read one decode. The answer at each step is read at the position of the final answer."""
     named = NAME.fullmatch(path.name)
     saved = read_tensors(path)
     if not isinstance(saved, dict) or not saved.keys() >= KEYS:
@@ -68,12 +68,12 @@ def read_decode(path: Path, task: Task, budget: int | None) -> dict[str, Any]:  
 
 
 def read_tensors(path: Path) -> Any:
-    """What `torch.save` wrote to a file; nothing of the file is run."""
+    """Load a file written by `torch.save`, without running any code in it."""
     import torch
 
     try:
         require_plain_file(path, MOST_BYTES)
-        operations = pickletools.genops(_checked_pickle(path))  # read, and not run
+        operations = pickletools.genops(_checked_pickle(path))  # parsed, not run
         asked = {str(name) for op, name, _ in operations if op.name in ("GLOBAL", "INST")}
         if others := sorted(name for name in asked if not TENSORS.fullmatch(name)):
             shown = shortened(others[0].replace(" ", "."))
@@ -81,7 +81,7 @@ def read_tensors(path: Path) -> Any:
                 f"{path}: it asks for {shown}, which is no tensor; "
                 "it was refused, and nothing of it was run"
             )
-        with warnings.catch_warnings(action="ignore"):  # of other versions of pickles
+        with warnings.catch_warnings(action="ignore"):  # about pickles of other versions
             return torch.load(path, map_location="cpu", weights_only=True)
     except (DataError, MemoryError):
         raise
@@ -98,7 +98,7 @@ def read_tensors(path: Path) -> Any:
 
 
 class _BoundedFile(io.FileIO):
-    """A file that refuses long reads: `zipfile` reads the list of members as a whole."""
+    """A file that refuses long reads, since `zipfile` reads the list of members all at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > LARGEST_DIRECTORY:
@@ -107,7 +107,7 @@ class _BoundedFile(io.FileIO):
 
 
 def _checked_pickle(path: Path) -> bytes:
-    """The archive's pickle, if all members are what `torch.save` writes, and not too large."""
+    """Return the archive's pickle; refuse members that are too large or not of `torch.save`."""
     with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [info.filename for info in members]
@@ -153,9 +153,10 @@ def _read_saved(saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
-    """Final tokens: what was predicted at each position when it was committed. Shape (L,).
+    """Final tokens: the prediction at each position when it was committed. Shape (L,).
 
-    Files that were published lack `gen_ids`, which alone say what was given from the start.
+    Published files lack `gen_ids`, the only source for tokens that were given from the start; for
+    those the last prediction stands in.
     """
     final = token[-1].copy() if gen_ids is None else _ids(gen_ids)
     if len(final) != token.shape[1]:
@@ -166,10 +167,10 @@ def _finished(token: Array, commit_step: Array, gen_ids: Any) -> Array:
 
 
 def _answer(saved: dict[str, Any], final: Array, at: int) -> Array:
-    """Tokens of the final answer at its place in the text; empty if it is not there.
+    """Tokens of the final answer at its position in the text; empty if that is out of range.
 
-    A letter may stand there as the token with a space before it, which is another than the one
-    that the file names.
+    For a letter, return the token in the text: it may be the one with a leading space, which
+    differs from the token that the file names.
     """
     answer = _ids(saved["pred_token_id"])
     if not 0 <= at <= len(final) - len(answer):
@@ -179,7 +180,7 @@ def _answer(saved: dict[str, Any], final: Array, at: int) -> Array:
 
 
 def _predictions(history: Any) -> Array:
-    """The predictions of all steps. A block has them stacked, or in one tensor for each."""
+    """Predictions of all steps, (T, prompt + L). A block is one stacked tensor or one per step."""
     steps: list[Array] = []
     size = 0
     for tensor in _steps(history):
@@ -191,14 +192,14 @@ def _predictions(history: Any) -> Array:
 
 
 def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
-    """Per position, the step at which it was committed; 0 where it was given from the start.
+    """Per position, the step at which it was committed; 0 if it was given from the start.
 
     Args:
-        shape: of the predictions, (T, L).
+        shape: shape of the predictions, (T, L).
     """
     most, length = shape
     commit_step = np.zeros(length, dtype=np.int64)
-    for step, pairs in enumerate(_steps(history), 1):  # (committed, 2): row of the batch, position
+    for step, pairs in enumerate(_steps(history), 1):  # (committed, 2): batch row, position
         if step > most:
             raise ValueError("more commits than steps")
         places = _array(pairs, 16 * length)[:, 1] - start
@@ -209,17 +210,17 @@ def _commit_steps(history: Any, start: int, shape: tuple[int, ...]) -> Array:
 
 
 def _steps(history: Any) -> Iterator[Any]:
-    """The tensors of all blocks: a block has one for each step, or a single one."""
-    if not isinstance(history, list):  # an empty tensor could have blocks without end
+    """Yield the tensors of all blocks: a block has one per step, or a single one."""
+    if not isinstance(history, list):  # an empty tensor could claim any number of blocks
         raise ValueError("blocks that are no list")
     for block in history:
         yield from block if isinstance(block, list) else [block]
 
 
 def _array(tensor: Any, most: int) -> Array:
-    """A tensor of whole numbers as an array of at most so many bytes.
+    """Convert a tensor of integers to an array of at most `most` bytes.
 
-    A tensor can be far larger than the storage that it is a view of.
+    The size is checked first: a tensor can be far larger than the storage that it is a view of.
     """
     if not hasattr(tensor, "numel"):
         raise ValueError("numbers that are no tensors")
@@ -230,7 +231,7 @@ def _array(tensor: Any, most: int) -> Array:
 
 
 def _ids(value: Any) -> Array:
-    """Token ids, which are a flat list or a tensor of one axis."""
+    """Token ids from a flat list or a tensor of one axis."""
     if isinstance(value, list) and all(type(item) is int for item in value):
         return np.array(value, dtype=np.int64)
     if isinstance(value, list) or value.ndim != 1:

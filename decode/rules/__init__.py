@@ -1,4 +1,4 @@
-"""The commit rules, one file each, by the names that a user can give them."""
+"""The commit rules, one file each, and the names under which users select them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ RULES: dict[str, type[Rule]] = {
 
 
 def is_rule(found: Any) -> bool:
-    """Whether an object is a commit rule, or a class of them."""
+    """Whether an object is a commit rule or a class of commit rules."""
     return issubclass(found if isinstance(found, type) else type(found), Rule)
 
 
@@ -34,7 +34,7 @@ REGISTRY = Registry("rule", "--method", RULES, example="my_rules:Greedy")
 
 
 def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
-    """A rule by name; unknown parameters are refused."""
+    """Make a rule by name; unknown parameters are refused."""
     kind = REGISTRY.find(name).found
     if not is_rule(kind):
         raise ConfigError(f"{name} is no commit rule: name a class derived from c4.decode.Rule")

@@ -28,7 +28,7 @@ class CCTC(Rule):
     confirm: bool = True
     """Whether a deferred position is committed if it predicts the same token again."""
     blocks: str = "all"
-    """`all`, `not-last`, or the numbers of the blocks to accelerate, as 0,2."""
+    """`all`, `not-last`, or the numbers of the blocks to accelerate, such as `0,2`."""
     last_step_valve: bool = True
     """Whether every ready position is committed at the last step of a block's budget."""
     stall_valve: bool = True
@@ -51,7 +51,7 @@ class CCTC(Rule):
 
     @property
     def _numbers(self) -> list[int]:
-        """The blocks that the user gave by number."""
+        """Block numbers that the user listed."""
         return [int(number) for number in self.blocks.split(",") if number.isdecimal()]
 
     def accelerates(self, block: Block) -> bool:
@@ -65,9 +65,9 @@ class CCTC(Rule):
 
 
 class CCTCState(ScheduledState):
-    """Remembers the tokens it held back at the step before.
+    """The tokens that were deferred at the previous step.
 
-    Plain lists: a block is short, and numpy slow on a few numbers at a time.
+    Uses plain lists and dicts, because a block is short and numpy is slow on a few numbers.
     """
 
     def __init__(self, rule: CCTC) -> None:
@@ -88,7 +88,7 @@ class CCTCState(ScheduledState):
         ready, safe = bool(core or late), bool(core or confirmed)
         opened = self._valve_opens(step, ready, safe)
         return merge(
-            # What several branches commit is the first one's, in the order of Eq. 6.
+            # In the order of Eq. 6: a position counts for the first branch that commits it.
             (Origin.CORE, core),
             (Origin.CONFIRMED, confirmed),
             (Origin.ACCEPTED, late if opened else ()),
@@ -96,7 +96,7 @@ class CCTCState(ScheduledState):
         )
 
     def _split(self, reading: Reading, masked: BoolArray) -> tuple[dict[int, int], dict[int, int]]:
-        """The ready positions with their tokens: the core, and those after too many holes."""
+        """Split the ready positions and their tokens: the core, and those after too many holes."""
         open_positions = self.block.open_positions(masked)
         ready = reading.confidence[open_positions] >= self.rule.tau
         token = reading.token[open_positions]
@@ -121,7 +121,7 @@ class CCTCState(ScheduledState):
 
 
 def merge(*branches: tuple[Origin, Iterable[int]]) -> Choice:
-    """Positions of all branches, each attributed to the first branch that has it."""
+    """Merge the positions of all branches; each is attributed to the first branch that has it."""
     origin: dict[int, Origin] = {}
     for who, positions in branches:
         for position in positions:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KLASS(Rule):
-    """Confidence above τ and KL(p_t ‖ p_t−1) below ε at several steps in a row, else the schedule.
+    """Commit at confidence > τ and KL(p_t ‖ p_t−1) < ε for several steps, else by the schedule.
 
-    On shifted models, as in the release for Dream: at least τ, and else the best position alone.
+    Shifted models, as in the release for Dream: confidence ≥ τ, else only the best position.
     """
 
     tau: float = parameter(0.7, high=1.0, meaning="confidence a position must exceed")
@@ -59,7 +59,7 @@ class KLASSState(ScheduledState):
         self._shift = predictor.shift
         logits = predictor.logits(ids, start)  # (L, V)
         size = self.block.stop - self.block.start
-        # The next block's too: its first step is compared with this block's last.
+        # Includes the next block: its first step is compared with this block's last step.
         now = logits[self.block.start : self.block.stop + size].log_softmax(-1)  # (≤2B, V)
         history = int(self.rule.history)
         self._moved = [*self._moved, self._divergence(now[:size])][-history:]
@@ -67,7 +67,7 @@ class KLASSState(ScheduledState):
         return predictor.interpret(logits)
 
     def _divergence(self, now: "Tensor") -> FloatArray:
-        """KL of the block's distributions from those of the step before; none at step 1."""
+        """KL divergence of the block from the previous step, in nats; inf at step 1 of a decode."""
         if self._before is None:
             return np.full(len(now), np.inf, dtype=np.float32)
         first = self.block.start - self._before_start

@@ -17,13 +17,13 @@ class Schedule(Rule):
 
 
 class ScheduledState(RuleState):
-    """The schedule at work; other rules ask it for the step's top k."""
+    """The state of the schedule; other rules use `top` for the step's top k."""
 
     def choose(self, step: int, reading: Reading, masked: BoolArray) -> Choice:
         return Choice(self.top(step, reading, masked), Origin.SCHEDULE)
 
     def top(self, step: int, reading: Reading, masked: BoolArray) -> IntArray:
-        """The scheduled number of positions, most confident first."""
+        """Return the scheduled number of positions, most confident first."""
         share, rest = divmod(self.block.stop - self.block.start, self.block.budget)
         open_positions = self.block.open_positions(masked)
         return most_confident(open_positions, reading, share + (step <= rest))

@@ -1,4 +1,4 @@
-"""SlowFast Sampling: explore how far the model sees, then fill that far quickly."""
+"""SlowFast Sampling: estimate a span of confident positions, then fill that span quickly."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class SlowFast(Rule):
         256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
     )
     truncate: bool = True
-    """Whether the fast phase hides what lies beyond its span, from its second pass on."""
+    """Whether the fast phase, from its second pass on, omits the positions after its span."""
 
     def start(self) -> "SlowFastState":
         return SlowFastState(self)
@@ -46,7 +46,7 @@ class SlowFast(Rule):
 
 
 class SlowFastState(RuleState):
-    """Where the current cycle began, and how far it reaches once that is known."""
+    """The current cycle: its start, its passes, and the end of its span once that is fixed."""
 
     def __init__(self, rule: SlowFast) -> None:
         self.rule = rule
@@ -67,7 +67,7 @@ class SlowFastState(RuleState):
 
     @property
     def _fast_passes(self) -> int:
-        """Passes of the fast phase so far; below 0 in the slow phase."""
+        """Number of passes of the fast phase so far; negative in the slow phase."""
         return self._passes - int(self.rule.explore)
 
     def read(self, predictor: Predictor, ids: IntArray, start: int) -> Reading:
@@ -101,10 +101,10 @@ class SlowFastState(RuleState):
         return choice
 
     def _explore(self, reading: Reading, masked: BoolArray) -> None:
-        """Estimate where the cycle ends, unless the latest estimates already agreed."""
+        """Estimate the end of the cycle's span, unless earlier estimates already agreed."""
         if self._fixed:
             return
-        # One past the farthest masked position with some confidence; at least one position.
+        # One past the last masked position that reaches `tau_span`; at least one position.
         scope = slice(self._start, self.block.stop)
         seen = masked[scope] & (reading.confidence[scope] >= self.rule.tau_span)
         self._ends.append(self._start + (int(np.flatnonzero(seen)[-1]) + 1 if seen.any() else 1))

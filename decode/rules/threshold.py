@@ -1,4 +1,4 @@
-"""Fast-dLLM's parallel decoding: commit every confident position, and at least the best."""
+"""Fast-dLLM's parallel decoding: commit all confident positions, or else the best one."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""WINO: accept many positions, then take back those that a second look does not confirm."""
+"""WINO: accept many positions, then revoke those that a later verification does not confirm."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from c4.store.arrays import BoolArray, FloatArray, IntArray
 from c4.tasks import Shape
 
 ACCEPT_SHARE, ACCEPT_LEAST, ACCEPT_MOST = 0.7, 5, 20
-"""At most this share of the masked positions is accepted at a step, within these bounds."""
+"""Limit on the positions accepted at a step: a share of the masked ones, clamped to bounds."""
 
 
 @dataclass(frozen=True)
 class WINO(Rule):
-    """A masked shadow of the block, which sees all but its own twins, judges what was accepted."""
+    """Verify accepted tokens with a masked shadow of the block that cannot see its own tokens."""
 
     tau: float = parameter(0.6, high=1.0, meaning="confidence a position must exceed")
     tau_back: float = parameter(0.9, high=1.0, meaning="shadow probability a token must keep")
@@ -30,10 +30,10 @@ class WINO(Rule):
 
 
 class WINOState(RuleState):
-    """How many it accepted last, and what the shadow thinks of the committed tokens.
+    """The number of positions accepted last, and the shadow's probabilities of committed tokens.
 
-    At most as many are taken back as were accepted the time before, less one, so every step
-    gains a position in the long run and a block of B takes at most B.
+    A step revokes at most one position fewer than the previous step accepted. In the long run every
+    step thus gains a position, and a block of B positions takes at most B steps.
     """
 
     def __init__(self, rule: WINO) -> None:
@@ -63,7 +63,7 @@ class WINOState(RuleState):
         last, self._accepted = self._accepted, len(choice.positions)
         if self._accepted == 1:
             return choice
-        # Committed positions that the shadow does not confirm, the least likely first.
+        # Committed positions that the shadow does not confirm, least probable first.
         doubtful = ~masked[self.block.start : self.block.stop] & (self._shadow < self.rule.tau_back)
         found = np.flatnonzero(doubtful)
         disputed = self.block.start + found[np.argsort(self._shadow[found], kind="stable")]
@@ -79,10 +79,10 @@ def refuse_shift(shift: bool) -> None:
 
 
 def shadow_layout(length: int, twins: IntArray) -> tuple[IntArray, BoolArray]:
-    """Positions and attention of a sequence with a shadow of some of its positions behind it.
+    """Return positions and attention of a sequence followed by a shadow of some of its positions.
 
-    Nobody in the sequence sees the shadow. The shadow sees everything, itself included, but each
-    of its rows not the position it stands for.
+    The sequence does not attend to the shadow. The shadow attends to everything, itself included,
+    except that no shadow row attends to the position that it stands for.
     """
     size = length + len(twins)
     attention = np.ones((size, size), dtype=np.bool_)

@@ -1,8 +1,8 @@
-"""Engines: ways to start workers, each of which gives the user's own command again.
+"""Engines: ways to start workers, each of which repeats the user's own command.
 
-An engine starts workers and stops them; `supervise` replaces those that die. Whatever the engine,
-workers claim their trajectories from the run's folder, so any number of engines and commands may
-work on one run, and none of them needs to survive.
+An engine starts and stops workers; `supervise` replaces those that die. With every engine, workers
+claim their trajectories from the run's folder. Any number of engines and commands can therefore
+work on one run, and the run survives the death of any of them.
 """
 
 import os
@@ -25,18 +25,18 @@ ENGINES = {
     "slurm": "an array of Slurm jobs; needs pip install 'c4-dlm[slurm]'",
 }
 MOST_PER_PROCESSOR = 8
-"""Local workers per processor that a user may ask for; more would only be a mistyped number."""
+"""Maximum of local workers per processor; a larger number is most likely a typing error."""
 DEATHS_EACH = 4
-"""Workers that may die in a row for each that was asked for, before anything more gets done."""
+"""Maximum of deaths without progress, per requested worker, before `supervise` gives up."""
 
 
 class Job(Protocol):
-    """A worker that was started; submitit's jobs and futures are such."""
+    """A started worker; submitit's jobs and futures fit this protocol."""
 
     def done(self) -> bool: ...
 
     def result(self) -> Ended:
-        """How the worker ended. Raises if it was killed."""
+        """Return how the worker ended. Raises if it was killed."""
 
 
 class Engine(Protocol):
@@ -44,25 +44,25 @@ class Engine(Protocol):
 
     name: str
     devices: Sequence[str]
-    """One for each worker."""
+    """One device for each worker."""
     poll_seconds: float
-    """Seconds between two looks at who has ended."""
+    """Seconds between two checks for workers that have ended."""
 
     def start(self, workers: Sequence[Worker]) -> Sequence[Job]: ...
 
     def stop(self, jobs: Sequence[Job]) -> None:
-        """End workers, which give back what they hold, and whatever the engine itself needs."""
+        """End the workers, which release their claims, and free the engine's own resources."""
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """What a user says about workers."""
+    """The user's options for engine, workers and devices."""
 
     engine: str | None = None
     workers: int | None = None
     """None for one per GPU, or a single one on a CPU."""
     device: str = "auto"
-    """One device, or several with commas between them."""
+    """One device, or several separated by commas."""
     ray_address: str | None = None
     """Address of a running cluster; None starts one on this machine."""
     slurm: Mapping[str, str] = field(default_factory=dict)
@@ -89,12 +89,12 @@ class EngineChoice:
 
     @property
     def name(self) -> str | None:
-        """The engine; None if this process is to do the work itself."""
+        """Name of the engine; None if this process does the work itself."""
         several = (self.workers or 1) > 1 or "," in self.device
         return self.engine or ("local" if several else None)
 
     def config(self, config: "RunConfig") -> "RunConfig":
-        """A configuration as this process plans it: for its workers, or to decode by itself."""
+        """Adapt a configuration to this process, which plans for its workers or decodes itself."""
         if self.name is None:
             return this_worker().config(config)
         if self.name == "local":
@@ -103,10 +103,10 @@ class EngineChoice:
 
 
 def open_engine(choice: EngineChoice, command: Command, *, on_gpu: bool = True) -> Engine:
-    """Get the engine of a choice ready.
+    """Create the chosen engine.
 
     Args:
-        on_gpu: whether the command has a use for GPUs.
+        on_gpu: whether the command can use GPUs.
     """
     if choice.name == "ray":
         from c4.record.engines.ray import RayEngine
@@ -122,7 +122,7 @@ def open_engine(choice: EngineChoice, command: Command, *, on_gpu: bool = True) 
 
 
 def local_devices(choice: EngineChoice, *, on_gpu: bool) -> Sequence[str]:
-    """A device of this machine for each worker."""
+    """Return a device of this machine for each worker."""
     from c4.models import resolve_devices
 
     devices = resolve_devices(choice.device) if on_gpu else ["cpu"]
@@ -142,13 +142,13 @@ def supervise(
     count: Callable[[], int],
     since: int | None = None,
 ) -> dict[str, str]:
-    """Start workers and replace those that die. The runs do not need this to go on.
+    """Start workers and replace those that die. Workers can continue if this process dies.
 
-    Returns when every worker has found nothing left to do: by dead worker, what it died of.
+    Returns when no worker has work left, with the reason of each death by worker id.
 
     Args:
-        folders: of the runs that the workers write.
-        count: how much is done or given up; asked again and again, and may show the progress.
+        folders: the folders of the runs that the workers write.
+        count: returns how many items are done or given up; polled, so it may show the progress.
         since: see `Worker`.
     """
     failures: dict[str, str] = {}
@@ -187,15 +187,15 @@ def supervise(
         for worker, _ in running.values():
             mark_dead_everywhere(folders, worker, "stopped")
         for folder in folders:
-            with Claims(folder) as claims:  # clears away what dead workers left
+            with Claims(folder) as claims:  # leaving removes the files of dead workers
                 held = [one for one in claims.current().values() if not claims.is_lost(one)]
                 claims.finished = not held and not read_aside(folder)
 
 
 def why_it_died(job: Job) -> str:
-    """Why a worker ended before its work was done; empty if it was done.
+    """Return why a worker ended before its work was done; empty if it was done.
 
-    Raises what any worker would meet.
+    Raises if the worker refused the command, because every other worker would refuse it, too.
     """
     try:
         ended = job.result()

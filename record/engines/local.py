@@ -1,4 +1,4 @@
-"""Workers as processes of this machine, one for each GPU, or several that share the CPU."""
+"""Workers as processes on this machine, one for each GPU, or several that share the CPU."""
 
 import os
 import signal
@@ -12,16 +12,16 @@ from c4.record.engines import Job
 from c4.record.engines.worker import FAILED, Command, Ended, Worker, share_of_threads
 
 PATIENCE = 20.0
-"""Seconds that workers have to give back what they hold."""
+"""Seconds that workers have to release their claims before they are killed."""
 PROGRAM = (sys.executable, "-m", "c4.cli")
 
 
 class Process:
-    """A process that was given the command again."""
+    """A process that repeats the command."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: str) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `result`
-        self.process = subprocess.Popen(  # noqa: S603 - c4 itself, with the words of its user
+        self.process = subprocess.Popen(  # noqa: S603 - c4 itself, with its user's arguments
             words,
             env=os.environ | environment,
             cwd=folder,
@@ -46,7 +46,7 @@ class Process:
 
 
 class LocalEngine:
-    """Starts processes."""
+    """Starts workers as local processes."""
 
     name = "local"
     poll_seconds = 0.2

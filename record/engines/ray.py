@@ -1,6 +1,6 @@
-"""Workers as actors of a Ray cluster: one that runs, or one started for the call.
+"""Workers as actors of a Ray cluster: a running one, or one started for the command.
 
-Only Ray's core is used. An actor is given the command and says how it ended; everything else goes
+Only Ray's core is used. An actor receives the command and returns how it ended; all other data goes
 through the storage.
 """
 
@@ -28,19 +28,19 @@ def import_ray() -> Any:
 
 
 class Actor:
-    """What runs on the cluster."""
+    """The actor that runs a worker on the cluster."""
 
     def work(self, command: Command, worker: Worker, threads: int | None) -> Ended:
         return command.work(worker, threads)
 
     def leave(self) -> None:
-        """End the actor, after its work and whether or not anybody is left to ask for it."""
+        """End the actor after its work, even if the process that started it is gone."""
         import_ray().actor.exit_actor()
 
 
 @dataclass(frozen=True)
 class RayJob:
-    """An actor that was given the command again."""
+    """An actor that repeats the command."""
 
     actor: Any
     answer: Any
@@ -54,7 +54,7 @@ class RayJob:
 
 
 class RayEngine:
-    """Starts actors, each with a GPU where the cluster has any and the command has a use for it."""
+    """Starts actors, each with one GPU if the cluster has GPUs and the command can use them."""
 
     name = "ray"
     poll_seconds = 0.5
@@ -87,7 +87,7 @@ class RayEngine:
 
     def _start(self, worker: Worker) -> RayJob:
         options: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._gpus, "max_restarts": 0}
-        if self._outlives:  # workers go on if this process is killed
+        if self._outlives:  # workers continue if this process is killed
             options |= {"lifetime": "detached", "name": f"c4-{worker.id}"}
         actor = self._ray.remote(Actor).options(**options).remote()
         answer = actor.work.remote(self._command, worker, None if self._gpus else 1)
@@ -96,7 +96,7 @@ class RayEngine:
 
     def stop(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            with suppress(Exception):  # it has ended by itself
+            with suppress(Exception):  # it may have ended by itself
                 self._ray.kill(job.actor)  # type: ignore[attr-defined]  # a RayJob
         if self._started:
             self._ray.shutdown()

@@ -1,4 +1,4 @@
-"""Workers as an array of Slurm jobs, through submitit; its local executor needs no Slurm."""
+"""Workers as an array of Slurm jobs through submitit, whose local executor needs no Slurm."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ GENERAL = {
     *("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node"),
     *("tasks_per_node", "stderr_to_stdout"),
 }
-"""Parameters that submitit knows for every kind of cluster; others are Slurm's own."""
+"""Parameters that submitit has for every kind of cluster; all others are specific to Slurm."""
 NUMBERS = GENERAL - {"name", "stderr_to_stdout"}
 
 
@@ -31,7 +31,7 @@ def import_submitit() -> Any:
 
 @dataclass(frozen=True)
 class Work:
-    """What a job of the array runs."""
+    """The function that a job of the array runs."""
 
     command: Command
     worker: Worker
@@ -41,15 +41,15 @@ class Work:
         return self.command.work(self.worker, self.threads)
 
     def checkpoint(self) -> Any:
-        """Queue a job again that is preempted; what is left to do, it finds in the storage."""
+        """Queue a preempted job again; it continues from the state in the storage."""
         return import_submitit().helpers.DelayedSubmission(self)
 
 
 class SlurmEngine:
-    """Submits jobs, all that start together as one array.
+    """Submits the workers that start together as one job array.
 
-    The choice's parameters are `folder` for submitit's files, which all nodes must see; `cluster`
-    (`slurm` or `local`); and what submitit's executor takes, such as partition or timeout_min.
+    Parameters of `--slurm` are `folder`, for submitit's files, visible to all nodes; `cluster`
+    (`slurm` or `local`); and those of submitit's executor, such as partition or timeout_min.
     """
 
     name = "slurm"
@@ -63,7 +63,7 @@ class SlurmEngine:
         folder, cluster = given.pop("folder", "c4-slurm"), given.pop("cluster", "slurm")
         on_one_machine = cluster == "local"
         self.poll_seconds = 0.3 if on_one_machine else 5.0
-        # Slurm gives each job processors of its own.
+        # Slurm allocates processors to each job.
         self._threads = share_of_threads(workers) if on_one_machine else None
         usual = {"name": "c4", "timeout_min": 24 * 60, "slurm_array_parallelism": workers}
         if on_gpu and choice.device != "cpu" and cluster == "slurm":
@@ -84,12 +84,12 @@ class SlurmEngine:
         for job in jobs:
             job.cancel()
         for job in jobs:
-            with suppress(Exception):  # it was cut short
+            with suppress(Exception):  # it was cancelled
                 job.result()
 
 
 def executor_settings(given: Mapping[str, str]) -> dict[str, Any]:
-    """What submitit's executor takes, by its own names and types."""
+    """Convert parameters to the names and types of submitit's executor."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name in NUMBERS and not value.isdecimal():

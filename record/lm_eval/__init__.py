@@ -1,8 +1,8 @@
-"""lm-evaluation-harness, both ways. Imported as `c4.lm_eval`; needs the extra `c4-dlm[lm-eval]`.
+"""Integration with lm-evaluation-harness, as `c4.lm_eval`; needs the extra `c4-dlm[lm-eval]`.
 
-`find_lm_eval_task` makes a task of c4 out of one of the harness's, for `--task lm-eval:NAME`;
-`C4LM` is a model for `simple_evaluate` that decodes under any method. Importing loads neither the
-harness nor torch; using a name loads what it needs.
+`find_lm_eval_task` converts a harness task into a c4 task, for `--task lm-eval:NAME`. `C4LM` is a
+model for `simple_evaluate` that decodes under any method. Importing this package imports neither
+the harness nor torch; they are imported on the first use of a name.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ __all__ = ["C4LM", "ListedTask", "find_lm_eval_task", "list_tasks"]
 
 @contextmanager
 def needs_harness() -> Iterator[None]:
-    """Say what to install where the harness is missing."""
+    """Add the install command to the error if the harness is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

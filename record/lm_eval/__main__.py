@@ -1,4 +1,4 @@
-"""`python -m c4.lm_eval …` is `lm_eval …` with the model `c4` known to it."""
+"""`python -m c4.lm_eval …` runs `lm_eval …` with the model `c4` registered."""
 
 import sys
 from importlib import import_module
@@ -8,7 +8,7 @@ from c4.lm_eval import C4LM_HOME, needs_harness
 
 
 def main() -> None:
-    """Register the model, and hand over to the harness's own command."""
+    """Register the model and run the harness's own command."""
     try:
         with needs_harness():
             import_module(C4LM_HOME)

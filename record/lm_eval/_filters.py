@@ -1,4 +1,4 @@
-"""The harness's filters as extractors: what they find in a text, and where it stands."""
+"""The harness's filters as extractors, which find an answer and its location in a text."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,26 +9,26 @@ from c4.tasks import Candidate
 
 Span = tuple[int, int]
 NOTHING = ("[invalid]", "", "None")
-"""Fallbacks of filters that mean that no answer was found."""
+"""Fallback values of filters that mean "no answer found"."""
 PICK_AN_ANSWER = ("MajorityVoteFilter", "TakeKFilter")
-"""Filters that pick among answers to the same prompt; greedy decoding gives only one."""
+"""Filters that choose among answers to one prompt; greedy decoding has only one answer."""
 HARNESS_FILTERS = "lm_eval.filters."
 
 
 def cut_at(text: str, until: Sequence[str]) -> str:
-    """A text up to the first of some stop strings, as the harness wants it."""
+    """Cut a text before the first of some stop strings, as the harness expects."""
     ends = (text.find(stop) for stop in until if stop)
     return text[: min((end for end in ends if end >= 0), default=len(text))]
 
 
 def stops_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The stop strings that a task or a request asks for."""
+    """Return the stop strings of a task or a request."""
     until = kwargs.get("until") or ()
     return (until,) if isinstance(until, str) else tuple(map(str, until))
 
 
 def apply_filters(filters: Sequence[Any], answers: Sequence[str], doc: Any) -> Any:
-    """What a pipeline of filters leaves of the answers to one prompt."""
+    """Apply a pipeline of filters to the answers to one prompt."""
     filtered: Any = [list(answers)]
     for one in filters:
         filtered = one.apply(filtered, [doc])
@@ -43,22 +43,22 @@ class Regex:
     group_select: int
     fallback: str
     case: str = ""
-    """`lower` or `upper` if an earlier filter writes the text that way."""
+    """`lower` or `upper` if an earlier filter changes the text to that case."""
 
     def locate(self, text: str) -> Span | None:
-        """The characters that the filter returns of a text; None if it finds nothing."""
+        """Return the span of a text that the filter selects; None if there is no match."""
         matches = list(re.finditer(self.pattern, recased(text, self.case)))
         if not -len(matches) <= self.group_select < len(matches):
             return None
         match = matches[self.group_select]
         groups = range(1, match.re.groups + 1)
-        # Without groups it is the whole match; of several groups, the first that says something.
+        # The whole match if the pattern has no groups, else the first non-empty group.
         spans = [match.span(i) for i in groups if match.group(i)] if groups else [match.span()]
         return strip(text, spans[0]) if spans else None
 
 
 def recased(text: str, case: str) -> str:
-    """A text in lower or upper case, letter by letter, so that places stay the same."""
+    """Change the case of a text letter by letter, so that offsets stay the same."""
     if not case:
         return text
     letters = ((letter, letter.lower() if case == "lower" else letter.upper()) for letter in text)
@@ -66,7 +66,7 @@ def recased(text: str, case: str) -> str:
 
 
 def strip(text: str, span: Span) -> Span:
-    """A span without the white space at its ends."""
+    """Shrink a span to exclude the white space at its ends."""
     start, end = span
     found = text[start:end]
     start += len(found) - len(found.lstrip())
@@ -75,57 +75,57 @@ def strip(text: str, span: Span) -> Span:
 
 @dataclass(frozen=True)
 class Strip:
-    """A filter that takes white space off both ends."""
+    """A filter that strips white space from both ends."""
 
     def locate(self, text: str) -> Span:
-        """The characters that are left."""
+        """Return the span of the stripped text."""
         return strip(text, (0, len(text)))
 
 
 @dataclass(frozen=True)
 class FilterExtractor:
-    """Reads an answer as one of a task's filters does.
+    """Extracts an answer as one of a task's filters does.
 
-    Its repr says everything that the answer depends on, so that signals can be kept.
+    Its repr contains everything that the answer depends on, so that signals can be cached.
     """
 
     task: str
     filter_name: str
     version: str
-    """Of the harness."""
+    """Version of the harness."""
     steps: tuple[str, ...]
-    """The filters, one after the other, with their settings."""
+    """The pipeline of filters with their settings."""
     until: tuple[str, ...]
     repeats: int
     locating: tuple[Regex | Strip, ...]
-    """The filters that pick the answer; empty where gates watch the whole text."""
+    """The filters that locate the answer; empty if gates watch the whole text."""
     filters: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     """The harness's own filters, if no document is needed to apply them."""
 
     @property
     def watches_all(self) -> bool:
-        """Whether the answer is the whole text, because no regular expression picks it."""
+        """Whether the answer is the whole text, because no regular expression locates it."""
         return not self.locating
 
     def __call__(
         self,
         text: str,
-        choices: Sequence[str] = (),  # noqa: ARG002 - the harness reads without them
+        choices: Sequence[str] = (),  # noqa: ARG002 - harness filters do not use them
     ) -> Candidate | None:
-        """The answer, and the characters that hold it."""
+        """Return the answer and its span; None if there is no answer."""
         seen = cut_at(text, self.until)
         start, end = 0, len(seen)
         for step in self.locating:
             span = step.locate(seen[start:end])
             if span is None:
-                # A task may count its fallback as an answer, such as 0; it stands nowhere.
+                # A fallback such as 0 may be a valid answer, but it has no location in the text.
                 said = step.fallback if isinstance(step, Regex) else ""
                 return None if said in NOTHING else Candidate(said, 0, 0)
             start, end = start + span[0], start + span[1]
         return Candidate(self._value(seen, seen[start:end]), start, end)
 
     def _value(self, seen: str, found: str) -> str:
-        """What the filters after the regular expression make of it, such as its lower case."""
+        """Return the answer after all filters, for example in lower case."""
         if self.watches_all or not self.filters:
             return found
         made = apply_filters(self.filters, [seen] * self.repeats, {})
@@ -137,7 +137,7 @@ class FilterExtractor:
 def read_filter(
     name: str, ensemble: Any, *, until: tuple[str, ...], repeats: int, version: str
 ) -> FilterExtractor:
-    """The extractor that reads as one pipeline of a task's filters does."""
+    """Make the extractor for one of a task's filter pipelines."""
     made = tuple(make() for make in ensemble.filters)
     return FilterExtractor(
         task=name,
@@ -165,7 +165,7 @@ CASES = {"LowercaseFilter": "lower", "UppercaseFilter": "upper"}
 
 
 def _locating(made: Sequence[Any]) -> tuple[Regex | Strip, ...]:
-    """The filters up to the last regular expression, if each picks a part of the text."""
+    """Return the leading filters that select a part of the text, up to the last `Regex`."""
     found: list[Regex | Strip] = []
     case = ""
     for kind, one in ((type(one).__name__, one) for one in made):

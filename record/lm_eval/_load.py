@@ -1,4 +1,4 @@
-"""Finding and loading tasks of the harness, with clear errors for its failures."""
+"""Finding and loading harness tasks, with clear errors when the harness fails."""
 
 import fnmatch
 import logging
@@ -15,12 +15,12 @@ from typing import Any
 from c4.errors import C4Error, ConfigError, did_you_mean, failure, shortened
 
 RUNS_PROGRAMS = re.compile(r"pass_?at|pass@|code_eval", re.IGNORECASE)
-"""Names of metrics that run programs."""
+"""Pattern for names of metrics that run programs."""
 RANDOM_SEED, ARRAY_SEED = 0, 1234
-"""What `simple_evaluate` seeds Python's and numpy's random numbers with."""
+"""Seeds that `simple_evaluate` sets for Python's and numpy's random numbers."""
 INSTALL = "pip install 'c4-dlm[lm-eval]'"
 GENERATES = "generate_until"
-"""The kind of tasks that let a model write text; the others score likelihoods."""
+"""Output type of tasks in which a model generates text; other types score likelihoods."""
 NO_LIKELIHOODS = (
     "scores likelihoods of given texts, and a masked diffusion model has none that are exact; only "
     f"tasks of the kind {GENERATES} can be decoded; see: c4 tasks --lm-eval"
@@ -29,10 +29,10 @@ NO_LIKELIHOODS = (
 
 @cache
 def task_manager(*, with_tasks: bool = True) -> Any:
-    """The harness's index of tasks. Building it takes some seconds, so it is built once.
+    """Return the harness's index of tasks, cached because building it takes some seconds.
 
     Args:
-        with_tasks: False for an empty one, which loads YAML files at once.
+        with_tasks: False for an empty index, which is built fast and can load YAML files.
     """
     try:
         from lm_eval.tasks import TaskManager
@@ -50,21 +50,20 @@ def task_manager(*, with_tasks: bool = True) -> Any:
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task of the harness that writes text."""
+    """A harness task that generates text, as a list shows it."""
 
     name: str
     dataset: str
     num_fewshot: int
     filters: tuple[str, ...]
-    """The first of them reads the answers."""
+    """Names of the task's filters; the first one extracts the answers."""
 
 
 def list_tasks(pattern: str = "*") -> Iterator[ListedTask]:
-    """The tasks that can be recorded, of those whose names match a pattern such as `gsm8k*`.
+    """Yield the tasks that can be recorded and whose names match a pattern such as `gsm8k*`.
 
-    Nothing is loaded but their YAML files, and no code of theirs is run. Tasks that score
-    likelihoods and tasks that run programs are left out; so are those that are Python classes, of
-    which only loading tells what they do.
+    Only YAML files are read; no code of a task runs. Tasks that score likelihoods or run programs
+    are omitted, and so are Python classes, because one would have to load them to know their type.
     """
     wanted = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
     index = task_manager().task_index
@@ -78,7 +77,7 @@ def list_tasks(pattern: str = "*") -> Iterator[ListedTask]:
 
 
 def load_task(place: str) -> Any:
-    """A task of the harness, by its name or its YAML file. Its code is run."""
+    """Load a harness task by its name or its YAML file. This runs the task's code."""
     is_file = place.endswith((".yaml", ".yml"))
     manager = task_manager(with_tasks=not is_file)
     if is_file:
@@ -105,7 +104,7 @@ def load_task(place: str) -> Any:
 
 
 def _require_single(name: str, entry: Any) -> None:
-    """Refuse a group or a tag before the data of all of its tasks is fetched."""
+    """Refuse a group or a tag, before the data of all its tasks is fetched."""
     kind = entry.kind.name.lower()
     if kind not in ("group", "tag"):
         return
@@ -121,20 +120,20 @@ def _require_single(name: str, entry: Any) -> None:
 
 @contextmanager
 def harness_errors(what: str) -> Iterator[None]:
-    """Turn failures of the harness, of data sets and of tasks' own code into `ConfigError`."""
+    """Turn errors in the harness, in data sets and in tasks' own code into `ConfigError`."""
     try:
         yield
     except (C4Error, MemoryError):
         raise
-    except (Exception, SystemExit) as error:  # some tasks leave if a program is not installed
-        is_absent = isinstance(error, OSError)  # as datasets and the hub's client say it
+    except (Exception, SystemExit) as error:  # some tasks exit if a program is missing
+        is_absent = isinstance(error, OSError)  # raised by datasets and the hub's client
         advice = "; is its data set on this machine, or the network up?" if is_absent else ""
         first_line = failure(error).strip().partition("\n")[0]
         raise ConfigError(f"{what}: {first_line}{advice}") from error
 
 
 def require_recordable(name: str, task: Any) -> None:
-    """Refuse a task that cannot be decoded, or that would run what a model wrote."""
+    """Refuse a task that cannot be decoded or that would run programs written by the model."""
     config = {key: getattr(task.config, key, None) for key in READ}
     metrics = [{"metric": name} for name in vars(task).get("_metric_fn_list", {})]
     unsafe = config["unsafe_code"] or getattr(task, "UNSAFE_CODE", False)
@@ -146,7 +145,7 @@ READ = ("doc_to_image", "doc_to_audio", "unsafe_code")
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:
-    """Why a task with this configuration cannot be recorded; None if it can."""
+    """Return why a task with this configuration cannot be recorded; None if it can."""
     if config.get("output_type", GENERATES) != GENERATES:
         return NO_LIKELIHOODS
     metrics = [str(one.get("metric")) for one in config.get("metric_list") or ()]
@@ -167,7 +166,7 @@ def _refuse(name: str, why: str | None) -> None:
 
 @contextmanager
 def harness_seeds() -> Iterator[None]:
-    """The state of random numbers with which the harness loads tasks; the caller's afterwards."""
+    """Seed random numbers as the harness does to load tasks, and restore their state afterwards."""
     import numpy as np
 
     before, array_before = random.getstate(), np.random.get_state()
@@ -182,7 +181,7 @@ def harness_seeds() -> Iterator[None]:
 
 @contextmanager
 def no_programs() -> Iterator[None]:
-    """Let no metric run a model's program, whatever the environment allows."""
+    """Keep metrics from running a model's programs, even if the environment allows it."""
     name, before = "HF_ALLOW_CODE_EVAL", os.environ.get("HF_ALLOW_CODE_EVAL")
     os.environ[name] = "0"
     try:

@@ -1,4 +1,4 @@
-"""A model for the harness that decodes with c4: under any method, in batches, and recorded."""
+"""A model for the harness that decodes with c4, under any method, in batches, with recording."""
 
 import hashlib
 import json
@@ -39,21 +39,21 @@ from c4.tasks.examples import TASK_SOURCE
 log = logging.getLogger(__name__)
 
 Request = Any
-"""An `Instance` of the harness: what to ask, and which document it comes from."""
+"""An `Instance` of the harness: a prompt, its arguments and its document."""
 FROM_HARNESS = ("max_batch_size", "device", "batch_size")
-"""What the harness adds to a model's arguments by itself."""
+"""Arguments that the harness itself adds to those of a model."""
 
 
 class RawModel(LoadedModel):
-    """A model with a chat template that is asked with texts as they are."""
+    """A model whose chat template is not applied to prompts."""
 
     @property
     def applies_template(self) -> bool:
-        """No: the harness has done it, or the user wants none."""
+        """False: the harness has applied the template, or the user wants none."""
         return False
 
     def encode_prompt(self, prompt: str) -> list[int]:
-        """Token ids of a text as it is."""
+        """Return the token ids of an unchanged text."""
         return list(self.tokenizer(prompt, add_special_tokens=False)["input_ids"])
 
 
@@ -61,8 +61,8 @@ class RawModel(LoadedModel):
 class C4LM(LM):  # type: ignore[misc]
     """A masked diffusion model that decodes under one of c4's methods.
 
-    For `simple_evaluate(model=C4LM(model="tiny", method="c4"), tasks=[…])`, and by name after
-    `import c4.lm_eval`. Likelihoods are refused: only tasks that write text can be evaluated.
+    For `simple_evaluate(model=C4LM(model="tiny", method="c4"), tasks=[…])`, or `model="c4"` after
+    `from c4.lm_eval import C4LM`. Likelihoods are refused: only tasks that generate text work.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class C4LM(LM):  # type: ignore[misc]
         include: str | None = None,
         **unknown: Any,
     ) -> None:
-        """Nothing is loaded before the first request.
+        """Check the arguments. The model is loaded at the first request.
 
         Args:
             model: a name, a folder or a hub id, as for `c4 run --model`.
             method: as for `c4 run --method`.
-            record: folder of runs to record to, with every step; results are thrown away if None.
-            settings: parameters of the method, as `--set` takes them, separated by semicolons.
-            batch_size: examples decoded together; `auto` for what fits.
-            gen_length: positions to generate; by default the model's own shape, or what the task
-                asks for.
-            chat: put prompts through the model's chat template, if it has one and the harness has
-                not done it (`apply_chat_template`).
-            include: a YAML file of a task of your own, or a folder of such files, so that gates
-                watch what its filter reads.
+            record: folder in which to record runs with every step; None to keep no recording.
+            settings: parameters of the method in the format of `--set`, separated by semicolons.
+            batch_size: number of examples decoded together; `auto` for as many as fit.
+            gen_length: number of positions to generate; by default that of the model's own shape or
+                of the task.
+            chat: apply the model's chat template to prompts, if it has one and the harness has not
+                applied it (`apply_chat_template`).
+            include: the YAML file of your own task, or a folder of such files, so that gates can
+                use the task's filter.
         """
         super().__init__()
         known = {name for name in unknown if name in FROM_HARNESS}
@@ -124,7 +124,7 @@ class C4LM(LM):  # type: ignore[misc]
         self._loaded: LoadedModel | None = None
 
     def generate_until(self, requests: Sequence[Request], **_: Any) -> list[str]:
-        """Decode what is asked, task by task, and cut each text where its request says."""
+        """Decode the requests, task by task, and cut each text at its request's stop strings."""
         groups: dict[tuple[str, bool, Shape, tuple[str, ...]], list[int]] = {}
         for place, request in enumerate(requests):
             prompt, kwargs = request.args
@@ -143,14 +143,14 @@ class C4LM(LM):  # type: ignore[misc]
         warn_of_sampling(name, kwargs)
         place = _place_of(name, self._include)
         task = _task_for(place, name, asked)
-        # The file, if it is one: what another command finds it by.
+        # The name by which another command finds the task: its file, if it has one.
         typed = f"{PREFIX}{place}{task.name.removeprefix(plain_name(name))}"
         with tempfile.TemporaryDirectory() as scratch:
             out = self._record or Path(scratch)
             graded = task.judge is not None and self._record is not None
             config = replace(self._config, task=task, out=out, graded=graded)
             (plan,) = plan_methods(config, self._choice, cells=self._record is not None)
-            # These examples, and no others of their task.
+            # Only the requested examples of the task.
             samples = [s for s in plan.sample_set.samples if s.example.prompt in prompts]
             chosen = replace(plan.sample_set, samples=samples)
             plan = replace(plan, config=replace(config, task=typed), sample_set=chosen)
@@ -172,7 +172,7 @@ class C4LM(LM):  # type: ignore[misc]
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        """A conversation as the text that the model is asked with."""
+        """Apply the model's chat template to a conversation."""
         text = self._tokenizer.apply_chat_template(
             chat_history,
             tokenize=False,
@@ -182,10 +182,10 @@ class C4LM(LM):  # type: ignore[misc]
         return str(text)
 
     def _is_templated(self, prompt: str) -> bool:
-        """Whether the harness has put a prompt through the model's chat template.
+        """Whether the harness has applied the model's chat template to a prompt.
 
-        What the template writes before an answer tells; the harness says it nowhere, and its cache
-        of requests keeps prompts that are templated.
+        Looks for the text that the template puts before an answer, because the harness does not
+        report it and its cache of requests may return templated prompts.
         """
         if not self._tokenizer.chat_template:
             return False
@@ -206,22 +206,22 @@ class C4LM(LM):  # type: ignore[misc]
 
     @property
     def tokenizer_name(self) -> str:
-        """What the harness keeps prompts apart by."""
+        """Key of the model's prompts in the harness's cache of requests."""
         return self._config.model.replace("/", "__")
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The model's template, which the harness reports."""
+        """Return the model's template for the harness's report."""
         return str(self._tokenizer.chat_template) if chat_template else None
 
     def loglikelihood(self, requests: Sequence[Request]) -> NoReturn:
-        """Refused, with the reason."""
+        """Refuse, because a masked diffusion model has no exact likelihoods."""
         raise ConfigError(f"{requests[0].task_name} {NO_LIKELIHOODS}")
 
     loglikelihood_rolling = loglikelihood
 
 
 def _batch(asked: int | str | None) -> int | None:
-    """The number of examples that is asked for; None for what fits (`auto`, `auto:4`)."""
+    """Parse a batch size; None for as many as fit (`auto`, `auto:4`)."""
     text = str(asked or 1)
     if text.partition(":")[0] == "auto":
         return None
@@ -231,14 +231,14 @@ def _batch(asked: int | str | None) -> int | None:
 
 
 def _count(name: str, asked: int | str | None) -> int | None:
-    """A whole number, as command lines and configurations give it."""
+    """Parse a whole number from a command line or a configuration; None if it is None."""
     if asked is None or str(asked).isdecimal():
         return None if asked is None else int(asked)
     raise ConfigError(f"{name} is a whole number, not {asked!r}")
 
 
 def _device(asked: str | None) -> str:
-    """The device that is asked for; the harness asks for a GPU even where there is none."""
+    """Return the requested device, or `auto` for the GPU that the harness requests without one."""
     import torch
 
     if asked is None or (asked.startswith("cuda") and not torch.cuda.is_available()):
@@ -247,7 +247,7 @@ def _device(asked: str | None) -> str:
 
 
 def _place_of(name: str, include: Path | None) -> str:
-    """The YAML file of a task, if it is among those included; else its name."""
+    """Return the YAML file of a task if it is among the included files, else the task's name."""
     files = []
     if include is not None:
         files = sorted(include.rglob("*.y*ml")) if include.is_dir() else [include]
@@ -257,11 +257,11 @@ def _place_of(name: str, include: Path | None) -> str:
 
 
 def _task_for(place: str, name: str, asked: Sequence[Request]) -> Task:
-    """The task that requests come from: the harness's own if it gives them, else one made of them.
+    """Return the harness task that contains the requests, else a task made of the requests.
 
-    The first is the task that `c4 record --task lm-eval:NAME` records, so their runs are the same.
-    A request with another length or other stop strings than the task's file (`--gen_kwargs`) gets
-    the second, and what it asks for comes before the model's own shape.
+    The harness task is the one that `c4 record --task lm-eval:NAME` records, so both share runs.
+    Requests with another length or other stop strings than the task's file (`--gen_kwargs`) become
+    a task of their own, whose length takes precedence over the model's own shape.
     """
     shape, stops = shape_of(asked[0].args[1]), stops_of(asked[0].args[1])
     try:
@@ -283,7 +283,7 @@ def _task_for(place: str, name: str, asked: Sequence[Request]) -> Task:
 
 
 def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
-    """The task, judged as the harness judges; without verdicts where its metric gives none."""
+    """Add the harness's judge to a task, or no judge if the metric does not give verdicts."""
     try:
         harness.require_verdicts()
     except C4Error as error:
@@ -293,7 +293,7 @@ def _judged_if_possible(task: Task, harness: HarnessTask) -> Task:
 
 
 def _rows_of(asked: Sequence[Request], harness: HarnessTask | None = None) -> list[dict[str, Any]]:
-    """What is asked, each prompt with the target and the number of its document, if it is known."""
+    """Return a row for each prompt, with the target and number of its document, if known."""
     known = {} if harness is None else {repr(row["doc"]): n for n, row in enumerate(harness.rows)}
     rows = {}
     for request in asked:
@@ -313,7 +313,7 @@ def _made_of(
     *,
     fixed_shape: bool = False,
 ) -> Task:
-    """A task that asks some prompts of the harness."""
+    """Make a task of some of the harness's prompts."""
     prompts = sorted({row["prompt"] for row in rows})
     asked = json.dumps([prompts, asdict(shape), extract.until])
     digest = hashlib.sha256(asked.encode()).hexdigest()[:8]

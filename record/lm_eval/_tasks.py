@@ -1,4 +1,4 @@
-"""A task of the harness as a task of c4: its prompts, its filter, its metric."""
+"""Harness tasks as c4 tasks, with the harness's prompts, filter and metric."""
 
 import hashlib
 import inspect
@@ -28,43 +28,43 @@ log = logging.getLogger(__name__)
 
 PREFIX = "lm-eval:"
 NAMED = re.compile(r"(?P<place>.+?)(?P<asked>\+[0-9a-f]{8})?")
-"""A name or a YAML file, and what `C4LM` adds to the name of a run that was asked otherwise."""
+"""A name or YAML file, and the suffix that `C4LM` adds for requests unlike the task's own."""
 SEED = 1234
-"""With which the harness draws few-shot examples, unless it is told otherwise."""
+"""The harness's default seed for drawing few-shot examples."""
 LONGEST_TRIED = 300
-"""Characters of each text of a document with which a metric is tried."""
+"""Maximum length of each text of a document in the trial of a metric, in characters."""
 LENGTH, BLOCK = 256, 32
-"""Positions that are generated if a task does not say how many, and positions per block."""
+"""Default number of generated positions, and positions per block."""
 LENGTH_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-"""What the harness's own models take for a length; the first that is given counts."""
+"""Arguments that the harness's own models accept as a length; the first one given is used."""
 
 
 class NoVerdictError(ConfigError):
-    """A metric does not say right or wrong."""
+    """A metric that does not give a verdict of right or wrong."""
 
 
 @dataclass(frozen=True)
 class HarnessTask:
-    """A task of the harness, with the filter and the metric that decide."""
+    """A harness task, with the filter and the metric that decide the verdict."""
 
     name: str
     task: Any
     ensemble: Any
     extract: FilterExtractor
     shape: Shape
-    """The shape that the task's requests ask for."""
+    """The shape of the task's requests."""
     rows: Sequence[Mapping[str, Any]]
-    """Every document with its prompt, few-shot examples included, as the harness builds them."""
+    """Every document with its target and its prompt, which includes the few-shot examples."""
     metric: str | None
-    """The task's first metric; None where only the results of an answer name it."""
+    """The task's first metric; None if only the results of grading an answer name it."""
 
     def responses(self, text: str, doc: Any) -> Any:
-        """What is left of a text after the filters."""
+        """Apply the stop strings and the filters to a text."""
         answers = [cut_at(text, self.extract.until)] * self.extract.repeats
         return apply_filters([make() for make in self.ensemble.filters], answers, doc)
 
     def score(self, text: str, doc: Any) -> bool:
-        """Whether the task's own metric gives a text 1; it must give 0 otherwise."""
+        """Whether the task's own metric is 1 for a text. Raises if it is neither 0 nor 1."""
         with harness_errors(f"grading {self.name}"), no_programs():
             metrics = self.task.process_results(doc, [self.responses(text, doc)])
         name = self.metric if self.metric in metrics else next(iter(metrics), None)
@@ -85,10 +85,10 @@ class HarnessTask:
         )
 
     def require_verdicts(self) -> None:
-        """Refuse a metric that says neither right nor wrong, before anything is decoded.
+        """Refuse a metric that does not give verdicts, before anything is decoded.
 
-        Some answers to the first document are tried, among them the target with something after
-        it and all that the document says, of which a metric such as F1 or BLEU counts a part.
+        Tries some answers to the first document. Two of them, the target with a suffix and all
+        texts of the document, get partial credit from metrics such as F1 or BLEU.
         """
         target, doc = self.rows[0]["target"], self.rows[0]["doc"]
         tried = ("", target, f"{target} and something else", " ".join(_texts(doc)))
@@ -98,14 +98,14 @@ class HarnessTask:
                 self.score(text, doc)
             except NoVerdictError:
                 raise
-            except C4Error as error:  # some metrics fail on some answers, in the harness as here
+            except C4Error as error:  # some metrics fail on some answers, also in the harness
                 failures.append(error)
         if len(failures) == len(tried):
             raise failures[0]
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts in a document."""
+    """Yield all texts in a document, shortened."""
     if isinstance(value, str):
         yield value[:LONGEST_TRIED]
     elif isinstance(value, Mapping | list | tuple):
@@ -115,12 +115,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class HarnessJudge:
-    """Grades by the harness: filter, then metric."""
+    """Grades with the harness's filter and metric."""
 
     harness: HarnessTask
 
     def __call__(self, example: Example, answer: str, text: str) -> bool:  # noqa: ARG002
-        """Whether the harness gives the text the full score."""
+        """Whether the harness's metric gives the text 1."""
         number, rows = int(example.preamble), self.harness.rows
         if number >= len(rows) or rows[number]["target"] != example.target:
             raise ConfigError(
@@ -130,9 +130,9 @@ class HarnessJudge:
 
 
 def find_harness_task(place: str) -> HarnessTask:
-    """A task of the harness by its name or its YAML file, as `simple_evaluate` would load it.
+    """Load a harness task by its name or its YAML file, as `simple_evaluate` would load it.
 
-    Its first filter reads answers, and its first metric judges them.
+    Its first filter extracts the answers, and its first metric grades them.
     """
     with harness_seeds():
         task = load_task(place)
@@ -155,14 +155,14 @@ def find_harness_task(place: str) -> HarnessTask:
 
 
 def metric_names(task: Any) -> list[str]:
-    """The metrics of a task, in the order of its file."""
+    """Return the names of a task's metrics, in the order of its file."""
     return list(vars(task).get("_metric_fn_list", {}))
 
 
 def requests_of(name: str, task: Any) -> list[Any]:
-    """What the harness asks a model about a task, one request for each document.
+    """Build the harness's requests for a task, one for each document.
 
-    Few-shot examples are drawn one document after the other, so all requests are made at once.
+    Builds all of them, because the few-shot examples of a document depend on earlier draws.
     """
     with harness_errors(name):
         task.set_fewshot_seed(SEED)
@@ -207,12 +207,12 @@ def _row(task: Any, request: Any) -> dict[str, Any]:
 
 
 def plain_name(task: str) -> str:
-    """The name of a task's runs, in letters that every folder can have."""
+    """Return the name of a task's runs, in characters that every file system allows."""
     return PREFIX + re.sub(r"[^\w.:+-]+", "_", task)
 
 
 def find_lm_eval_task(name: str) -> Task:
-    """The task of c4 that `lm-eval:NAME` names. The harness's code and the task's own are run."""
+    """Return the c4 task for `lm-eval:NAME`. This runs code of the harness and of the task."""
     named = NAMED.fullmatch(name)
     place, asked = named.groups() if named else (name, None)
     if place.endswith("+until"):
@@ -258,12 +258,12 @@ def _say_what_decides(harness: HarnessTask) -> None:
 
 @cache
 def say_once(text: str) -> None:
-    """Warn of something, however often a command looks at its task."""
+    """Log a warning only once per process."""
     log.warning("%s", text)
 
 
 def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
-    """Say that a task that asks for random answers gets the same one each time."""
+    """Warn that a task that asks for sampling is decoded greedily."""
     samples = kwargs.get("do_sample")
     if samples is None:
         samples = "temperature" in kwargs
@@ -272,8 +272,8 @@ def warn_of_sampling(name: str, kwargs: Mapping[str, Any]) -> None:
 
 
 def make_task(harness: HarnessTask) -> Task:
-    """A task of c4 that asks, reads and grades as the harness does."""
-    # What its file says, with the source of its functions, wherever it lies.
+    """Make a c4 task with the harness's prompts, filter and metric."""
+    # The content of its file and the source of its functions, independent of their location.
     config = {k: value for k, value in harness.task.dump_config().items() if k != "metadata"}
     config["num_fewshot"] = config.get("num_fewshot") or 0
     text = json.dumps(config, sort_keys=True, default=_source)
@@ -296,16 +296,16 @@ def make_task(harness: HarnessTask) -> Task:
 
 
 def read_row(row: Mapping[str, Any]) -> Example:
-    """The example of a row that `HarnessTask.rows` made.
+    """Convert a row of `HarnessTask.rows` into an example.
 
-    The number of its document travels as the preamble, which only programs have otherwise.
+    The preamble, which otherwise only code tasks use, holds the number of the document.
     """
     number = str(row.get("doc_id", ""))
     return Example(prompt=row["prompt"], target=row["target"], preamble=number)
 
 
 def shape_of(kwargs: Mapping[str, Any]) -> Shape:
-    """As many positions as the task lets a model write, in whole blocks."""
+    """Return the shape for the task's maximum length, rounded up to whole blocks."""
     asked = next((int(kwargs[name]) for name in LENGTH_NAMES if kwargs.get(name)), LENGTH)
     length = -(-asked // BLOCK) * BLOCK
     return Shape(length=length, budget=length, block_length=BLOCK)

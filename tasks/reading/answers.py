@@ -1,4 +1,4 @@
-"""Kinds of answers by name: how each is found, brought into normal form, and where gates look."""
+"""Kinds of answers by name: extractors, normal forms, and where gates look for the answer."""
 
 from typing import Any
 

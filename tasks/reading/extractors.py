@@ -30,18 +30,18 @@ REGISTRY = Registry(
 )
 """Every extractor that a user can name."""
 WHOLE_TEXT = "letter"
-"""The kind of answer that needs the whole text: a part of it is never conclusive."""
+"""Kind of answer whose careful extractor needs the whole text: a part is never conclusive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finder:
-    """A user's extractor together with a normal form or a place where gates look."""
+    """A user's extractor, optionally with a normal form and a place where gates look."""
 
     find: Extractor
     normal: Normal | None = None
-    """Brings the gold answer into the extractor's normal form; by default as the task does."""
+    """Converts the gold answer to the extractor's normal form; by default, as the task does."""
     search: SearchMode | None = None
-    """Where gates look for the answer; by default where they look in the task."""
+    """Where gates look for the answer; by default, as in the task."""
 
     def __post_init__(self) -> None:
         if self.search is not None:
@@ -49,7 +49,7 @@ class Finder:
 
 
 def find_style(name: str) -> str:
-    """The label of the extractor that a user names; a user's own is loaded and checked."""
+    """Return the label of the extractor that a user names; load and check a user-defined one."""
     label = REGISTRY.label(name)
     if label not in REGISTRY.own:
         as_finder(name, REGISTRY.behind(label))
@@ -93,17 +93,17 @@ def read_under(task: Task, style: str) -> Task:
 
 
 def reads_parts(task: Task, style: str) -> bool:
-    """Whether a part of a text can settle the answer; the careful letter needs the whole text."""
+    """Whether a part of a text can settle the answer; careful letters need the whole text."""
     if style == ReadingStyle.CAREFUL:
         return task.family is not Family.LETTERS
     return style != WHOLE_TEXT
 
 
 def guard_extractor(name: str, extract: Extractor) -> Extractor:
-    """A user's extractor; what it raises, and anything but a Candidate, becomes a clear error.
+    """Wrap a user's extractor: exceptions and invalid results become clear errors.
 
     Args:
-        name: of the extractor or of its task, for messages.
+        name: name of the extractor or of its task, for messages.
     """
 
     @wraps(extract)

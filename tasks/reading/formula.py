@@ -1,8 +1,8 @@
-r"""The careful reading of boxed answers: what is cheap to normalise and certain to be the same.
+r"""The careful reading of boxed answers: cheap normalisation of forms that are certainly equal.
 
 Units, fonts, spacing and sizes are dropped; `a/b`, `\frac ab` and, between whole numbers, their
-decimal are one form, as are `x^{5}` and `x^5`, `\sqrt2` and `\sqrt{2}`, `x=5` and `5`. What would
-need algebra (`2x+1` and `1+2x`) stays different: `math-verify` is there for that.
+decimal are one form, as are `x^{5}` and `x^5`, `\sqrt2` and `\sqrt{2}`, `x=5` and `5`. Forms
+that need algebra (`2x+1` and `1+2x`) stay different; the grader `math-verify` compares those.
 """
 
 import re
@@ -15,10 +15,10 @@ from c4.tasks.reading.plain import braced_fractions, closing_braces, normal_late
 from c4.tasks.task import Candidate
 
 LONGEST = 600
-"""Characters of an answer that are taken apart; one that is longer gets the plain normal form."""
+"""Maximum characters of an answer that is analysed; a longer one gets the plain normal form."""
 MOST_DECIMALS = 30
 MOST_BOXES = 200
-"""Boxes tried, from the last; a text with more empty ones is noise."""
+"""Maximum number of boxes tried, from the last; a text with more empty ones is noise."""
 
 BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s*(?P<brace>\{)|(?![a-zA-Z])\s*(?=\S))")
 BARE_BOX = re.compile(r"-?(?:\\[a-zA-Z]+|[0-9][0-9.,]*[0-9]|[0-9a-zA-Z])")
@@ -50,7 +50,7 @@ ALIASES = {
     r"\degree": r"^\circ", r"\dots": r"\ldots", r"\cdots": r"\ldots",
 }  # fmt: skip
 PRODUCTS = frozenset([r"\cdot", r"\times", "*"])
-# Cents stay: 5 cents are not 5 dollars, and dollars are dropped as their sign is.
+# Cents are not in the list: `dollars` is dropped as `$` is, and 5 cents are not 5 dollars.
 UNIT_WORD = (
     r"(?:units?|inch(?:es)?|in|feet|foot|ft|yards?|yds?|miles?|mi|mph|mm|cm|dm|km|kg|mg|lbs?|oz"
     r"|m(?:et(?:er|re)s?)?|(?:centi|milli|kilo)met(?:er|re)s?|(?:milli|kilo)?grams?|g|pounds?|ounces?"
@@ -59,7 +59,7 @@ UNIT_WORD = (
     r"|radians?|square|sq\.?|cubic|cu\.?|per|/|\.)"
 )
 MOST_UNITS = 6
-"""Words that make up one unit; `mm` may be two, so a long row of them could be cut in many ways."""
+"""Maximum words in one unit; `mm` may be two, so a long row would make the pattern backtrack."""
 UNITS = re.compile(rf"{UNIT_WORD}{{1,{MOST_UNITS}}}(?:\^?[23])?")
 BARE_UNITS = re.compile(
     r"(?<=[0-9})])\s*(?:(?:square|cubic|sq\.?|cu\.?)\s+)?(?!(?:m|g|h|s|in)\b)(?!/|\.)"
@@ -84,14 +84,14 @@ LIST_COMMA = re.compile(r",(?:\s|~|\\ |\\q?quad(?![a-zA-Z]))+")
 
 @dataclass(frozen=True)
 class Ratio:
-    """A fraction whose form depends on its neighbours."""
+    """A fraction whose written form depends on its neighbours."""
 
     above: str
     below: str
 
 
 def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-    r"""The contents of the last box that closes, else what `answer` announces, else a number.
+    r"""Contents of the last closed box, else the formula after `answer`, else the last number.
 
     A box is `\boxed{…}`, `\boxed g` or `\fbox{…}`.
     """
@@ -114,7 +114,7 @@ def last_box(text: str, choices: Sequence[str] = ()) -> Candidate | None:
 
 
 def normal_answer(latex: str) -> str:
-    """The normal form of an answer, the same for what is certainly equal."""
+    """The normal form of an answer, shared by answers that are certainly equal."""
     if len(latex) > LONGEST:
         return normal_latex(latex)
     numbers = [_normal_item(part) for part in LIST_COMMA.split(latex.strip(" $"))]
@@ -142,7 +142,7 @@ def _normal_item(latex: str) -> str:
 
 
 def _without_names(text: str) -> str:
-    """`x=5` says 5, `x=1,x=2` says 1,2; values of several names keep them."""
+    """Reduce `x=5` to `5` and `x=1,x=2` to `1,2`; values of several names keep them."""
     parts = text.split(",") if text.count("=") > 1 else [text]
     named = [NAMED_VALUE.match(part) for part in parts]
     names = {match[0] for match in named if match}
@@ -152,7 +152,7 @@ def _without_names(text: str) -> str:
 
 
 def _normal_ratio(text: str, ratio: re.Match[str]) -> str:
-    """A ratio of whole numbers in lowest terms, as a decimal where that ends."""
+    """A ratio of whole numbers in lowest terms, or as a decimal if that terminates."""
     below = int(ratio[4] or ratio[5])
     if below == 0:
         return text
@@ -173,7 +173,7 @@ Item = str | Ratio
 
 
 def _rewritten(text: str) -> str:
-    """One pass over the tokens, innermost groups first. Braces that do not match stay."""
+    """Normalise the tokens in one pass, innermost groups first; unmatched braces stay."""
     frames: list[list[Item]] = [[]]
     for token in TOKEN.findall(text):
         match token:
@@ -192,7 +192,7 @@ def _rewritten(text: str) -> str:
 
 
 def _append(frame: list[Item], token: str) -> None:
-    """Put a token behind what a group holds; arguments of roots and powers get one form."""
+    """Append a token to a group; arguments of roots and powers get one form."""
     last = frame[-1] if frame else ""
     is_bare_root = last == r"\sqrt" and len(token) == 1 and token not in ("[", "{", "}")
     is_long_power = last in ("^", "_") and token.isdigit() and len(token) > 1
@@ -200,7 +200,7 @@ def _append(frame: list[Item], token: str) -> None:
 
 
 def _close(frame: list[Item], outer: list[Item]) -> None:
-    """Put a finished group behind what its own group holds."""
+    """Append a finished group to the group around it."""
     content = _joined(frame)
     last = outer[-1] if outer else ""
     if isinstance(last, str) and FONTS.fullmatch(last):
@@ -234,7 +234,7 @@ def _joined(frame: list[Item]) -> str:
 
 
 def _with_ratio(written: str, ratio: Ratio, following: str) -> str:
-    """The text with a fraction behind it, written `a/b`, bracketed where that would mislead."""
+    """Append a fraction to the text as `a/b`, in brackets where that would be ambiguous."""
     mixed = re.search(r"(?<![\w.}/^)])[0-9]+\Z", written)
     if mixed and WHOLE.fullmatch(ratio.above) and WHOLE.fullmatch(ratio.below):
         total = int(mixed[0]) * int(ratio.below) + int(ratio.above)

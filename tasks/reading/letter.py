@@ -1,9 +1,9 @@
-"""The careful reading of letter answers: which of the example's choices does a text decide for?
+"""The careful reading of letter answers: the example's choice that a text decides for.
 
-Every stand-alone letter that the example offers is judged by the few words around it: it may be an
+Every stand-alone letter that the example offers is ranked by the few words around it: it may be an
 article, a pronoun or a choice that the text rules out; it may be mentioned, lead the text, or be
-stated as the answer. The best standing wins. Windows around a letter have a fixed size and only
-so many letters are judged, so the time is linear in the text whatever it holds.
+stated as the answer. The best rank wins. Windows around a letter have a fixed size and the number
+of judged letters is limited, so the time is linear in any text.
 """
 
 import re
@@ -14,13 +14,13 @@ from itertools import pairwise
 from c4.tasks.task import LETTERS, Candidate
 
 WINDOW = 100
-"""Characters before and behind a letter that can say what it is."""
+"""Characters before and after a letter that determine its rank."""
 MOST_JUDGED = 60
-"""Letters judged at each end of a text; one that holds more is noise."""
+"""Maximum number of letters judged at each end of a text; a text with more is noise."""
 
 
 class Rank(IntEnum):
-    """What a letter is in its text, from the least to the most."""
+    """Role of a letter in its text, from no evidence for an answer to the strongest."""
 
     NOT_AN_ANSWER = 0  # an article, a pronoun, a choice that is ruled out or left open
     DOUBTFUL = 1  # part of a name, asked about, supposed, or an item of the list of choices
@@ -82,7 +82,7 @@ CHOSEN = _words(
     "correct", "right", "best", "answers?", "solution", "winner", "better",
     rf"(?:the|my|our)\s+(?:(?:most|only|single)\s+)?(?:{GOOD}\s+)?{GOOD}",
 )  # fmt: skip
-"""What can be said of one choice only."""
+"""Praise that only one choice can get."""
 SAID_OF_IT = (
     rf"{CLOSING}\s*(?:\([^()\n]{{0,40}}\)\s*)?(?:,\s*)?(?:it\s+)?"
     r"(?:is|are|seems?|looks?|appears?|would be|must be|has to be|should be|fits?|works?|makes"
@@ -90,13 +90,13 @@ SAID_OF_IT = (
     r"|a|my|our|only|single|that|most|very)\s+)*?"
 )
 MORE_OF_A_WORD = r"\b(?![ -](?:known|out|about|in that|that|for a|candidate|distractor)\b)"
-"""`better known` and `right about` are no praise."""
+"""Excludes phrases that are no praise, such as `better known` and `right about`."""
 PRAISED = _compile(rf"{SAID_OF_IT}{GOOD}{MORE_OF_A_WORD}")
 CHOSEN_BEHIND = _compile(rf"{SAID_OF_IT}{CHOSEN}{MORE_OF_A_WORD}")
 CONCEDED = _compile(rf"\b(?:while|although|though|even if)\s+(?:(?:the|{NAMED})\s+)*[\"'‘“(\[*]*\Z")
-"""Before a letter: what is said of it will not be the last word."""
+"""Words before a letter that concede a point: praise of it is not the verdict."""
 BETWEEN = _compile(r"\b(?:between|among|amongst)\b[^.,;\n]{0,20}\Z")
-"""Before letters in a row: they are what is chosen from."""
+"""Words before letters in a row that make them alternatives."""
 TICK = re.compile(r"[^\w\n]{0,4}[✓✔✅☑]")
 TICKED = _compile(TICK.pattern + r"|[\s\-–—:(]*\b(?:correct|right|yes)\b(?! answers?\b)")
 BAD = _words(
@@ -177,7 +177,7 @@ OPEN_CHOICE = _compile(r"\b(?:or|vs|versus)\b|/")
 
 
 def stated_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-    """The choice that a text decides for: stated last, else praised last, leading, or mentioned.
+    """Return the choice last stated, else last praised, else first leading, else first mentioned.
 
     Never conclusive: a statement may follow.
     """
@@ -193,7 +193,7 @@ def stated_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
 
 
 def _judged(text: str, offered: str, choices: Sequence[str]) -> Iterator[tuple[Rank, int]]:
-    """Every letter's standing and place, in order."""
+    """Yield the rank and position of every judged letter, in order."""
     places = [found.start(1) for found in MENTION.finditer(text) if found[1] in offered]
     if len(places) > 2 * MOST_JUDGED:
         places = places[:MOST_JUDGED] + places[-MOST_JUDGED:]
@@ -259,7 +259,7 @@ def _standing(text: str, at: int, choices: Sequence[str]) -> Rank:
 
 
 def _behind_choice(behind: str, choice: str) -> str | None:
-    """What follows a letter's own choice, whose text says nothing of it; None without that text."""
+    """Return the text after a letter and its choice's words; None if the words do not follow."""
     delimiter = DELIMITER.match(behind)
     start = delimiter.end() if delimiter else len(behind) - len(behind.lstrip())
     known = choice.rstrip(".").casefold()
@@ -269,7 +269,7 @@ def _behind_choice(behind: str, choice: str) -> str | None:
 
 
 def _is_a_word(letter: str, behind: str) -> bool:
-    """Whether it is the article `A` or the pronoun `I`."""
+    """Whether the letter is the article `A` or the pronoun `I`."""
     if letter == "I":
         return PRONOUN.match(behind) is not None
     if letter != "A" or not (word := NEXT_WORD.match(behind)):
@@ -280,7 +280,7 @@ def _is_a_word(letter: str, behind: str) -> bool:
 
 
 def _praise(behind: str, rest: str | None) -> Rank | None:
-    """What follows may call it right, `C is correct`, `C. Rome (correct)`, `C: right`, or good."""
+    """Return the rank from praise after a letter, as in `C is correct`; None without praise."""
     said = behind if rest is None else rest
     if rest is not None:
         is_ticked = TICKED.match(rest)
@@ -293,7 +293,7 @@ def _praise(behind: str, rest: str | None) -> Rank | None:
 
 
 def _is_stated(before: str, *, text_start: bool) -> bool:
-    """Whether what stands before it announces an answer."""
+    """Whether the text before a letter announces an answer."""
     if CONCLUDED.search(before):
         return True
     if found := STATED_BEFORE.search(before):
@@ -309,7 +309,7 @@ def _is_part_of_a_name(before: str, behind: str) -> bool:
 
 
 def _is_list_item(letter: str, before: str, behind: str) -> bool:
-    """Whether it is a line of the choices, repeated: the lines around it have its neighbours."""
+    """Whether a letter is in a list of choices: its neighbours begin the lines around it."""
     if not (LINE_START.search(before) and DELIMITER.match(behind)):
         return False
     mark = r"[\s\"'‘“`*_(\[\-•>#]*{}[\"'’”`*_]*[.):]"
@@ -321,7 +321,7 @@ def _is_list_item(letter: str, before: str, behind: str) -> bool:
 
 
 def _lower_case_answer(text: str, offered: str) -> int:
-    """Where a small letter is certainly meant as the answer; −1 if nowhere."""
+    """Position of a lower-case letter that is certainly meant as the answer; −1 if none is."""
     found = [
         m.start(1) for m in LOWER_CASE.finditer(text[: 50 * WINDOW]) if m[1].upper() in offered
     ]

@@ -1,7 +1,7 @@
-r"""The careful reading of numbers: the last one, in whatever dress models and typesetters use.
+r"""The careful reading of numbers: the last one, in any notation that models and LaTeX use.
 
-As the plain reading, but `1,14,200`, `1{,}234`, `1,\!234`, `−5`, `1.2e3` and `3 \times 10^5` are
-one number each, and digits that belong to a word or to a unit (`cm^2`) are passed over.
+Unlike the plain reading, it takes `1,14,200`, `1{,}234`, `1,\!234`, `−5`, `1.2e3` and
+`3 \times 10^5` as one number each, and skips digits of a word or a unit (`cm^2`).
 """
 
 import re
@@ -12,13 +12,13 @@ from c4.tasks.task import Candidate
 
 MINUS = "-−–"
 MOST_PASSED_OVER = 50
-"""Digits inside words that are passed over before the last of them is taken for the number."""
+"""Maximum number of matches inside words that are skipped before the last match is taken."""
 FARTHEST = 10_000
-"""Characters that are read before and behind a text's last digit."""
+"""Characters that are read before and after a text's last digit."""
 MOST_ZEROS = 300
 """The largest power of ten that is written out."""
 
-# What repeats never gives back (`++`), so no text makes these patterns try its parts in many ways.
+# Repeats are possessive (`++`), so no text makes these patterns backtrack over many splits.
 GROUP = r"(?:\{,\}|,?\\[!,;: ]\s?|[\u00a0\u2009\u202f])"
 TIMES = r"\s*+(?:\\times|\\cdot|[×·*x⋅])\s*+"
 POWER = r"10\s*+(?:\^\s*+(?:\{{\s*+)?+|\*\*\s*+)(?P<{0}>[-−+]?[0-9]{{1,4}}(?![0-9]))\}}?"
@@ -36,21 +36,21 @@ INDIAN = re.compile(r"-?\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?")
 DIGIT = re.compile(r"[0-9]")
 DECIMAL = re.compile(r"(-?)([0-9]*)(?:\.([0-9]*))?")
 OPERAND = re.compile(r"[\w)\]}%!²³°]")
-"""What a dash that touches it is not the sign behind of: `12–5`."""
+"""Character directly before a dash that makes it an operator and not a sign: `12–5`."""
 BEFORE_A_SIGN = re.compile(
     r"(?:[=:({\[,<>≈≤≥+*/×]|\b(?:is|was|be|equals?|are|gets?|gives?|by|to|of|at|or|and|than)) ?\Z"
 )
-"""What a minus with a space behind it is a sign after; elsewhere it subtracts, or is a bullet."""
+"""Text after which a minus with a space is a sign; elsewhere it subtracts, or is a bullet."""
 GLUED = re.compile(r"(?:[^\W\d_]|[^\W\d][\^_]\{?|\}\^\{?)\Z")
 WIDEST_GAP = 12
-"""How far before a minus it is looked for what it subtracts from."""
+"""Characters before a minus that are searched for the operand it subtracts from."""
 FREE = re.compile(r"(?:[A-Za-z=()|\"“”]|[^\\][:;])\s*\Z")
-r"""In front of a number: what neither belongs to it nor makes its minus a subtraction. A colon may
-be half of a space, `1\: 234`."""
+r"""Text before a number that is not part of it and does not make its minus a subtraction. A colon
+may be half of a LaTeX space, `1\: 234`."""
 
 
 def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
-    """The last number that is not part of a word or of a unit; if all are, the last of them."""
+    """The last number that is not part of a word or of a unit; if all are, the last one."""
     last_digit = max(map(text.rfind, DIGITS))
     if last_digit < 0:
         return None
@@ -65,7 +65,7 @@ def last_written_number(text: str, choices: Sequence[str] = ()) -> Candidate | N
         start, value = _signed(text, found[-1])
         return Candidate(value, start + offset, found[-1].end() + offset)
     start, value = _signed(text, chosen)
-    # Conclusive where no text in front of these characters could make it another number.
+    # Conclusive if no text before these characters could make it another number.
     before, sign = text[max(0, start - 8) : start], chosen["sign"] or ""
     may_be_exponent = bool(sign) and before[-1:] in ("e", "E")  # the end of "1.5e-5"
     is_whole = chosen["power"] is None and len(sign) < 2 and not may_be_exponent
@@ -82,14 +82,14 @@ def written_number(text: str) -> str:
 
 
 def _is_part_of_a_word(text: str, match: re.Match[str]) -> bool:
-    """`x2`, `cm^2`, `A_1`: digits glued to a letter, or raised behind one."""
+    """Whether the digits touch a letter or are its index or power: `x2`, `cm^2`, `A_1`."""
     if match["sign"] or match["currency"] or match[0][0] == ".":
         return False
     return GLUED.search(text[max(0, match.start() - 3) : match.start()]) is not None
 
 
 def _signed(text: str, match: re.Match[str]) -> tuple[int, str]:
-    """Where the number begins, and its value; a minus may be a subtraction or a bullet."""
+    """Return the number's start and value; its minus may be a subtraction or a bullet instead."""
     start, sign = match.start(), match["sign"] or ""
     before = text[max(0, start - WIDEST_GAP) : start]
     if len(sign) == 1:

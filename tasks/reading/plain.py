@@ -1,8 +1,8 @@
-"""The plain readings, the paper's: find the answer in a text, as a normal form and its characters.
+"""The plain (the paper's) readings: find an answer's normal form and its characters in a text.
 
 Pure functions of the text. They run at every denoising step, on text that is still half
 noise, so they must be total (any string gives a candidate or None, never an error) and linear in
-its length. The careful readings, which know more of how models write, are in `_careful_….py`.
+its length. The careful readings know more about how models write; each has its own file.
 """
 
 import ast
@@ -15,13 +15,13 @@ from dataclasses import replace
 from c4.tasks.task import Candidate
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
-"""What half a character decodes to. The rest of it may turn it into anything."""
+"""Replacement for an incomplete character; its missing bytes may make it any character."""
 
 LETTER = re.compile(r"(?<![\w'’])[A-M](?![\w'’])")
 NUMBER_CHARACTERS = "$0123456789.,"
 DIGITS = "0123456789"
 NUMBER = re.compile(r"-?[$0-9.,]+")
-"""What may be a number: it is one only if it holds a digit."""
+"""A possible number: it is one only if it holds a digit."""
 BOXED = re.compile(r"\\boxed\s*\{")
 BRACE = re.compile(r"[{}]")
 FRACTION = re.compile(r"\\[dt]?frac(?![a-zA-Z])")
@@ -36,9 +36,9 @@ PLAIN_NUMBER = re.compile(r"(-?)(\d*)(?:\.(\d*))?")
 LATEX_NOISE = re.compile(r"\\(?:left|right|q?quad)(?![a-zA-Z])|(?<!\\)\\[!,;: ]|[\s$~]")
 
 MOST_PARSES = 6
-"""How often one start is parsed; each error shortens the program to the lines before it."""
+"""Maximum parses from one start; each error shortens the program to the lines before it."""
 LONGEST = 30_000
-"""Characters of an answer that are looked at; no benchmark's program comes near."""
+"""Maximum characters of an answer that are read; no benchmark's program comes near it."""
 FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 STATEMENT = re.compile(r"\s*(?:def|async def|class|import|from)\b|\s*@")
 
@@ -55,7 +55,7 @@ def first_letter(text: str, choices: Sequence[str] = ()) -> Candidate | None:
 
 
 def numbers_in(text: str) -> Iterator[str]:
-    """Every number of a text, in its dress."""
+    """Every number of a text, as it is written there."""
     return (found for found in NUMBER.findall(text) if not NO_DIGIT.fullmatch(found))
 
 
@@ -67,7 +67,7 @@ def last_number(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     start = len(text[:digit].rstrip(NUMBER_CHARACTERS))
     start -= text[start - 1 : start] == "-"
     end = len(text) - len(text[digit:].lstrip(NUMBER_CHARACTERS))
-    # At the very front, more of the number, or its sign, may come before it.
+    # At the start of the text, more digits or the sign may still come before it.
     return Candidate(normal_number(text[start:end]), start, end, conclusive=start > 0)
 
 
@@ -98,7 +98,7 @@ def first_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
 
 
 def normal_number(text: str) -> str:
-    """`$1,234.50.` becomes `1234.5`; what is not one number stays as it is, but for its dress."""
+    """Normalise a number, `$1,234.50.` to `1234.5`; other text only loses `$` and final `.,`."""
     bare = text.replace("$", "").rstrip(".,")
     if THOUSANDS.fullmatch(bare):
         bare = bare.replace(",", "")
@@ -112,7 +112,7 @@ def normal_number(text: str) -> str:
 
 
 def normal_latex(text: str) -> str:
-    r"""Spacing, `\left`/`\right` and `$` dropped, `\frac65` written `\frac{6}{5}`."""
+    r"""Drop spacing, `\left`, `\right` and `$`; write `\frac65` as `\frac{6}{5}`."""
     bare = LATEX_NOISE.sub("", text).rstrip(".")
     bare = braced_fractions(bare)
     is_number = NUMBER.fullmatch(bare) is not None and not NO_DIGIT.fullmatch(bare)
@@ -126,7 +126,7 @@ def normal_code(text: str) -> str:
 
 
 def closing_braces(text: str) -> dict[int, int]:
-    """Where each opening brace is closed; those that never are have no entry."""
+    """Position of the closing brace by that of its opening brace; unclosed braces have no entry."""
     closing, opened = {}, []
     for brace in BRACE.finditer(text):
         if brace[0] == "{":
@@ -137,7 +137,7 @@ def closing_braces(text: str) -> dict[int, int]:
 
 
 def signature_end(text: str, start: int) -> int:
-    """Where the brackets of a function's head close; a head may run over several lines."""
+    """End of a function's signature, where its brackets close; it may span several lines."""
     depth = 0
     for mark in BRACKET_OR_LINE_END.finditer(text, start):
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
@@ -147,7 +147,7 @@ def signature_end(text: str, start: int) -> int:
 
 
 def braced_fractions(text: str) -> str:
-    """Every fraction with both arguments in braces. Arguments are one character or a group."""
+    """Put both arguments of every fraction in braces; an argument is one character or a group."""
     if not FRACTION.search(text):
         return text
     closing = closing_braces(text)
@@ -183,21 +183,21 @@ def _argument(text: str, start: int, limit: int, closing: dict[int, int]) -> tup
 
 
 def program_in(text: str) -> str:
-    """The program in an answer: the first fenced block, or what is Python; prose is cut.
+    """The program in an answer: the lines that are Python in the first fenced block or the text.
 
-    Longer than what an exit gate watches: a program may bring helpers and constants.
+    It may be longer than the part that an exit gate watches: it includes helpers and constants.
     """
     text = text[:LONGEST]
     fenced = FENCED.search(text)
     lines = (fenced[1] if fenced else text).splitlines()
     first = next((i for i, line in enumerate(lines) if STATEMENT.match(line)), len(lines))
-    # From the start, if it is code from the start; else from the first line that must be code.
+    # Try from the start of the text, then from the first line that must be code.
     programs = (longest_program(lines[start:]) for start in (0, first))
     return next(filter(_defines_something, programs), "")
 
 
 def _defines_something(program: str) -> bool:
-    """Whether it is a program rather than a word that happens to be Python."""
+    """Whether the source is a program and not prose that happens to be Python."""
     body = parsed(program).body
     prose = body and isinstance(body[0], ast.Expr) and not isinstance(body[0].value, ast.Constant)
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -205,14 +205,14 @@ def _defines_something(program: str) -> bool:
 
 
 def longest_program(lines: list[str]) -> str:
-    """As many lines as are Python together, common indentation removed."""
+    """Return as many leading lines as parse together, without their common indentation."""
     count = len(lines)
     for _ in range(MOST_PARSES):
         program = textwrap.dedent("\n".join(lines[:count]))
         try:
             parsed(program)
         except SyntaxError as error:
-            # A line that is in error is so whatever follows it.
+            # Later lines cannot repair a line that is in error.
             count = min(count - 1, (error.lineno or 1) - 1)
         except (ValueError, RecursionError, MemoryError):
             return ""
@@ -224,5 +224,5 @@ def longest_program(lines: list[str]) -> str:
 def parsed(program: str) -> ast.Module:
     """The syntax tree of a program, without Python's warnings about it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "invalid escape sequence" is the model's affair
+        warnings.simplefilter("ignore")  # such as "invalid escape sequence"
         return ast.parse(program)

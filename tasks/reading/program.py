@@ -1,7 +1,7 @@
-"""The careful reading of programs: the function asked for, out of whatever a model wraps it in.
+"""The careful reading of programs: extract the requested function from a model's answer.
 
-Wrappings are taken off line by line; then the parser is asked, a few times at most, and each error
-says which line is not code. Time is linear in the text.
+Wrappings are removed line by line; then Python's parser is run, a few times at most, and each error
+tells which line is not code. Time is linear in the text.
 """
 
 import ast
@@ -14,17 +14,17 @@ from c4.tasks.reading.plain import BROKEN, TOP_LEVEL, normal_code, parsed, signa
 from c4.tasks.task import Candidate, Example
 
 MOST_PARSES = 14
-"""How often one answer is parsed."""
+"""Maximum number of parses of one answer."""
 LONGEST = 30_000
-"""Characters of an answer that are looked at; no benchmark's program comes near."""
+"""Maximum characters of an answer that are read; no benchmark's program comes near it."""
 MOST_PARSED = 150_000
-"""Characters that the parser gets in all."""
+"""Maximum characters that the parser gets for one answer, over all parses."""
 DEEPEST = 100
-"""Brackets open at once; the parser needs very long for more, and no program has them."""
+"""Maximum open brackets; the parser is very slow on more, and no program has that many."""
 
 # -- What a wrapping looks like ----------------------------------------------------------------
 
-# What repeats never gives back (`++`), so no text makes these patterns try its parts in many ways.
+# Repeats are possessive (`++`), so no text makes these patterns backtrack over many splits.
 TAG = (
     r"(?<!return )(?<![=(,+])(?<![=(,+] )\[/?(?:BEGIN|DONE|PYTHON|CODE|ANSWER|SOLUTION|INST)\]"
     r"|</?(?:code|pre|python|answer|solution|program|tool_call|s)\b[^<>\n]{0,40}>|<\|[a-z_]{1,30}\|>|\\(?:begin|end)\{(?:code|verbatim"
@@ -39,7 +39,7 @@ WRAPPINGS = [
     re.compile(rf"(?P<string>{string})|(?P<tag>{TAG})|\u00a0", re.MULTILINE)
     for string in (STRING, NO_STRING)
 ]
-"""What is taken off, strings kept; and what is where no function was found so."""
+"""Tags and no-break spaces to replace: outside strings; if no function is found, everywhere."""
 FENCE = re.compile(r"`{3,}+|^[ \t]*+~{3,}+|^[ \t]*+'{3}(?=python|py\b)", re.MULTILINE)
 LANGUAGE = re.compile(r"[ \t]*+(?P<name>[\w+#.-]*+)")
 FOREIGN = re.compile(
@@ -66,13 +66,13 @@ BODY = re.compile(r"^[ \t]*+(?:return|yield)\b", re.MULTILINE)
 
 
 class Parser:
-    """Python's parser, asked a limited number of times."""
+    """Python's parser, with a limit on the number of parses and characters."""
 
     def __init__(self) -> None:
         self.parses, self.characters = MOST_PARSES, MOST_PARSED
 
     def parse(self, source: str) -> ast.Module | int:
-        """The tree, or the line of the error, counted from 1; 0 where there is no more to learn."""
+        """Return the tree, or the line of the error counted from 1; 0 if no line is known."""
         if self.parses <= 0 or self.characters < len(source) or _is_too_deep(source):
             return 0
         self.parses, self.characters = self.parses - 1, self.characters - len(source)
@@ -98,19 +98,19 @@ def _is_too_deep(source: str) -> bool:
 
 @dataclass(frozen=True)
 class Program:
-    """Lines that are Python together."""
+    """Lines that together are valid Python."""
 
     source: str
     tree: ast.Module
     is_cut_off: bool
-    """Whether it ends before a line that was indented: in the midst of a function."""
+    """Whether the next line was indented, so that the program ends in the middle of a function."""
 
 
 def written_program(text: str, example: Example) -> str:
-    """The program in an answer, ready to be run behind the example's preamble; "" if none."""
+    """The program in an answer, ready to be run after the example's preamble; "" if none."""
     name, stub, parser = wanted_name(example), stub_in(example), Parser()
     text = text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n")
-    # Strings stay, tags become line ends, and spaces that do not break become spaces that do.
+    # Strings stay, tags become line ends, and no-break spaces become plain spaces.
     texts = list(
         dict.fromkeys(
             wrapping.sub(lambda m: m["string"] or ("\n" if m["tag"] else " "), text)
@@ -126,7 +126,7 @@ def written_program(text: str, example: Example) -> str:
 
 
 def _whole_function(text: str, name: str, parser: Parser) -> str:
-    """The last function of that name that is not cut off, with what it needs; else one that is."""
+    """The last complete function of that name, with what it needs; else one that is cut off."""
     fenced, outside = _blocks(text)
     best: tuple[Program, list[str]] | None = None
     for block in dict.fromkeys((*_in_order(fenced, name), outside, text)):
@@ -142,7 +142,7 @@ def _whole_function(text: str, name: str, parser: Parser) -> str:
 
 
 def wanted_name(example: Example) -> str:
-    """The function that the tests call; "" where they do not say."""
+    """Name of the function that the tests call; "" if it cannot be found."""
     called = re.findall(r"^check\((\w+)\)\s*$", example.tests, re.MULTILINE)
     if called:
         return str(called[-1])
@@ -159,7 +159,7 @@ def stub_in(example: Example) -> str:
 
 
 def _blocks(text: str) -> tuple[list[str], str]:
-    """What stands in fences, but for other languages', and what stands outside of them."""
+    """Return the fenced blocks, except those in other languages, and the text outside fences."""
     fenced, outside = [], []
     at, opened = 0, ""
     for fence in FENCE.finditer(text):
@@ -198,7 +198,7 @@ def _definition_of(name: str) -> re.Pattern[str]:
 
 
 def _heads(lines: list[str], name: str) -> list[int]:
-    """The lines that define a name: those that begin so, else those that hold it."""
+    """Indices of lines that begin with a definition of the name, else of those that contain one."""
     pattern = _definition_of(name)
     held = [i for i, line in enumerate(lines) if pattern.search(line)]
     begun = [i for i in held if pattern.match(lines[i].lstrip().removeprefix("async ").lstrip())]
@@ -224,7 +224,7 @@ def _bare(block: str, name: str) -> str:
 
 
 def _programs(block: str, name: str, parser: Parser) -> Iterator[Program]:
-    """What is Python around the last definition of a function, and around the first."""
+    """Yield the Python around the last definition of a function, then around the first."""
     lines = [line.rstrip() for line in block.split("\n")]
     heads = _heads(lines, name) or [i for i, line in enumerate(lines) if STATEMENT.match(line)][:1]
     for head in dict.fromkeys([*heads[-1:], *heads[:1]]):
@@ -233,7 +233,7 @@ def _programs(block: str, name: str, parser: Parser) -> Iterator[Program]:
 
 
 def _program(lines: list[str], head: int, parser: Parser) -> Program | None:
-    """The lines around `head` that are Python together; an error says which line is not."""
+    """Shrink the lines around `head` until they parse; each error tells which line to leave out."""
     start, end = _first_statement(lines, 0, head), len(lines)
     while True:
         source = _dedented(lines[start:end])
@@ -260,7 +260,7 @@ def _first_statement(lines: list[str], start: int, head: int) -> int:
 
 
 def _dedented(lines: list[str]) -> str:
-    """Lines moved left as far as the first of them can be; the first alone if others stand left."""
+    """Remove the first line's indentation from all lines, or from it alone if a line has less."""
     first = lines[0].lstrip()
     indent = len(lines[0]) - len(first)
     following = next(filter(None, lines[1:]), "")
@@ -273,7 +273,7 @@ def _dedented(lines: list[str]) -> str:
 
 
 def _definitions(tree: ast.Module, name: str) -> Iterator[ast.stmt]:
-    """The statements that give a name its meaning as a function."""
+    """Yield the statements that define a name as a function or class; "" stands for any name."""
     for node in ast.walk(tree):
         if isinstance(node, DEFINITIONS) and (not name or node.name == name):
             yield node
@@ -284,7 +284,7 @@ def _definitions(tree: ast.Module, name: str) -> Iterator[ast.stmt]:
 
 
 def _defines(tree: ast.Module, name: str) -> bool:
-    """Whether the function is there, and not only by its signature."""
+    """Whether the function is defined with a body, not only a signature."""
     return not all(map(_does_nothing, _definitions(tree, name)))
 
 
@@ -300,7 +300,7 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def _completed(program: Program, others: Sequence[str], name: str, parser: Parser) -> str:
-    """A program with the imports and helpers of others before it, demonstrations dropped."""
+    """Prepend imports and helpers from other blocks to a program, and drop its demonstrations."""
     given = [_kept_of(other, parser) for other in others]
     tree = program.tree
     defined = max((node.lineno for node in _definitions(tree, name)), default=0)
@@ -310,7 +310,7 @@ def _completed(program: Program, others: Sequence[str], name: str, parser: Parse
 
 
 def _is_idle(node: ast.stmt, name: str, defined: int) -> bool:
-    """Whether it only shows what the function does, or is prose that happens to be Python."""
+    """Whether a statement only demonstrates the function, or is prose that happens to be Python."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name | ast.Tuple):
         return True
     is_shown = isinstance(node, ast.Expr | ast.Assert) and node.lineno > defined
@@ -318,7 +318,7 @@ def _is_idle(node: ast.stmt, name: str, defined: int) -> bool:
 
 
 def _without(source: str, statements: Sequence[ast.stmt]) -> str:
-    """A program without some of its statements; `pass` is left of one that shares its lines."""
+    """Remove statements from a program; one that shares its lines is replaced by `pass`."""
     lines = source.encode().split(b"\n")  # the parser counts bytes
     for node in reversed(statements):
         first, last = _first_line(node) - 1, (node.end_lineno or node.lineno) - 1
@@ -331,7 +331,7 @@ def _without(source: str, statements: Sequence[ast.stmt]) -> str:
 
 
 def _kept_of(block: str, parser: Parser) -> str:
-    """What another block of the answer defines, if all of it is Python."""
+    """Definitions and imports of another block of the answer, if all of it is Python."""
     source = textwrap.dedent(block).strip("\n")
     tree = parser.parse(source)
     if not isinstance(tree, ast.Module):
@@ -359,7 +359,7 @@ def _mentions(node: ast.AST, name: str) -> bool:
 
 
 def _method_bridge(tree: ast.Module, name: str) -> list[str]:
-    """A function for what was written as a method of `class Solution`."""
+    """Lines that make a method available as a function, as for `class Solution`."""
     top = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
     for node in tree.body:
         if name and name not in top and isinstance(node, ast.ClassDef):
@@ -372,7 +372,7 @@ def _method_bridge(tree: ast.Module, name: str) -> list[str]:
 
 
 def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) -> str:
-    """The prompt's own function, completed by the first block that is a body for it."""
+    """Complete the prompt's own function with the first block that is a body for it."""
     for block in blocks:
         if not BODY.search(block):
             continue
@@ -392,7 +392,7 @@ def _body_behind(stub: str, blocks: Sequence[str], name: str, parser: Parser) ->
 
 
 def _as_body(lines: list[str]) -> list[str]:
-    """Lines indented as a function's body is; text behind it that is not indented is left out."""
+    """Indent lines as a function's body, and leave out unindented text after it."""
     lines = [line.rstrip() for line in lines]
     written = [i for i, line in enumerate(lines) if line]
     if not written:
@@ -407,13 +407,13 @@ def _as_body(lines: list[str]) -> list[str]:
 
 
 def _lost_indent(first: str, indents: list[int]) -> int:
-    """What a body's first line lacks where stripping the answer took it."""
+    """Indentation that a body's first line lost when the answer was stripped."""
     rest = indents[1:]
     if indents[0] or not rest or min(rest) < 4:
         return 0
     if not first.endswith(":"):
         return min(rest)
-    # Behind a colon, deeper lines are its own block.
+    # After a colon, deeper lines are its own block.
     return min(rest) if rest[0] > min(rest) else max(0, min(rest) - 4)
 
 
@@ -432,7 +432,7 @@ MOST_HEADS = 50
 def written_function(text: str, choices: Sequence[str] = ()) -> Candidate | None:
     """Everything from the start through the end of the first function that has a body.
 
-    A function is a `def` or a named `lambda`; where there is none, the lines of a body are taken.
+    A function is a `def` or a named `lambda`; if there is none, a bare function body counts.
     """
     found = None
     for _, head in zip(range(MOST_HEADS), HEAD.finditer(text), strict=False):
@@ -445,7 +445,7 @@ def written_function(text: str, choices: Sequence[str] = ()) -> Candidate | None
 
 
 def _has_body(text: str) -> bool:
-    """Whether a function does anything, from the end of its brackets on."""
+    """Whether a function does anything, given its text from the end of its brackets on."""
     line, _, rest = text.partition("\n")
     code = line.partition("#")[0].rstrip()
     for nothing in NOTHING:
@@ -454,7 +454,7 @@ def _has_body(text: str) -> bool:
 
 
 def _function_at(text: str, head: re.Match[str]) -> tuple[Candidate | None, bool]:
-    """The text through the function at `head`, and whether that does anything."""
+    """Return the text through the function at `head`, and whether the function does anything."""
     end, conclusive = len(text), False
     signature = signature_end(text, head.end())
     line_end = text.find("\n", signature)

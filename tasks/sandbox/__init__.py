@@ -1,6 +1,6 @@
-"""How a program that a model wrote is run: isolated, with limits, and judged by its tests.
+"""Sandbox for model-written programs: run isolated, with limits, and judged by their tests.
 
-docs/sandbox.md says what this promises, and what not.
+See docs/sandbox.md for what it guarantees and what it does not.
 """
 
 from c4.tasks.sandbox.run import Limits, Outcome, RunEnd, can_isolate, run_program

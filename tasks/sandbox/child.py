@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NoReturn
 
 NOBODY = 65534
 LIBRARIES = "/libraries"
-"""Where packages that are not Python's own are bound, read-only."""
+"""Folder where packages that are not Python's own are mounted, read-only."""
 
 # -- Isolation ---------------------------------------------------------------------------------
 
@@ -46,14 +46,14 @@ SYSCALLS = {
     "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
     "sched_setaffinity": (203, 122), "ioprio_set": (251, 30),
 }  # fmt: skip
-"""Numbers of system calls, one column for each of `ARCHES`."""
+"""Numbers of system calls, one column for each architecture in `ARCHES`."""
 FIRST_UNKNOWN = 424  # from here on, numbers are the same everywhere and clone3, io_uring… begin
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06  # the filter's instructions
 KILL, ALLOW, REFUSE, UNKNOWN = 0x80000000, 0x7FFF0000, 0x50000 | 1, 0x50000 | 38  # its answers
 
 Refusal = tuple[Any, ...]
-"""A system call, and what must hold for it to be refused: (argument, instruction, value) each."""
+"""A system call to refuse, and the conditions for it: (argument, instruction, value) each."""
 
 OUT_OF_BOUNDS: list[Refusal] = [
     ("clone", (0, ANY_BIT, NEW_NAMESPACES)),
@@ -64,22 +64,22 @@ OUT_OF_BOUNDS: list[Refusal] = [
         "userfaultfd", "open_by_handle_at", "syslog",
     )),
 ]  # fmt: skip
-"""What nobody in the sandbox may do."""
+"""System calls that are refused to every process in the sandbox."""
 
 
 def only_the_machine(candidate: int) -> list[Refusal]:
-    """What the program may not do, so that it cannot pass for a failure of the machine.
+    """System calls refused to the program, so that it cannot fake a failure of the machine.
 
-    Nothing it does ends its own process by SIGKILL, stops it, or makes it or the examiner wait
-    longer for a processor. Where one of these is seen, the machine did it.
+    It cannot end its own process by SIGKILL, stop it, or make it or the examiner wait longer for a
+    processor. If one of these is observed, the machine caused it.
     """
     by_signal: list[Refusal] = [
         ("timer_create",),  # may name any signal
         ("fcntl", (1, EQUAL, 10)),  # F_SETSIG
         ("clone", (0, ANY_BIT, 0xEE)),  # a signal at the child's end that is not SIGCHLD
-        ("clone", (0, ANY_BIT, 0x4000)),  # CLONE_VFORK: the parent would stand as if stuck
+        ("clone", (0, ANY_BIT, 0x4000)),  # CLONE_VFORK: the parent would look stuck
         ("vfork",),
-        ("execve",),  # there is nothing to run, and one that fails half-way ends in a signal
+        ("execve",),  # there is nothing to run, and a failed execve may end in a signal
         ("execveat",),
     ]
     for number in (signal.SIGKILL, signal.SIGSTOP):
@@ -104,7 +104,7 @@ def only_the_machine(candidate: int) -> list[Refusal]:
 
 
 def call(name: str, *args: Any) -> int:
-    """A C function's result; OSError where it is -1."""
+    """Call a C function and return its result; raise OSError if it is -1."""
     result: int = getattr(ctypes.CDLL(None, use_errno=True), name)(*args)
     if result == -1:
         raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
@@ -118,12 +118,12 @@ def die_with_parent(parent: int) -> None:
 
 
 def enter_namespaces() -> None:
-    """Leave the machine's namespaces. The next child becomes pid 1."""
+    """Enter new namespaces, in which the next child becomes pid 1."""
     if os.uname().machine not in ARCHES:
         raise OSError(f"no system call filter for {os.uname().machine}")
     pid, (entered, tell) = os.getpid(), os.pipe()
     helper = os.fork()
-    if not helper:  # only someone outside may map more than one user
+    if not helper:  # only a process outside may map more than one user
         with suppress(OSError):
             os.close(tell)
             if os.read(entered, 1):
@@ -142,7 +142,7 @@ def enter_namespaces() -> None:
 
 
 def map_users(pid: int) -> None:
-    """Name the users inside: for root all, so that it can bind what it can read; else nobody."""
+    """Map users inside: all for root, so that it can bind what it can read; else only nobody."""
     if os.geteuid():
         write(f"/proc/{pid}/setgroups", "deny")
         write(f"/proc/{pid}/uid_map", f"{NOBODY} {os.geteuid()} 1")
@@ -161,7 +161,7 @@ def write(path: str, text: str) -> None:
 
 
 def build_root(scratch_bytes: int, libraries: dict[str, str]) -> None:
-    """Make a root of libraries, four devices and a scratch folder, and nothing else."""
+    """Build a root file system of libraries, four devices and a scratch folder, nothing else."""
     base = sys.base_prefix
     wanted = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo"]
     wanted += ["/etc/ld.so.cache", f"{base}/lib", f"{base}/lib64", *sys.path]
@@ -201,7 +201,7 @@ def set_mount(path: str, flags: int, how: int) -> None:
 
 
 def drop_privileges() -> None:
-    """Become nobody, for good."""
+    """Become the user nobody, irreversibly."""
     with suppress(OSError):  # the first number the kernel does not know ends the list
         for capability in range(64):
             call("prctl", CAPBSET_DROP, capability, 0, 0, 0)
@@ -213,7 +213,7 @@ def drop_privileges() -> None:
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
     refuse_calls(OUT_OF_BOUNDS)
     call("prctl", DUMPABLE, 0, 0, 0, 0)
-    call("prctl", PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the new user had lost it
+    call("prctl", PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # cleared by the change of user
 
 
 def refuse_calls(refusals: list[Refusal]) -> None:
@@ -247,12 +247,12 @@ def set_limits(job: dict[str, Any]) -> None:
     cpu = job["cpu_seconds"]
     for name, pair in {
         "CORE": (0, 0),
-        "CPU": (cpu, cpu + 1),  # a signal first, then the end
+        "CPU": (cpu, cpu + 1),  # SIGXCPU first, then SIGKILL
         "AS": (job["memory_bytes"],) * 2,
         "FSIZE": (job["file_bytes"],) * 2,
         "NOFILE": (64, 64),
     }.items():
-        with suppress(ValueError):  # macOS refuses some; namespaces never meet that
+        with suppress(ValueError):  # macOS refuses some; isolated runs are on Linux
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), pair)
 
 
@@ -261,13 +261,13 @@ def set_limits(job: dict[str, Any]) -> None:
 PLAIN: dict[str, Any] = {kind.__name__: kind for kind in (list, tuple, set, frozenset, bytes, dict)}
 NUMBERS = {"Decimal": "decimal", "Fraction": "fractions"}
 CHANGEABLE = (list, dict, set)
-"""What a function may change in place."""
+"""Types that a function may change in place."""
 
 
 def pack(value: Any, refer: Callable[[Any], int]) -> Any:
-    """A value as JSON. `refer` numbers what cannot be copied."""
+    """Convert a value to JSON types; `refer` numbers objects that cannot be copied."""
     if isinstance(value, int) and value.bit_length() > 8000:
-        return ["int", [hex(value)]]  # in decimal, Python would refuse
+        return ["int", [hex(value)]]  # Python refuses to print so many decimal digits
     if value is None or isinstance(value, bool | int | float | str):
         return value
     for name, kind in PLAIN.items():
@@ -284,7 +284,7 @@ def pack(value: Any, refer: Callable[[Any], int]) -> Any:
 
 
 def unpack(packed: Any, find: Callable[[int], Any]) -> Any:
-    """The value again. Builds nothing but data, whatever it is given."""
+    """Restore a packed value. Builds nothing but data, for any input."""
     if not isinstance(packed, list):
         return packed
     name, items = packed
@@ -326,7 +326,7 @@ def receive(pipe: BinaryIO) -> Any:
 
 
 def be_candidate(source: str, questions: BinaryIO, answers: BinaryIO) -> NoReturn:
-    """Run the program, then answer what the examiner asks, until killed."""
+    """Run the program and answer the examiner's requests until killed."""
     module = types.ModuleType("program")  # not "__main__": demonstrations are not graded
     sys.modules["program"] = module
     objects: list[Any] = []
@@ -353,7 +353,7 @@ def be_candidate(source: str, questions: BinaryIO, answers: BinaryIO) -> NoRetur
         result = objects[how[0]](*args, **unpack(how[2], objects.__getitem__))
         if result is not None:
             return (pack(result, refer),)
-        # Functions that work in place answer nothing; only they may change what the tests hold.
+        # Functions that work in place return None; only they may change the tests' objects.
         return None, *(pack(a, refer) if isinstance(a, CHANGEABLE) else None for a in args)
 
     while True:
@@ -370,7 +370,7 @@ def be_candidate(source: str, questions: BinaryIO, answers: BinaryIO) -> NoRetur
 
 
 class Candidate:
-    """The examiner's end of the pipes."""
+    """The examiner's end of the pipes to the candidate."""
 
     def __init__(self, pid: int, questions: BinaryIO, answers: BinaryIO) -> None:
         self.pid, self.questions, self.answers = pid, questions, answers
@@ -387,7 +387,7 @@ class Candidate:
         error: Exception = RuntimeError(f"{name}: {message}")
         # StopIteration would end the tests' own loops, and all(map(f, …)) would be true.
         if isinstance(kind, type) and issubclass(kind, Exception) and "Stop" not in name:
-            with suppress(TypeError):  # some want more than a message
+            with suppress(TypeError):  # some need more arguments
                 error = kind(message)
         self.raised = error
         raise error
@@ -397,7 +397,7 @@ class Candidate:
 
 
 class Remote:
-    """An object that stays with the candidate; tests may call it, iterate it, ask attributes."""
+    """Proxy of an object in the candidate; tests may call it, iterate over it, get attributes."""
 
     def __init__(self, candidate: Candidate, number: int) -> None:
         self._candidate, self._number = candidate, number
@@ -431,7 +431,7 @@ def number_of(value: Any) -> int:
 class Names(dict[str, Any]):
     """The tests' globals: the preamble's names, their own, and the program's entry points.
 
-    No other name is ever asked of the program, so it can redefine none for the tests.
+    No other name is looked up in the program, so it cannot redefine any for the tests.
     """
 
     def __init__(self, candidate: Candidate, preamble: str, entry_points: list[str]) -> None:
@@ -441,12 +441,12 @@ class Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name not in self._entry_points:
-            raise KeyError(name)  # a builtin, or nothing
+            raise KeyError(name)  # a builtin, or undefined
         return self._candidate.value(self._candidate.ask("name", name)[0])
 
 
 def examine(job: dict[str, Any], say: Callable[..., None]) -> None:
-    """Say that the program began, and then how it ended."""
+    """Run the program and its tests; report that the program began, then how it ended."""
     preamble, program = json.loads(os.pread(0, job["split"], 0))
     candidate = start_candidate(job, f"{preamble}\n{program}")
     candidate.ask("ready")
@@ -469,7 +469,7 @@ def examine(job: dict[str, Any], say: Callable[..., None]) -> None:
 
 
 def start_candidate(job: dict[str, Any], source: str) -> Candidate:
-    """The program's process, ready to be asked."""
+    """Fork the program's process; it waits for questions."""
     (question, ask), (answer, reply) = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
@@ -477,7 +477,7 @@ def start_candidate(job: dict[str, Any], source: str) -> Candidate:
             for fd in (job["report"], ask, answer):
                 os.close(fd)
             os.close(0)
-            os.open("/dev/null", os.O_RDONLY)  # becomes 0, the lowest that is free
+            os.open("/dev/null", os.O_RDONLY)  # becomes 0, the lowest free descriptor
             if job["isolated"]:  # elsewhere the limit would count all of the user's processes
                 most = job["processes"] + 2  # the examiner and its parent
                 resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
@@ -494,7 +494,7 @@ def start_candidate(job: dict[str, Any], source: str) -> Candidate:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line; it may hold whatever the program sent."""
+    """Describe an exception briefly; it may hold anything that the program sent."""
     try:
         return f"{type(error).__name__}: {error}"[:300]
     except Exception:
@@ -502,9 +502,9 @@ def describe(error: BaseException) -> str:
 
 
 def why_gone(pid: int, cpu_seconds: int) -> tuple[str, str]:
-    """How a program ended that does not answer any more."""
-    # It may only have closed its pipes: then it can be stopped. The dead cannot, and keep the
-    # status that says what they died of.
+    """Return how a program that no longer answers ended: the name of a `RunEnd` and a detail."""
+    # A program that only closed its pipes can be stopped. A dead process cannot, and keeps the
+    # status that tells how it ended.
     os.kill(pid, signal.SIGSTOP)
     _, status, usage = os.wait4(pid, os.WUNTRACED)
     if os.WIFSTOPPED(status):
@@ -521,7 +521,7 @@ def why_gone(pid: int, cpu_seconds: int) -> tuple[str, str]:
 
 
 def used_up(usage: resource.struct_rusage, cpu_seconds: int) -> bool:
-    """Whether a process has had its CPU time; at the end of it the kernel kills it."""
+    """Whether a process has used up its CPU time, after which the kernel kills it."""
     return usage.ru_utime + usage.ru_stime >= cpu_seconds
 
 
@@ -550,10 +550,10 @@ def main() -> NoReturn:
         # By default, a signal from inside the namespace does nothing to its pid 1.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if isolated:
-            os.setsid()  # a group's signals cross namespaces
+            os.setsid()  # signals to a process group cross namespaces
             build_root(job["file_bytes"], job["libraries"])
             drop_privileges()
-        else:  # should nobody be left to watch the clock, the kernel does
+        else:  # ends the run even if the watching process has died
             signal.alarm(ceil(job["wall_seconds"]) + 5)
     except OSError as error:
         say("no isolation", str(error)[:300])

@@ -1,8 +1,8 @@
-"""Where the names in a program's tests come from: the tests' own world, or the program.
+"""Resolve names in a program's tests: from the tests' own environment or from the program.
 
-The tests' world is what they define and import, the preamble, Python's builtins, and what the
-reference program imports (tests written beside it may lean on that). Of the program they take its
-entry points, and nothing else: whatever it calls `math` or `abs` is its own affair.
+The tests' environment is what they define and import, the preamble, Python's builtins, and the
+imports of the reference program (tests written with it may rely on them). From the program, tests
+take its entry points and nothing else: they never see its own `math` or `abs`.
 """
 
 import ast
@@ -20,29 +20,29 @@ GIVEN = {*dir(builtins), "__name__", "__doc__"}
 class TestNames:
     """How the free names of tests are resolved."""
 
-    __test__ = False  # not a test of pytest's
+    __test__ = False  # keeps pytest from collecting it
 
     entry_points: frozenset[str]
-    """What is asked of the program. Where there is none, the tests test nothing."""
+    """Names that tests take from the program. If there are none, the tests test nothing."""
     imports: str
-    """Statements that the tests lack; to be put before them."""
+    """Import statements that the tests lack; to be put before them."""
 
 
 def names_of_tests(tests: str, preamble: str = "", reference: str = "") -> TestNames:
     """Resolve the names that tests use and that neither they nor the preamble define.
 
-    What the reference defines is the program's to define; without a reference, whatever is neither
-    built in nor a module of the standard library.
+    Entry points are the names that the reference defines. If it defines none of them, they are all
+    names that are neither built in nor modules of the standard library.
     """
     try:
         free = _free_names(tests) - _bound(preamble)
     except (SyntaxError, ValueError):
-        return TestNames(frozenset(), "")  # running them says what is wrong with them
+        return TestNames(frozenset(), "")  # running the tests reports the error
     entry_points = free & _bound(reference, imported=False)
     if entry_points:
         imports = _imports(reference)
     else:
-        # A single name must be the program's, or the tests would test nothing.
+        # A single free name must be the program's, or the tests would test nothing.
         entry_points = free if len(free) == 1 else free - GIVEN - sys.stdlib_module_names
         imports = {}
     return TestNames(entry_points, _statements(free - entry_points - GIVEN, imports))
@@ -63,7 +63,7 @@ def _global_symbols(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
 
 
 def _bound(source: str, *, imported: bool = True) -> frozenset[str]:
-    """Names that a module defines at its top level; none where it is no Python."""
+    """Names that a module defines at its top level; none if it is not valid Python."""
     try:
         symbols = symtable.symtable(source, "<source>", "exec").get_symbols()
     except (SyntaxError, ValueError):
@@ -76,7 +76,7 @@ def _bound(source: str, *, imported: bool = True) -> frozenset[str]:
 
 
 def _imports(reference: str) -> dict[str, str]:
-    """The statements by which a reference program imports names, by name."""
+    """The import statement for each name that a reference program imports."""
     found = {}
     for node in ast.walk(ast.parse(reference)):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -88,7 +88,7 @@ def _imports(reference: str) -> dict[str, str]:
 
 
 def _statements(names: frozenset[str], imports: dict[str, str]) -> str:
-    """Imports of what tests need; all of a module where the reference imports that."""
+    """Import statements for names that tests need; the reference's star import if it has one."""
     lines = [imports["*"]] if "*" in imports and names - imports.keys() else []
     for name in sorted(names):
         if name in imports:

@@ -1,7 +1,7 @@
-"""The optional grader `math-verify`: are two formulas equal to a computer algebra system?
+"""The optional grader `math-verify`: compare two formulas with a computer algebra system.
 
-It evaluates what a model wrote, so it runs as any model-written code does: in the sandbox, which
-gets to see its packages and nothing else.
+It evaluates what a model wrote, so it runs in the sandbox, as model-written code does. The sandbox
+sees the grader's packages and nothing else.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4")
 NEEDS_ITS_VERSION = "antlr4-python3-runtime"
 """The distribution whose version the parser looks up before it starts."""
 LONGEST = 4000
-"""Characters of an answer, from its end, that are handed over."""
+"""Number of characters, from the end of an answer, that the grader gets."""
 LIMITS = Limits(cpu_seconds=30, wall_seconds=60, memory_bytes=1024 * 2**20)
 PROGRAM = """
 from math_verify import parse, verify
@@ -28,14 +28,14 @@ def agree(gold, text):
 
 
 def compare_formulas(gold: str, text: str, *, unsafe: bool = False) -> Outcome:
-    """A pass where math-verify finds an answer in the text that equals the gold one."""
+    """Run math-verify: a pass if it finds an answer in the text that equals the gold one."""
     tests = f"assert agree({f'${gold}$'!r}, {text[-LONGEST:]!r}) is True"
     return run_program("", PROGRAM, tests, limits=LIMITS, unsafe=unsafe, libraries=libraries())
 
 
 @cache
 def libraries() -> dict[str, Path]:
-    """The folders of the packages that math-verify needs, or an error that says how to get them."""
+    """Folders of the packages that math-verify needs; raise with advice if one is missing."""
     try:
         version = metadata.distribution(NEEDS_ITS_VERSION)
     except metadata.PackageNotFoundError:

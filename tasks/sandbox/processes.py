@@ -1,4 +1,4 @@
-"""What processes have been doing, as reported by /proc."""
+"""CPU time, waiting time and states of processes, as reported by /proc."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -8,19 +8,19 @@ from pathlib import Path
 
 PROC = Path("/proc")
 HALTED = {"T": "stopped", "t": "being traced", "D": "stuck in the kernel"}
-"""States in which a program does nothing, and not by its own choice."""
+"""States in which something other than the program itself keeps it from running."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What the processes of one sandbox have been doing; all zero where /proc does not say."""
+    """Activity of one sandbox's processes; all zero if /proc does not report it."""
 
     ran: float = 0.0
-    """Seconds on a processor, all of them together, those that have ended included."""
+    """CPU seconds of all processes together, including those that have ended."""
     waited: float = 0.0
-    """Seconds that one thread could have run but had no processor; the largest."""
+    """Seconds that a thread was runnable without a processor; the maximum over threads."""
     halted: str = ""
-    """What keeps supervisor, examiner or candidate from running."""
+    """State that keeps the supervisor, examiner or candidate from running; empty if none does."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class _Process:
     parent: int
     state: str
     ran: float
-    """Seconds on a processor, with those of children that it has waited for."""
+    """CPU seconds, including those of children that it has waited for."""
 
 
 def look_at(supervisor: int) -> Standing:
-    """What a supervisor and all its descendants have been doing."""
+    """Return the activity of a supervisor and all its descendants."""
     processes = {process.pid: process for process in _processes()}
     family = [p for p in processes.values() if _descends(p, supervisor, processes)]
-    # What the program has started may be stopped by it; pid 1 and 2 inside may not.
+    # The program can stop processes that it started, but not pid 1 and 2 inside.
     ours = [p for p in family if p.pid == supervisor or _inner_pid(p.pid) in (1, 2)]
     halted = [HALTED[process.state] for process in ours if process.state in HALTED]
     return Standing(
@@ -50,7 +50,7 @@ def _processes() -> Iterator[_Process]:
     ticks = os.sysconf("SC_CLK_TCK")
     for folder in PROC.glob("[0-9]*"):
         with suppress(OSError, LookupError):  # it may just have ended
-            # A name may hold anything; what follows its last bracket is plain.
+            # A process name may hold any character; plain fields follow its last bracket.
             words = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             ran = sum(map(int, words[11:15])) / ticks
             yield _Process(int(folder.name), int(words[1]), words[0], ran)
@@ -67,7 +67,7 @@ def _descends(process: _Process, ancestor: int, processes: Mapping[int, _Process
 
 
 def _inner_pid(pid: int) -> int | None:
-    """A process's number in its own namespace."""
+    """A process's pid in its own namespace."""
     with suppress(OSError):
         for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
             if line.startswith("NSpid:"):
@@ -76,7 +76,7 @@ def _inner_pid(pid: int) -> int | None:
 
 
 def _waiting_times(pid: int) -> Iterator[float]:
-    """Seconds that each thread could have run but had no processor."""
+    """Seconds that each thread was runnable without a processor."""
     for thread in (PROC / str(pid) / "task").glob("[0-9]*"):
         with suppress(OSError, LookupError):
             yield int((thread / "schedstat").read_text().split()[1]) / 1e9

@@ -1,14 +1,14 @@
 """Run a model-written program and its tests; say whether the tests passed.
 
-Four processes, so that a pass cannot be forged and a failure of the machine is not taken for one of
-the program:
+It takes four processes, so that the program cannot forge a pass and a failure of the machine is not
+blamed on the program:
 
-- *this one* starts a fresh interpreter (`child.py`), watches clock and output, and judges;
-- *the supervisor*, that interpreter, makes the sandbox and sees how the examiner ends;
+- *this process* starts a fresh interpreter (`child.py`), watches time and output, and judges;
+- *the supervisor*, that interpreter, makes the sandbox and reports how the examiner ends;
 - *the examiner*, pid 1 inside, runs the tests and alone can write the verdict;
 - *the candidate*, its child, runs the program and answers calls.
 
-docs/sandbox.md says what this promises, and what not.
+See docs/sandbox.md for what this guarantees and what it does not.
 """
 
 import json
@@ -37,7 +37,7 @@ class RunEnd(StrEnum):
     """How a run ended. Only `PASSED` is a pass; all but `MACHINE` are the program's own doing."""
 
     PASSED = "passed"
-    FAILED = "failed"  # the tests did not agree with what it answered
+    FAILED = "failed"  # its answers did not satisfy the tests
     CRASHED = "crashed"  # an exception, a syntax error, an early exit, a signal
     TIMEOUT = "timeout"  # wall clock or CPU time
     LIMIT = "limit"  # memory or output
@@ -57,7 +57,7 @@ class Limits:
 
     wall_seconds: float = 30.0
     cpu_seconds: int = 15
-    """Per process. One of MBPP's own solutions takes five on a machine with nothing else to do."""
+    """Per process. One of MBPP's own solutions takes five on an idle machine."""
     memory_bytes: int = 512 * 2**20
     """Address space, per process."""
     output_bytes: int = 2**20
@@ -65,7 +65,7 @@ class Limits:
     processes: int = 8
     """The program's processes and threads together."""
     file_bytes: int = 16 * 2**20
-    """One file; with isolation, the whole scratch folder."""
+    """Per file; with isolation, for the whole scratch folder."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -75,21 +75,21 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 BEGUN = b'["begun"]\n'
-"""What the examiner says when it has reached the program."""
+"""Report line of the examiner once the program's process is ready."""
 TICK = 0.5
-"""Seconds after which the watcher looks up."""
+"""Maximum seconds between two checks of the clock."""
 ITS_OWN_DOING = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
-"""Signals by which the examiner can only have ended because of what the program answered."""
+"""Signals that can only have ended the examiner because of the program's answers."""
 NO_LIBRARIES: Mapping[str, Path] = {}
 
 
 def can_isolate() -> bool:
-    """Whether this machine can isolate programs, found by starting one once."""
+    """Whether this machine can isolate programs, found by one trial run."""
     return not _what_is_missing()
 
 
 def require_isolation() -> None:
-    """Raise SandboxError where programs cannot be isolated."""
+    """Raise SandboxError if programs cannot be isolated."""
     if missing := _what_is_missing():
         raise SandboxError(
             f"code written by a model cannot be isolated here ({missing}), so it is not run; "
@@ -108,15 +108,15 @@ def run_program(
     unsafe: bool = False,
     libraries: Mapping[str, Path] = NO_LIBRARIES,
 ) -> Outcome:
-    """Whether `tests` pass on `program`, which stands behind `preamble` in one module.
+    """Run `tests` on `program`, which follows `preamble` in one module.
 
     Args:
-        preamble: Trusted, as the tests are; what it defines is not asked of the program.
-        reference: A program that passes, if there is one. It says which names the tests take
+        preamble: Trusted, like the tests; names that it defines are not taken from the program.
+        reference: A program that passes, if there is one. It tells which names the tests take
             from the program; see `names_of_tests`.
         libraries: Folders of packages, by name, that the program may read and import besides
             Python's own.
-        unsafe: Run even where isolation cannot be had. Changes nothing where it can.
+        unsafe: Run even if programs cannot be isolated here. No effect if they can.
     """
     if not unsafe:
         require_isolation()
@@ -131,7 +131,7 @@ def run_program(
     )
     try:
         return _run(job)
-    except _NoIsolation as error:  # there was some a moment ago
+    except _NoIsolation as error:  # it worked in the trial run
         return Outcome(RunEnd.MACHINE, str(error))
 
 
@@ -141,9 +141,9 @@ class _NoIsolation(Exception):  # noqa: N818 - not always a mistake
 
 @cache
 def _what_is_missing() -> str:
-    """Why programs cannot be isolated here; empty where they can.
+    """Reason why programs cannot be isolated here; empty if they can.
 
-    A machine that is too busy to tell raises SandboxError, and may be asked again.
+    Raise SandboxError if the machine fails the trial run; the next call repeats the trial.
     """
     if not sys.platform.startswith("linux"):
         return f"no namespaces on {sys.platform}"
@@ -161,7 +161,7 @@ def _what_is_missing() -> str:
 
 @dataclass(frozen=True)
 class _Job:
-    """What one run needs."""
+    """Inputs of one run."""
 
     sources: list[str]
     """The preamble and the program."""
@@ -181,17 +181,17 @@ def _run(job: _Job) -> Outcome:
             with open(report_end, "wb", buffering=0):
                 cwd = stack.enter_context(place)
                 process = _start(job, cwd, report_end)
-        except OSError as error:  # no process, descriptor, memory or disk to be had
+        except OSError as error:  # out of processes, descriptors, memory or disk
             return Outcome(RunEnd.MACHINE, _printable(str(error)))
         stack.callback(_stop, process, job.isolated)
         return _watch(process, report, job)
 
 
 def _start(job: _Job, cwd: str, report_end: int) -> subprocess.Popen[bytes]:
-    """Start the supervisor, which inherits what it needs of the job."""
+    """Start the supervisor, which inherits the inputs of the job."""
     with tempfile.TemporaryFile() as file:
-        # A file, not a pipe: nobody has to feed it while watching. The tests come after
-        # `split`, where the examiner looks only once the candidate has been forked.
+        # A file, not a pipe, so nothing must be written while watching. The tests come after
+        # `split`, which the examiner reads only after it has forked the candidate.
         split = file.write(json.dumps(job.sources).encode())
         file.write(json.dumps([job.tests, job.entry_points]).encode())
         file.flush()
@@ -212,7 +212,7 @@ def _start(job: _Job, cwd: str, report_end: int) -> subprocess.Popen[bytes]:
 
 
 def _watch(process: subprocess.Popen[bytes], report: int, job: _Job) -> Outcome:
-    """Read the report to its end, or stop where time or output runs out."""
+    """Read the report to its end, or stop when time or output exceeds its limit."""
     assert process.stdout is not None
     said, printed = b"", 0
     left, last = job.limits.wall_seconds, time.monotonic()
@@ -231,7 +231,7 @@ def _watch(process: subprocess.Popen[bytes], report: int, job: _Job) -> Outcome:
                 elif (printed := printed + len(chunk)) > job.limits.output_bytes:
                     bound = job.limits.output_bytes
                     return Outcome(RunEnd.LIMIT, f"more than {bound} bytes printed")
-            # A watcher that was stopped itself, as when a laptop sleeps, has not seen that time.
+            # Time in which this process was stopped, as when a laptop sleeps, is not counted.
             now = time.monotonic()
             left, last = left - min(now - last, 2 * TICK), now
     # Without isolation a program may stop itself, or pretend to wait.
@@ -240,10 +240,10 @@ def _watch(process: subprocess.Popen[bytes], report: int, job: _Job) -> Outcome:
 
 
 def judge_report(said: bytes) -> Outcome:
-    """How a run ended whose processes are gone.
+    """Return how a run ended, from the report that its processes left.
 
     Args:
-        said: what examiner and supervisor said before they ended; a line each, a list as JSON.
+        said: lines that the examiner and supervisor wrote, each a JSON list.
     """
     begun, verdict, detail, code, cpu_used_up = False, None, "", None, False
     try:
@@ -271,11 +271,11 @@ def judge_report(said: bytes) -> Outcome:
 
 
 def judge_timeout(said: bytes, standing: Standing, limits: Limits) -> Outcome:
-    """Who let the clock run out: a program that ran or slept, or a machine that gave it no time."""
+    """Decide who caused a timeout: a program that ran or slept, or a machine too busy to run it."""
     if not said:
         return Outcome(RunEnd.MACHINE, f"the program had not begun after {limits.wall_seconds:g} s")
     if said != BEGUN:
-        return judge_report(said)  # it has ended; only what is left of it takes long to go
+        return judge_report(said)  # it has ended; only its cleanup takes long
     after = f"of {limits.wall_seconds:g} s"
     if standing.halted:
         return Outcome(RunEnd.MACHINE, f"the program was {standing.halted} at the end {after}")
@@ -291,12 +291,12 @@ def _printable(detail: str) -> str:
 
 
 def _stop(process: subprocess.Popen[bytes], isolated: bool) -> None:
-    """End everything that was started; nothing of it lives on when this returns."""
+    """End all processes that the run started; none is left on return."""
     assert process.stdout is not None
     process.stdout.close()
     if isolated:
-        # Asked so, the child kills pid 1 of the namespace and waits until the kernel has
-        # emptied it. Killed itself, it could not wait.
+        # On SIGTERM, the supervisor kills pid 1 of the namespace and waits until the kernel has
+        # emptied it. If the supervisor were killed, it could not wait.
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(5)
