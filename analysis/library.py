@@ -104,7 +104,7 @@ class Library:
         outdated = {run.folder for run in runs if not self.is_current(run.manifest.identity)}
         for folder in sorted(outdated):
             log.warning(
-                "passed over: %s is of an earlier version of its gate; decode again with --fresh",
+                "passed over: %s was made by an earlier version of its gate; decode again with --fresh",
                 folder,
             )
         return [run for run in runs if run.folder not in outdated]
@@ -327,7 +327,7 @@ class Library:
         kinds = sorted({(run.model, run.task_name) for run in self.main_runs})
         if len(kinds) > 1:
             names = ", ".join(f"--model {model} --task {task}" for model, task in kinds)
-            raise ConfigError(f"--trajectory {index}: of which recording? Give one of {names}")
+            raise ConfigError(f"--trajectory {index}: several recordings match; add one of {names}")
         have = [run for run in self.main_runs if index in run.indices] or self.main_runs
         return (have[0], index) if have else None
 

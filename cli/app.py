@@ -79,7 +79,7 @@ class C4Group(TyperGroup):
             complain(explain(error) if isinstance(error, OSError) else str(error))
             raise typer.Exit(BAD_INPUT) from error
         except MemoryError as error:
-            complain("memory ran out; close some programs, or ask for less")
+            complain("out of memory; close other programs, or reduce the request")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
             advice = (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 IMPORT_HELP = """Read the trajectories that other projects publish: when did their answers settle?
 
 Nothing of a file is run: a `.pt` file that holds more than tensors, lists, texts and numbers is
-refused by name. Gates cannot be asked about them, because the confidences of all positions are
+refused by name. Gates cannot be replayed over them, because the confidences of all positions are
 not in the files. The result is a Parquet file with one row per trajectory.
 
 Examples:

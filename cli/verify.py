@@ -147,9 +147,9 @@ def differences(wrong: "Sequence[tuple[str, Check]]") -> "Iterator[str]":
             if method_name(check.gate) not in GATES:
                 peeking.append(check.gate)
         elif not check.tokens_equal:
-            what = f"its tokens are others, though it stops at step {live} in both"
+            what = f"its tokens differ, although it stops at step {live} in both"
         else:
-            what = "it is graded otherwise, though its tokens are the same"
+            what = "its grade differs, although its tokens are the same"
         yield f"{task}, trajectory {check.trajectory}, {check.gate}: {what}"
     for gate in dict.fromkeys(peeking):
         yield (

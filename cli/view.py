@@ -64,7 +64,7 @@ class PageOptions:
     ] = None
     host: Annotated[
         str | None,
-        typer.Option(help="Listen on this address; whoever opens the page then needs its token."),
+        typer.Option(help="Listen on this address; opening the page then requires its token."),
     ] = None
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on. [default: a free one]")

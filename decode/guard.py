@@ -101,7 +101,7 @@ def mistake(choice: Any, block: Block, masked: BoolArray) -> str:
     ):
         places = np.asarray(positions)
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
-            return f"{what} is no flat array of whole numbers"
+            return f"{what} is not a one-dimensional array of integers"
         inside = (places >= block.start) & (places < block.stop)
         if not inside.all():
             at, last = places[~inside][0], block.stop - 1

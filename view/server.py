@@ -82,7 +82,7 @@ class Guard:
             navigates = request.headers.get("sec-fetch-mode") == "navigate"
             foreign |= not (navigates and request.method == "GET" and request.url.path == "/")
         if foreign:
-            return _refuse("another page may not ask this viewer")
+            return _refuse("requests from other sites are refused")
         if self.token is None:
             return None
         given = request.query_params.get("token")
@@ -226,7 +226,7 @@ def _endpoint(viewer: Viewer, answer: Answer) -> Callable[[Request], Awaitable[R
         except (C4Error, OSError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except (KeyError, ValueError) as error:
-            reason = f"this is no question of the page's: {error}"
+            reason = f"invalid request: {error}"
             return JSONResponse({"error": reason}, status_code=400)
         if isinstance(found, bytes):
             return Response(found, media_type="application/octet-stream")

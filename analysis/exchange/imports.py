@@ -121,7 +121,7 @@ def import_trajectories(
     frame = pl.DataFrame(rows, schema=IMPORTED)
     twice = frame.filter(pl.struct("model", "trajectory").is_duplicated())
     if twice.height:
-        raise DataError(f"{twice['file'][0]} and {twice['file'][1]} are of the same trajectory")
+        raise DataError(f"{twice['file'][0]} and {twice['file'][1]} hold the same trajectory")
     return frame.sort("model", "trajectory")
 
 
@@ -197,7 +197,7 @@ class ImportedLibrary(Library):
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DataError(f"{path}: this Parquet file cannot be read ({error})") from error
         if frame.schema != IMPORTED:
-            raise DataError(f"{path}: not a file of `c4 import`; its columns are others")
+            raise DataError(f"{path}: not a file of `c4 import`; its columns differ")
         frame = frame.select(SETTLING.names())
         asked = [self.wants(*row) for row in frame.select("model", "task").iter_rows()]
         return frame.filter(pl.Series(asked, dtype=pl.Boolean()))

@@ -112,7 +112,7 @@ def _checked_pickle(path: Path) -> bytes:
         members = archive.infolist()
         names = [info.filename for info in members]
         if len(set(names)) < len(names):
-            raise ValueError("it has two members of one name")
+            raise ValueError("two of its members have the same name")
         pickles = [name for name in names if name.endswith(".pkl")]
         if len(pickles) != 1 or pickles[0].rpartition("/")[2] != "data.pkl":
             raise ValueError("it has no data.pkl, or other pickles")
@@ -223,7 +223,7 @@ def _array(tensor: Any, most: int) -> Array:
     The size is checked first: a tensor can be far larger than the storage that it is a view of.
     """
     if not hasattr(tensor, "numel"):
-        raise ValueError("numbers that are no tensors")
+        raise ValueError("expected a tensor")
     if 8 * tensor.numel() > most:
         raise ValueError("a tensor larger than a decode has")
     array: Array = tensor.long().numpy()
@@ -242,10 +242,10 @@ def _ids(value: Any) -> Array:
 def _number(value: Any) -> int:
     if isinstance(value, int) or hasattr(value, "numel"):
         return int(value)
-    raise ValueError("a length or a place that is no number")
+    raise ValueError("expected a number for a length or position")
 
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str | int | float):
         return None if value is None else str(value)
-    raise ValueError("an answer that is no text")
+    raise ValueError("expected a text for an answer")

@@ -37,7 +37,7 @@ def make_rule(name: str, params: Mapping[str, Any]) -> Rule:
     """Make a rule by name; unknown parameters are refused."""
     kind = REGISTRY.find(name).found
     if not is_rule(kind):
-        raise ConfigError(f"{name} is no commit rule: name a class derived from c4.decode.Rule")
+        raise ConfigError(f"{name} is not a commit rule: name a class derived from c4.decode.Rule")
     if isinstance(kind, Rule):
         if params:
             raise ConfigError(f"{name} is a ready-made rule and takes no parameters")

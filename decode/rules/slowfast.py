@@ -21,12 +21,12 @@ class SlowFast(Rule):
     """Decode a block in cycles of a slow, exploring phase and a fast, filling phase."""
 
     explore: float = parameter(6, low=1, whole=True, meaning="passes of the slow phase")
-    tau_span: float = parameter(0.3, high=1.0, meaning="confidence that a span reaches out to")
+    tau_span: float = parameter(0.3, high=1.0, meaning="confidence of the last position in a span")
     tau: float = parameter(0.9, high=1.0, meaning="confidence that commits positions together")
     window: float = parameter(
         2, low=1, whole=True, meaning="estimates that must agree before a span is fixed"
     )
-    spread: float = parameter(1.0, meaning="deviation of these below which a span is fixed")
+    spread: float = parameter(1.0, meaning="standard deviation of the estimates below which a span is fixed")
     cycles: float = parameter(
         256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
     )

@@ -68,7 +68,7 @@ class Worker:
             return config
         if config.fresh:
             raise ConfigError(
-                "--fresh deletes a run, which one of several processes would do to the others; "
+                "--fresh deletes a run, so one process would delete the work of the others; "
                 "give the command to one process first"
             )
         import torch

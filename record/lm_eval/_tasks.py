@@ -72,7 +72,7 @@ class HarnessTask:
         if name is None:
             why = "has no metric for an answer"
         elif self.task.higher_is_better().get(name) is False:
-            why = f"less is better of the metric {name}"
+            why = f"lower is better for the metric {name}"
         elif not isinstance(value, SupportsFloat):
             why = f"the metric {name} judges all answers together"
         elif float(value) not in (0.0, 1.0):
@@ -171,7 +171,7 @@ def requests_of(name: str, task: Any) -> list[Any]:
         raise ConfigError(f"{name} has no documents")
     asked = {(shape_of(one.args[1]), stops_of(one.args[1])) for one in requests}
     if len(asked) > 1:
-        raise ConfigError(f"{name} asks for other lengths or stop strings in some documents")
+        raise ConfigError(f"{name} uses different lengths or stop strings for different documents")
     return requests
 
 

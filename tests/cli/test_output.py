@@ -309,10 +309,10 @@ def test_what_verify_finds_is_said_in_words():
     assert list(differences(found)) == [
         "math, trajectory 40, bad.py:Peek: it stops at step 1 in a decode, and at step 4 in the "
         "replay",
-        "math, trajectory 41, bad.py:Peek,tau=0.8: its tokens are others, though it stops at step "
+        "math, trajectory 41, bad.py:Peek,tau=0.8: its tokens differ, although it stops at step "
         "4 in both",
         "math, trajectory 42, cvee: it stops at step 5 in a decode, and at step 4 in the replay",
-        "math, trajectory 43, cvee: it is graded otherwise, though its tokens are the same",
+        "math, trajectory 43, cvee: its grade differs, although its tokens are the same",
         "bad.py:Peek looks at later steps, or remembers what it was asked before; if it must look "
         "ahead, set needs_future = True in it",
     ]

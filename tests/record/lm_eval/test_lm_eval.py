@@ -345,7 +345,7 @@ def test_a_metric_of_which_less_is_better_is_refused_before_anything_is_decoded(
     path.write_text(changed.replace("task: own_whole", "task: own_errors"))
     result = c4("record", "--task", f"lm-eval:{path}", "--out", tmp_path / "runs")
     assert result.exit_code == 2
-    assert "less is better of the metric acc" in " ".join(result.stderr.split())
+    assert "lower is better for the metric acc" in " ".join(result.stderr.split())
     assert not (tmp_path / "runs").exists()
     path.unlink()
 
