@@ -1,8 +1,8 @@
 """c4: record, replay and calibrate early exit in masked diffusion language models.
 
-`open` reads a run, whose `replay`, `signals` and `trajectory` give frames; `calibrate` chooses a
-gate's setting; the figures draw these frames as they are. Importing c4 loads nothing: every name is
-looked up when it is first used, and only what decodes loads torch.
+`open` reads a run, which offers `replay`, `signals` and `trajectory`; `calibrate` chooses a gate's
+setting; the figures draw the resulting frames directly. Importing c4 loads nothing: every name is
+imported on first use, and only decoding loads torch.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ HOMES = {
     "c4.gates": ("CVEE", "Prophet", "SchED", "make_gate"),
     "c4.replay": ("Requirement",),
 }
-"""Where each name is defined."""
+"""Public names by the module that defines them."""
 
 __all__ = [
     "CVEE",

@@ -1,4 +1,4 @@
-"""`c4.calibrate`: choose the setting of a gate, and show how it did on held-out examples."""
+"""`c4.calibrate`: choose the setting of a gate and evaluate it on held-out examples."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -30,11 +30,11 @@ from c4.store.locations import Location, parse_location
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Calibrated(Calibration):
-    """A calibrated gate: the setting that was chosen, on what, and from which others."""
+    """Calibration of a gate: the chosen setting, its pool, and the grid that was tried."""
 
     splits: Sequence[RunSplit]
     held_out: pl.DataFrame
-    """How the setting did, per task, on trajectories that it was not chosen on."""
+    """Results of the setting, per task, on trajectories that were not used to choose it."""
 
     @property
     def gate(self) -> Gate:
@@ -44,7 +44,7 @@ class Calibrated(Calibration):
         return make_gate(self.grid.gate, **self.parameters)
 
     def save(self, path: str | Location) -> None:
-        """Freeze the setting in a file, which `c4 replay --config` and the others take."""
+        """Save the setting to a file for `c4 replay --config` and other commands."""
         save_calibration(parse_location(path), self, self.splits)
 
     def __repr__(self) -> str:
@@ -74,14 +74,14 @@ def calibrate(
     unsafe_code: bool = False,
     **ranges: Any,
 ) -> Calibrated:
-    """Choose the cheapest setting of a gate that keeps a promise on the pools of some runs.
+    """Choose the cheapest setting of a gate that meets a requirement on the runs' pools.
 
     Args:
-        runs: one recording of each task, opened or by folder.
-        gate: its name or its class.
-        promise: what the setting must keep; by default to lose at most two points on any task.
+        runs: one recording per task, as a run or its folder.
+        gate: name or class of the gate.
+        promise: the requirement; by default, a loss of at most two points on any task.
             `Requirement(risk=0.05, delta=0.1)` certifies a risk instead.
-        pool: choose on trajectories with numbers below this, instead of those set aside.
+        pool: use trajectories numbered below this as the pool, instead of those set aside.
         ranges: values to try for a parameter: `gamma=2`, `tau=[0.6, 0.7]`, `tau="0.5:0.9:0.1"`.
     """
     if promise is not None and not isinstance(promise, Requirement):
@@ -98,7 +98,7 @@ def calibrate(
 
 
 def _kind(gate: Any) -> GateKind:
-    """The name of a gate, under which commands find it again; its class if no module offers it."""
+    """Return the name by which commands can find a gate, or its class if no module has it."""
     if isinstance(gate, str):
         return gate
     if not isinstance(gate, type) and is_gate(gate):

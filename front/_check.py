@@ -1,6 +1,6 @@
-"""`c4.check`: try a user's gate, rule, task, extractor, grader or signal before it is used.
+"""`c4.check`: test a user's gate, rule, task, extractor, grader or signal before it is used.
 
-The object is asked as commands ask it, behind the same guards, about made-up decodes and odd texts.
+The object is called as commands call it, with the same guards, on made-up decodes and odd texts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -55,48 +55,48 @@ RULE_SHAPES = (
     Shape(length=12, budget=6, block_length=4),
     Shape(length=6, budget=6, block_length=6),
 )
-"""Decodes that rules are tried at; a rule may refuse some of them."""
+"""Decode shapes for testing rules; a rule may reject some of them."""
 WRITTEN = ("B. It is 12 or 7", "A, that is 1 + 2", "B. No, it is 42.", "no idea at all..")
-"""What a made-up decode may predict, a byte for every position."""
+"""Texts that a made-up decode may predict, one byte per position."""
 MADE_SEEDS = (0, 3, 8, 10)
-"""Of made-up decodes whose answers waver and then settle, so that CVEE exits each of them."""
+"""Seeds of made-up decodes whose answers waver and then settle, so that CVEE exits each."""
 END = 256
 VOCABULARY, MASK = 11, 10
-"""Of the model without weights that rules decode with."""
+"""Vocabulary size and mask token of the model without weights that tests rules."""
 ODD_TEXTS = (
     *("", " ", "no answer here", "A", "I think (B) is right.", "12", "x = 3.5, so 1,234 in all"),
     *(r"\boxed{7}", r"\boxed{", "def f(x):\n    return x", "```python\ndef", "漢字 ½ −3", "\n\n\n"),
 )
-"""Texts that an extractor meets: a model writes anything before it is done."""
+"""Texts that an extractor must handle: an unfinished decode may contain anything."""
 GRADED = (
     (Example("What is 6 + 6?", "12"), ("12", "-3", "x", "")),
     (Example("Which?", "B", choices=CHOICES), ("B", "A", "")),
     (Example("Solve.", r"\frac{1}{2}"), (r"\frac{1}{2}", "0.5", r"\frac{")),
 )
-"""Examples, and answers to each."""
+"""Examples with answers to grade."""
 GOLD = (
     *("{}", "The answer is {}", r"The answer is \boxed{{}}.", "#### {}", "{}.", "Answer: {}"),
     *("The total is {}", "<answer>{}</answer>", "**{}**", "[{}]"),
 )
-"""Ways of writing a gold answer, one of which every extractor should read."""
+"""Ways to write a gold answer; an extractor should be able to read at least one."""
 MOST_EXAMPLES = 5
 TIMES_ASKED = 4
-"""How often a gate is asked the same: one that counts its calls may differ only now and then."""
+"""Repetitions of each call to a gate: one that counts its calls may differ only sometimes."""
 
 
 def check(thing: Any, kind: str | None = None, *, written: str | None = None) -> str:
-    """Check an object of your own, or one of c4's, as commands would use it.
+    """Check a plug-in, your own or one of c4's, as commands would use it.
 
     Args:
-        thing: a name as commands take it, an object, or a class whose parameters have defaults.
-        kind: gate, rule, task, extractor, grader or signal; told from the object if None.
-        written: for a task whose answers have to be marked, how a model writes one: `"<<{}>>"`.
+        thing: a name as in commands, an object, or a class whose parameters have defaults.
+        kind: gate, rule, task, extractor, grader or signal; detected if None.
+        written: for a task that needs marked answers, the format of an answer: `"<<{}>>"`.
 
     Returns:
         The kind of the object.
 
     Raises:
-        ConfigError: the first thing that is wrong with it.
+        ConfigError: the first problem found.
     """
     found = kind or _kind_of(thing)
     if found not in CHECKS:
@@ -117,7 +117,7 @@ REGISTRIES = (TASK_NAMES, GATE_NAMES, RULE_NAMES, EXTRACTOR_NAMES, GRADER_NAMES,
 
 
 def _kind_of(thing: Any) -> str:
-    """Tells the kind of an object from its type, or from what its function takes."""
+    """Detect the kind of an object from its type or its function's parameters."""
     if isinstance(thing, str):
         known = [registry.noun for registry in REGISTRIES if thing in registry.names]
         if known or (":" not in thing and names_task(thing)):  # it is a YAML file
@@ -142,7 +142,7 @@ def _check_gate(name: str, thing: Any) -> None:
         gate = make_gate(thing) if isinstance(thing, str | type) else checked_gate(name, thing)
     except TypeError as error:
         raise ConfigError(f"it cannot be made without arguments: {failure(error)}") from error
-    plain_settings(name, set_parameters(gate))  # as a manifest keeps them
+    plain_settings(name, set_parameters(gate))  # raises if a manifest cannot store them
     decodes = _made_decodes()
     for made in decodes:
         s = made.signals([gate])
@@ -171,9 +171,9 @@ def _check_gate(name: str, thing: Any) -> None:
             )
 
 
-def _check_signal(name: str, thing: Any) -> None:  # noqa: ARG001 - all checks are called alike
+def _check_signal(name: str, thing: Any) -> None:  # noqa: ARG001 - all checks have one signature
     signal = find_signal(thing)
-    if signal is None:  # c4's own are no functions
+    if signal is None:  # c4's own are not functions
         return
     for made in _made_decodes():
         values, again = (signal(made.signals(), made.cells) for _ in range(2))
@@ -227,7 +227,7 @@ def _check_task(thing: Any, written: str | None) -> None:
     task = find_task(thing) if isinstance(thing, str) else thing
     if not isinstance(task, Task):
         raise ConfigError("it is no c4.tasks.Task")
-    if TASKS.get(task.name) is None:  # c4's own are guarded by their tests
+    if TASKS.get(task.name) is None:  # c4's own tasks are covered by tests
         task = replace(
             task,
             extract=guard_extractor(task.name, task.extract),
@@ -248,7 +248,7 @@ def _check_task(thing: Any, written: str | None) -> None:
 
 
 def _check_gold(task: Task, example: Example, index: int, written: str | None) -> None:
-    """The gold answer has to be right in one of the ways to write it."""
+    """Require that the gold answer is graded right in at least one way of writing it."""
     texts = [example.target]
     if task.family is not Family.CODE:
         texts = [way.replace("{}", example.target) for way in (*GOLD, *filter(None, [written]))]
@@ -269,7 +269,7 @@ def _check_gold(task: Task, example: Example, index: int, written: str | None) -
 
 def _check_extractor(name: str, thing: Any) -> None:
     style = find_style(thing) if isinstance(thing, str) else None
-    if style in list(ReadingStyle):  # a task's own, which is checked with the task
+    if style in list(ReadingStyle):  # belongs to a task and is checked with it
         return
     found: Any = thing if style is None else EXTRACTOR_NAMES.behind(style)
     is_own = style in EXTRACTOR_NAMES.own
@@ -281,7 +281,7 @@ def _check_extractor(name: str, thing: Any) -> None:
     _read_twice(guard_extractor(name, finder.find), ODD_TEXTS, CHOICES)
     for example, _ in GRADED if finder.normal else ():
         try:
-            form: Any = finder.normal(example.target)  # type: ignore[misc]  # there is one
+            form: Any = finder.normal(example.target)  # type: ignore[misc]  # not None here
         except RAISED as error:
             raise ConfigError(
                 f"its normal form fails on {example.target!r}: {failure(error)}"
@@ -302,7 +302,7 @@ def _check_grader(name: str, thing: Any) -> None:
     judge: Judge = thing
     if isinstance(thing, str):
         label = find_grader(thing)
-        if label in GRADER_NAMES.own:  # c4's own are no functions
+        if label in GRADER_NAMES.own:  # c4's own are not functions
             return
         judge = GRADER_NAMES.behind(label)
     guarded = guard_judge(name, judge)
@@ -323,7 +323,7 @@ CHECKS: dict[str, Callable[..., None]] = {
 
 
 class _MadeDecode:
-    """A made-up decode under the schedule, and what gates read of it."""
+    """A made-up decode with the default schedule, and its signals and cells."""
 
     def __init__(self, task: str, seed: int) -> None:
         self.task = task
@@ -332,12 +332,12 @@ class _MadeDecode:
         self.cells = _read_only(stack_views(self.views))
 
     def signals(self, gates: Sequence[object] = ()) -> Signals:
-        """Arrays of (T,)."""
+        """Signals of the decode. (T,)"""
         return _read_only(_signals([self], gates).one(0))
 
 
 def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals:
-    """The signals of decodes of one task, stacked. (n, T)"""
+    """Stacked signals of several decodes of one task. (n, T)"""
     names = vars(decodes[0].cells)
     cells = Cells(**{name: np.stack([getattr(d.cells, name) for d in decodes]) for name in names})
     choices = [CHOICES for _ in decodes]
@@ -345,19 +345,19 @@ def _signals(decodes: Sequence[_MadeDecode], gates: Sequence[object]) -> Signals
 
 
 def _read_only(columns: Any) -> Any:
-    """Signals or cells that cannot be written to, because other gates read them too."""
+    """Make signals or cells read-only, because several calls share them."""
     for column in vars(columns).values():
         column.flags.writeable = False
     return columns
 
 
 def _made_decodes() -> list[_MadeDecode]:
-    """Decodes that locate an answer from the first step on (mmlu), or only in the last block."""
+    """Make decodes whose answer is located from step 1 (mmlu) or only in the last block."""
     return [_MadeDecode(task, seed) for task in ("gsm8k", "mmlu") for seed in MADE_SEEDS]
 
 
 def _made_views(seed: int) -> Iterator[StepView]:
-    """Steps that commit one position each, block by block, ever surer of one text."""
+    """Yield steps that commit one position each, block by block, converging to one text."""
     random = np.random.default_rng(seed)
     alphabet = _alphabet()
     texts = np.array([[alphabet.index(x.replace(" ", "Ġ")) for x in text] for text in WRITTEN])
@@ -379,7 +379,7 @@ def _made_views(seed: int) -> Iterator[StepView]:
 
 
 def _vocabulary() -> Vocabulary:
-    """Bytes as tokens, and an end token."""
+    """Make a vocabulary of bytes and an end token."""
     alphabet = {letter: i for i, letter in enumerate(_alphabet())}
     tokenizer = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -389,7 +389,7 @@ def _vocabulary() -> Vocabulary:
 
 
 def _alphabet() -> list[str]:
-    """The signs that stand for bytes in a byte-level tokenizer."""
+    """Characters that represent bytes in a byte-level tokenizer."""
     return sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
@@ -400,7 +400,7 @@ def _decode(model: "_Model", shape: Shape, rule: Rule) -> "Decoded":
 
 
 class _Model:
-    """A model without weights: every one of them predicts the same at the same pass."""
+    """A model without weights; all instances predict the same at the same pass."""
 
     mask_id = MASK
     shift = False
@@ -413,7 +413,7 @@ class _Model:
         ids: IntArray,
         start: int,
         *,
-        positions: IntArray | None = None,  # noqa: ARG002 - the signature of a model
+        positions: IntArray | None = None,  # noqa: ARG002 - required by the model interface
         attention: BoolArray | None = None,  # noqa: ARG002
     ) -> "Tensor":
         import torch

@@ -1,4 +1,4 @@
-"""What gates decide on a recording: a frame that shows its own summary."""
+"""Decisions of gates on a recording, as a frame that displays its own summary."""
 
 from typing import Any
 
@@ -14,21 +14,21 @@ SHOWN = ("gate", "n", "accuracy", "full_accuracy", "steps", "saving", "fired", "
 class Decisions(pl.DataFrame):
     """One row per trajectory and gate; a Polars frame with a `summary`.
 
-    The columns are those of `c4.replay.DECISIONS`. What is filtered or sorted stays one; of what
-    Polars makes of it otherwise, `c4.Decisions(frame)` makes one again. Figures take both.
+    The columns are those of `c4.replay.DECISIONS`. `filter` and `sort` return `Decisions`; other
+    Polars methods return plain frames, which `c4.Decisions(frame)` converts. Figures take both.
     """
 
     def filter(self, *predicates: Any, **constraints: Any) -> "Decisions":
-        """Some of the rows, as `polars.DataFrame.filter` chooses them."""
+        """Filter the rows like `polars.DataFrame.filter`."""
         return Decisions(super().filter(*predicates, **constraints))
 
     def sort(self, by: Any, *more_by: Any, **options: Any) -> "Decisions":
-        """The rows in another order, as `polars.DataFrame.sort` makes it."""
+        """Sort the rows like `polars.DataFrame.sort`."""
         return Decisions(super().sort(by, *more_by, **options))
 
     @property
     def summary(self) -> pl.DataFrame:
-        """Per recording and gate: accuracy and steps beside the full decode's, what was saved."""
+        """Accuracy, steps and savings per recording and gate, next to the full decode's."""
         return summarise_decisions(self)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Gates as a notebook gives them: objects, classes or names."""
+"""Gates passed as arguments in notebooks: objects, classes or names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -15,7 +15,7 @@ NAMES = {kind: name for name, kind in GATES.items()}
 
 
 def name_gates(task: Task, gates: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Gate]:
-    """Gates by what their decisions go by; CVEE, Prophet and SchED where none are given."""
+    """Make gates by label; CVEE, Prophet and SchED if none are given."""
     if not gates and not named:
         gates = ("cvee", "prophet", "sched")
     found: dict[str, Gate] = {}
@@ -32,7 +32,7 @@ def name_gates(task: Task, gates: Sequence[Any], named: Mapping[str, Any]) -> di
 
 
 def gate_label(gate: Any) -> str:
-    """What a gate goes by: its name, and the parameters that are not its defaults."""
+    """Label of a gate: its name, followed by the parameters that differ from the defaults."""
     if isinstance(gate, str):
         return gate
     if isinstance(gate, type):

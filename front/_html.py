@@ -11,12 +11,12 @@ QUIET = "white-space: pre-wrap; margin: 0.4em 0; max-height: 16em; overflow: aut
 
 
 def escape(value: Any) -> str:
-    """A value as text that HTML shows as it is; a dash where there is none."""
+    """Escape a value for HTML; None becomes a dash."""
     return "–" if value is None else html.escape(str(value))
 
 
 def facts_table(title: str, facts: Mapping[str, Any]) -> str:
-    """Names and values, one line each."""
+    """Render names and values as a table with one row each."""
     rows = (
         f'<tr><th style="{LEFT}">{escape(name)}</th><td style="{LEFT}">{escape(value)}</td></tr>'
         for name, value in facts.items()
@@ -25,7 +25,7 @@ def facts_table(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def frame_table(frame: pl.DataFrame) -> str:
-    """A small frame with every row and column, and numbers of three digits."""
+    """Render a small frame in full, with numbers rounded to three digits."""
     head = "".join(f'<th style="{LEFT}">{escape(name)}</th>' for name in frame.columns)
     rows = []
     for row in frame.rows():
@@ -36,5 +36,5 @@ def frame_table(frame: pl.DataFrame) -> str:
 
 
 def text_block(title: str, text: str) -> str:
-    """A longer text with its line ends kept."""
+    """Render a longer text with its line breaks."""
     return f'<div><strong>{escape(title)}</strong><pre style="{QUIET}">{escape(text)}</pre></div>'

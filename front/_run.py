@@ -31,11 +31,11 @@ from c4.tasks.registry import names_task
 GateLike = Gate | type[Gate] | str
 """A gate, its class, or its name."""
 RunLike = StoredRun | str | Location
-"""A run, or its folder."""
+"""A run or its folder."""
 ReadingLike = AnswerReading | str | None
 """A reading, or the name of an extractor."""
 LONGEST = 40
-"""Characters of an answer that a repr shows."""
+"""Maximum number of characters of an answer in a repr."""
 LISTED = ("model", "task", "method", "source", "n", "accuracy", "steps", "saving")
 
 
@@ -52,11 +52,11 @@ class Trajectory(StoredTrajectory):
 
     @property
     def steps(self) -> pl.DataFrame:
-        """What gates see, one row per step. The columns are those of `Run.signals`."""
+        """Signals of the trajectory, one row per step, with the columns of `Run.signals`."""
         return self.run.signals.filter(pl.col("trajectory") == self.number)
 
     def text_at(self, step: int) -> str:
-        """The text that a final fill at a step, counted from 1, would leave."""
+        """Return the text after a final fill at a step, counted from 1."""
         if not 1 <= step <= self.row.steps:
             raise ConfigError(f"trajectory {self.number} has steps 1 to {self.row.steps}")
         filled = filled_predictions(self.cells.token, self.cells.masked)
@@ -64,7 +64,7 @@ class Trajectory(StoredTrajectory):
 
     @property
     def outcome(self) -> str:
-        """The verdict in a word: right, wrong, no_answer and so on, or ungraded."""
+        """Verdict as one word: right, wrong, no_answer and so on, or ungraded."""
         return self.row.verdict or "ungraded"
 
     def __repr__(self) -> str:
@@ -88,53 +88,53 @@ class Trajectory(StoredTrajectory):
 class Run(StoredRun):
     """A run on disk: one model, one task, one method. Iterating gives its trajectories.
 
-    Every frame that it gives can be drawn by a figure as it is.
+    Figures can draw every frame that a run returns.
     """
 
     def replay(
         self, *gates: GateLike | Sequence[GateLike], unsafe_code: bool = False, **named: GateLike
     ) -> Decisions:
-        """What gates would have decided, one row per trajectory and gate.
+        """Replay gates and return their decisions, one row per trajectory and gate.
 
         Args:
-            gates: gates, their classes, or their names, which have the paper's settings for the
-                task; also a list of them. `CVEE(tau=0.8)` goes by `cvee,tau=0.8`.
-            unsafe_code: grade programs where they cannot be isolated.
-            named: gates that go by a name of your own: `run.replay(strict=CVEE(tau=0.9))`.
+            gates: gates, classes, names, or lists of them; names use the paper's settings for the
+                task. The label of `CVEE(tau=0.8)` is `cvee,tau=0.8`.
+            unsafe_code: grade programs even if they cannot be isolated.
+            named: gates with labels of your own: `run.replay(strict=CVEE(tau=0.9))`.
         """
         chosen = name_gates(self.task, gates, named)
         return Decisions(pl.concat(replay(self, chosen, unsafe_code=unsafe_code)))
 
     @cached_property
     def signals(self) -> pl.DataFrame:
-        """The signals that gates see, one row per trajectory and step."""
+        """Signals that gates read, one row per trajectory and step."""
         return signal_table(self)
 
     def signals_with(self, *more: str | OwnSignal) -> pl.DataFrame:
-        """The same with signals of your own: functions, or their names."""
+        """Return `signals` with additional signals of your own, given as functions or names."""
         return signal_table(self, more)
 
     @property
     def stabilization(self) -> pl.DataFrame:
-        """When each answer settled and first appeared; `stabilization_figure` draws it."""
+        """Steps at which each answer settled and first appeared, for `stabilization_figure`."""
         return stabilization_table(self)
 
     def phases(self, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
-        """Exit progress against stabilization; like `replay`, but nothing is graded."""
+        """Compare exit progress with stabilization; takes gates like `replay`, grades nothing."""
         return phase_table(self, name_gates(self.task, gates, named))
 
     def trace(
         self, number: int, *gates: GateLike, signals: Sequence[str] = (), **named: GateLike
     ) -> pl.DataFrame:
-        """What gates see of one trajectory at every step; `trace_figure` draws it.
+        """Return the signals of one trajectory that gates use at every step, for `trace_figure`.
 
         Args:
-            signals: names of further signals, each of which gets a column and a panel.
+            signals: names of further signals, each with its own column and panel.
         """
         return trace_table(self, number, name_gates(self.task, gates, named), signals)
 
     def texts(self, number: int, *gates: GateLike, **named: GateLike) -> pl.DataFrame:
-        """The tokens that each gate would have left of one trajectory; `text_figure` draws it."""
+        """Return one trajectory's tokens at each gate's exit, for `text_figure`."""
         return text_table(self, number, name_gates(self.task, gates, named))
 
     def __iter__(self) -> Iterator[Trajectory]:
@@ -142,12 +142,12 @@ class Run(StoredRun):
             yield Trajectory(**vars(found), run=self)
 
     def trajectory(self, index: int) -> Trajectory:
-        """One trajectory by its number, as `indices` lists them."""
+        """Return one trajectory by its number; `indices` lists the numbers."""
         return Trajectory(**vars(super().trajectory(index)), run=self)
 
     @cached_property
     def summary(self) -> RunSummary:
-        """The run in one line."""
+        """Summary of the run in one row."""
         return summarise(self.folder, reading=self.reading)
 
     def _repr_html_(self) -> str:
@@ -163,14 +163,14 @@ class Run(StoredRun):
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    """The columns of a run's summary that are shown."""
+    """Return the displayed columns of a run's summary."""
     facts = {name: asdict(run.summary)[name] for name in LISTED}
     shares = [name for name in ("accuracy", "saving") if facts[name] is not None]
     return facts | {name: f"{facts[name]:.1%}" for name in shares}
 
 
 class Runs(list[Run]):
-    """Runs, shown as a table."""
+    """List of runs, displayed as a table."""
 
     def __repr__(self) -> str:
         return "\n".join([f"<Runs, {len(self)}>", *(f"  {run!r}" for run in self)])
@@ -182,13 +182,13 @@ class Runs(list[Run]):
 def open(  # noqa: A001
     path: RunLike, reading: ReadingLike = None, *, task: str | None = None
 ) -> Run:
-    """Open one run: its own folder, or a folder above it that holds no other run.
+    """Open one run by its folder, or by a parent folder that contains no other run.
 
     Args:
-        reading: how answers are read, or the name of an extractor as `--reading` takes it; by
-            default as the commands read them.
-        task: a task that is code of your own, as `--task` takes it: my_task.py:TASK. Its code is
-            run.
+        reading: how to read answers, or the name of an extractor as in `--reading`; by default as
+            in the commands.
+        task: a task defined by your own code, as in `--task`: my_task.py:TASK. The code is
+            executed.
     """
     tasks = [] if task is None else [find_task(task)]
     if isinstance(path, StoredRun):
@@ -208,10 +208,10 @@ def open_all(
     method: str | None = None,
     reading: ReadingLike = None,
 ) -> Runs:
-    """The runs below a folder, or those of one task, model or method.
+    """Open all runs below a folder, optionally only those of one task, model or method.
 
     Args:
-        task: its name; of code of your own, what `--task` takes, and that code is run.
+        task: name of the task; for your own code, as in `--task`. That code is executed.
     """
     if not folder_exists(parse_location(root)):
         raise RunError(f"{root}: no such folder")
@@ -230,7 +230,7 @@ def open_all(
 
 
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[StoredRun]:
-    """The runs that a user gives: one or several, opened already or by their folders."""
+    """Open the given runs: one or several, as runs or folders."""
     given: Sequence[Any] = [runs] if isinstance(runs, StoredRun | str | PurePath) else runs
     if not given:
         raise ConfigError("no runs are given; open some with: c4.open_all('runs')")

@@ -1,8 +1,8 @@
 """Gates: may decoding stop at this step?
 
-A gate is frozen parameters and one pure function of the signals, asked over a recording or inside
+A gate is frozen parameters and one pure function of the signals, evaluated on a recording or inside
 a decode. `load_signals` turns a run into arrays that do not depend on any threshold; `make_gate`
-finds a gate by name, with the paper's settings. Needs no model and loads no torch.
+builds a gate by name, with the paper's settings. Needs no model and loads no torch.
 """
 
 from c4.gates.cvee import CVEE, ConfidenceOnly, FixedPatience, StabilityOnly

@@ -22,11 +22,11 @@ from c4.tasks import AnswerReading, Family
 NOT_OURS = "not a file that `c4 calibrate` wrote"
 
 RESULTS = {"steps", "fired", "worst_drop", "losses", "p_value", "keeps", "pareto"}
-"""Columns of the table that say how a setting did, beside one of accuracies for each task."""
+"""Result columns of the table, in addition to one accuracy column per task."""
 
 
 def column_of(parameter: str) -> str:
-    """The column of a parameter, which a gate may call as the table calls a result."""
+    """Name of a parameter's column, prefixed if it would collide with a result column."""
     is_taken = parameter in RESULTS or parameter.startswith("accuracy_")
     return f"set {parameter}" if is_taken else parameter
 
@@ -49,18 +49,18 @@ class FrozenSetting:
     gate_sha256: str | None
     """Hash of the source of a user's own gate; None for one of c4's."""
     parameters: Mapping[str, Value] | None
-    """None where no setting met the requirement; see `chosen`."""
+    """None if no setting met the requirement; see `chosen`."""
     reading: AnswerReading
-    """How answers were read when it was chosen; it does not hold for another reading."""
+    """How answers were read during calibration; the setting is not valid for another reading."""
     statement: str
-    """The result in a sentence that can be quoted."""
+    """The result as one quotable sentence."""
     pool: Sequence[PoolShare]
     tried: int
     """Number of settings in the grid."""
     seconds: float
-    """Seconds that the search took."""
+    """Duration of the search in seconds."""
     worst_drop: float | None
-    """Points of accuracy that it loses on the pool, on the task where it loses most."""
+    """Largest loss of accuracy on any task of the pool, in percentage points."""
 
     @property
     def file(self) -> str:
@@ -69,18 +69,18 @@ class FrozenSetting:
 
     @property
     def label(self) -> str:
-        """The name of its decisions in tables and figures."""
+        """Label of the setting's decisions in tables and figures."""
         return frozen_label(self.gate, self.file)
 
     @property
     def chosen(self) -> Mapping[str, Value]:
-        """The chosen parameters; an error where there are none."""
+        """The chosen parameters; raises `ConfigError` if no setting was chosen."""
         if self.parameters is None:
             raise ConfigError(f"{self.file}: that calibration chose no setting: {self.statement}")
         return self.parameters
 
     def check_reading(self, reading: AnswerReading) -> None:
-        """Refuse to use the setting under another reading than it was chosen under."""
+        """Raise `ConfigError` if the reading differs from the one used for calibration."""
         if reading != self.reading:
             raise ConfigError(
                 f"{self.file} was chosen under {self.reading.options}, and {reading.options} is "
@@ -88,11 +88,11 @@ class FrozenSetting:
             )
 
     def make(self, family: Family, named: Collection[str] = ()) -> Gate:
-        """The gate with its frozen parameters.
+        """Build the gate with its frozen parameters.
 
         Args:
-            named: the gates that the user has named. Only these may be somebody's own code: a file
-                does not choose what is run.
+            named: the gates that the user has named. Only these may run a user's own code: a
+                calibration file must not decide which code is executed.
         """
         typed = GATE_NAMES.by_canonical_name(named)
         if self.gate not in GATES and self.gate not in typed:
@@ -106,10 +106,10 @@ class FrozenSetting:
         return make_gate(name, family, **self.chosen)
 
     def check_source(self, name: str) -> None:
-        """Refuse the setting if the source of its gate has changed since.
+        """Raise `ConfigError` if the gate's source has changed since the calibration.
 
         Args:
-            name: what the user calls the gate.
+            name: the gate's name as the user typed it.
         """
         if self.gate_sha256 not in (None, find_gate(name).source_sha256):
             raise ConfigError(
@@ -119,15 +119,15 @@ class FrozenSetting:
 
 
 LARGEST_FILE = 2**28
-"""Most bytes that are read of a calibration; the largest grid takes 30 MB."""
+"""Maximum size of a calibration file in bytes; the largest grid takes 30 MB."""
 HEAD = 1000
-"""Bytes at the beginning of a calibration that hold its first keys."""
+"""Number of bytes at the start of a calibration file that contain its first keys."""
 FIRST_KEYS = (b'"gate":', b'"parameters":', b'"reading":')
-"""A file with two of these is a calibration; one of them may be damaged."""
+"""Keys that identify a calibration file; two suffice, because one may be damaged."""
 
 
 def find_calibrations(folder: Location) -> list[Location]:
-    """The files in a folder that look like calibrations; one may still be damaged."""
+    """Return the files in a folder that look like calibrations; they may be damaged."""
     found = []
     for path in list_files(folder):
         if path.suffix == ".json":
@@ -138,7 +138,7 @@ def find_calibrations(folder: Location) -> list[Location]:
 
 
 def check_calibration(path: Location) -> ConfigError | None:
-    """What is wrong with a calibration file; one that chose no setting is sound."""
+    """Return the error in a calibration file, or None. A file without a chosen setting is valid."""
     try:
         load_calibration(path)
     except ConfigError as error:
@@ -147,7 +147,7 @@ def check_calibration(path: Location) -> ConfigError | None:
 
 
 def load_calibration(path: Location) -> FrozenSetting:
-    """What a calibration froze."""
+    """Read and check a calibration file."""
     try:
         frozen = json.loads(read_limited(path, LARGEST_FILE))
         if not isinstance(frozen, dict):
@@ -172,7 +172,7 @@ def load_calibration(path: Location) -> FrozenSetting:
 
 
 def _frozen_setting(path: Location, frozen: Mapping[str, Any]) -> FrozenSetting:
-    """The content of a calibration file, checked."""
+    """Check the parsed JSON of a calibration file and convert it."""
     pool = [
         PoolShare(dict(share["identity"]), frozenset(share["trajectories"]))
         for share in frozen["pool"]

@@ -1,6 +1,6 @@
-"""The candidate: what the task's extractor reads in a prediction, and the tokens that hold it.
+"""The candidate: the answer that the task's extractor finds in a prediction, and its tokens.
 
-One reader serves recordings and live decodes, so the two cannot disagree.
+Recordings and live decodes use the same reader, so they cannot disagree.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ TOKEN = np.dtype(np.int32)
 FIRST_POSITIONS = 5
 """A letter has a span only if it starts within this many positions."""
 TAIL_FRAC = 0.3
-"""Share of the generation, at its end, in which `last` looks."""
+"""Fraction of the generation, at its end, that `SearchMode.LAST` searches."""
 FIRST_WINDOW, WINDOW_GROWTH = 8, 4
-"""Tokens read at first, and the factor by which a window that was too small grows."""
+"""Number of tokens in the first window, and growth factor of each next window."""
 MOST_REMEMBERED = 20_000
-"""Windows that a reader remembers at one time, so that memory stays bounded."""
+"""Maximum number of windows that a reader caches, which bounds its memory."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,22 @@ class LocatedCandidate:
 
     value: str
     span: tuple[int, int] | None
-    """Its positions, as (first, one past the last); None if they cannot be located."""
+    """Positions as (first, one past the last); None if they cannot be located."""
 
 
 Window = tuple[int, int]
 """Consecutive positions, as (first, one past the last)."""
 Look = tuple[LocatedCandidate | None, bool]
-"""What a window holds, and whether more tokens around it could not change that."""
+"""The candidate in a window, and whether it is conclusive: more tokens could not change it."""
 
 
 class CandidateReader:
-    """Reads candidates and answers off predictions of one task and one length, in one way.
+    """Extracts candidates and answers from predictions of one task and length, under one reading.
 
-    Most answers are known from a few tokens: the last number needs the end of a text, the first
-    letter its beginning. So a small window is read first, and a larger one only where the
-    extractor says that more text could change what it found. Each distinct window is read once,
-    and only all of the tokens where a part of them is never conclusive.
+    A few tokens decide most answers: the last number needs the end of a text, the first letter
+    its beginning. So a small window is read first, and a larger one only if the extractor reports
+    that more text could change the result. Small windows are skipped if they are never conclusive.
+    Each distinct window is read once.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class CandidateReader:
         self._find = self.task.extract
         self._ends = sorted(vocabulary.end_ids)
         self._from = self.tail_start if self.task.search is SearchMode.LAST else 0
-        self._windows: dict[int, list[Window]] = {}  # few of all stops occur in a decode
+        self._windows: dict[int, list[Window]] = {}  # a decode has few distinct stops
         self._looks: dict[tuple[Choices, int, bytes], Look] = {}
 
     @property
     def region(self) -> slice:
-        """Where a margin gate looks: the tail, the first five positions, or everything."""
+        """Positions that margin gates use: the tail, the first five, or all."""
         return {
             SearchMode.LAST: slice(self.tail_start, self.length),
             SearchMode.FIRST5: slice(0, FIRST_POSITIONS),
@@ -80,11 +80,11 @@ class CandidateReader:
     def read(
         self, rows: TokenArray, choices: Sequence[Choices]
     ) -> list[tuple[LocatedCandidate | None, str | None]]:
-        """The candidate, and the answer that a grader would find, in filled predictions.
+        """Return the candidate and the answer that a grader would find in each filled prediction.
 
         Args:
             rows: (R, L)
-            choices: what the example of each row offers. (R,)
+            choices: answer choices of each row's example. (R,)
         """
         if len(self._looks) > MOST_REMEMBERED:
             self._looks.clear()
@@ -95,7 +95,7 @@ class CandidateReader:
         ]
 
     def _stops(self, rows: TokenArray) -> list[int]:
-        """The number of tokens of each row that can contribute text. (R, L) -> (R,)"""
+        """Number of leading tokens of each row that can contribute text. (R, L) -> (R,)"""
         is_end, length = np.isin(rows, self._ends), rows.shape[1]
         if self.reading.ending is Ending.CUT:
             stops = np.where(is_end.any(axis=1), is_end.argmax(axis=1), length)
@@ -107,7 +107,7 @@ class CandidateReader:
     def _read(
         self, row: bytes, stop: int, choices: Choices
     ) -> tuple[LocatedCandidate | None, str | None]:
-        """The candidate in the tokens before `stop`."""
+        """Return the candidate and the answer in the tokens before `stop`."""
         candidate = found = None
         if stop not in self._windows:
             self._windows[stop] = self._windows_before(stop)
@@ -120,14 +120,14 @@ class CandidateReader:
         return candidate, found.value if found else None
 
     def _windows_before(self, stop: int) -> list[Window]:
-        """What is read of the tokens before `stop`, one window after the other; the last is all.
+        """Windows of the tokens before `stop`, in reading order; the last one covers all of them.
 
-        The windows of a task that takes the last match end at `stop`, and the tail is one of
-        them; all others begin at 0.
+        If the task takes the last match, its windows end at `stop`, and the tail is one of
+        them; otherwise windows begin at 0.
         """
         sizes = [stop]
         may_read_parts = reads_parts(self.task, self.reading.style)
-        if may_read_parts and self.vocabulary.by_bytes:  # else a part may spell another text
+        if may_read_parts and self.vocabulary.by_bytes:  # otherwise a part may decode to other text
             size = FIRST_WINDOW
             while size < stop:
                 sizes.append(size)
@@ -162,10 +162,10 @@ class CandidateReader:
 
 
 def filled_predictions(token: TokenArray, masked: BoolArray) -> TokenArray:
-    """What the buffer would be if decoding ended at each step. (…, T, L) each.
+    """Buffer contents if decoding ended at each step. (…, T, L) each.
 
-    A masked position takes its prediction; any other keeps what it predicted at the last step
-    at which it was masked, which is what was committed.
+    A masked position takes its current prediction. A committed position keeps the prediction of
+    the last step at which it was masked, which is the committed token.
     """
     steps = np.arange(token.shape[-2])[:, None]
     committed_at = np.maximum.accumulate(np.where(masked, steps, 0), axis=-2)

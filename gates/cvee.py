@@ -1,7 +1,7 @@
-"""CVEE, the paper's exit gate, and the arms of its ablation.
+"""CVEE, the paper's exit gate, and the variants of its ablation.
 
-Parameters broadcast against the signals' (…, T), so one object answers for one step of a live
-decode, for a whole recording, or for a recording under a grid of parameters at once.
+Parameters broadcast against the signals' (…, T), so one object can evaluate one step of a live
+decode, a whole recording, or a recording under a grid of parameters at once.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class CVEE(Checked):
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
     def patience(self, s: Signals) -> Floats:
-        """For how many steps the answer must have been stable."""
+        """Number of steps for which the answer must have been stable."""
         return np.maximum(self.p_min, np.ceil(self.gamma * s.changes))
 
     def fires(self, s: Signals, /) -> BoolArray:
@@ -33,7 +33,7 @@ class CVEE(Checked):
 
 @dataclass(frozen=True)
 class ConfidenceOnly(Checked):
-    """CVEE without its patience: the first confident answer."""
+    """CVEE without patience: fires at the first confident answer."""
 
     tau: Number = parameter(0.7, high=1.0, meaning="confidence the answer's span must reach")
 
@@ -43,13 +43,13 @@ class ConfidenceOnly(Checked):
 
 @dataclass(frozen=True)
 class StabilityOnly(Checked):
-    """CVEE without its confidence: the first answer that has stopped changing."""
+    """CVEE without confidence: fires when the answer has stopped changing."""
 
     gamma: Number = parameter(2.0, meaning="stable steps that every change of answer demands")
     p_min: Number = parameter(3, meaning="stable steps in any case")
 
     def patience(self, s: Signals) -> Floats:
-        """For how many steps the answer must have been stable."""
+        """Number of steps for which the answer must have been stable."""
         return CVEE(gamma=self.gamma, p_min=self.p_min).patience(s)
 
     def fires(self, s: Signals, /) -> BoolArray:

@@ -1,4 +1,4 @@
-"""What an exit gate is, and how every gate is asked."""
+"""The exit gate protocol, and the function that evaluates gates."""
 
 from typing import Any, Protocol
 
@@ -17,9 +17,9 @@ Number = float | npt.NDArray[np.float64]
 class Gate(Protocol):
     """An exit gate: any object with a function `fires`, whether c4's own or a user's.
 
-    A gate may also set two attributes. With `wants_cells = True` it is asked as `fires(s, cells)`,
-    one trajectory at a time. With `needs_future = True` it looks at later steps too, so it can be
-    replayed but not asked inside a decode.
+    A gate may also set two attributes. With `wants_cells = True` it is called as
+    `fires(s, cells)`, one trajectory at a time. With `needs_future = True` it also reads later
+    steps, so it can be replayed but not used inside a decode.
     """
 
     def fires(self, s: Signals, /) -> npt.ArrayLike:
@@ -32,17 +32,17 @@ def is_gate(found: Any) -> bool:
 
 
 def wants_cells(gate: Gate | type[Gate]) -> bool:
-    """Whether a gate is asked with all cells of a trajectory beside its signals."""
+    """Whether `fires` takes the cells of a trajectory in addition to its signals."""
     return bool(getattr(gate, "wants_cells", False))
 
 
 def needs_future(gate: Gate | type[Gate]) -> bool:
-    """Whether a gate looks at later steps, so that no live decode can ask it."""
+    """Whether a gate reads later steps, so that it cannot run in a live decode."""
     return bool(getattr(gate, "needs_future", False))
 
 
 def require_live(gate: Gate) -> None:
-    """Refuse a gate that a live decode cannot ask."""
+    """Raise `ConfigError` if a gate cannot run in a live decode."""
     if needs_future(gate):
         raise ConfigError(
             f"{type(gate).__name__} needs to know later steps, so it can be replayed over a "
@@ -51,9 +51,9 @@ def require_live(gate: Gate) -> None:
 
 
 def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
-    """Ask a gate whether each step may stop; a user's gate that fails is a `ConfigError`.
+    """Ask a gate whether each step may stop; raise `ConfigError` if a user's gate fails.
 
-    A padded step, which a trajectory does not have, never fires, whatever the gate answers there.
+    Padding steps never fire, regardless of the gate's answer.
 
     Args:
         s: arrays of (…, T).
@@ -63,7 +63,7 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
         (…, T), with the dimensions of a grid's parameters in front.
     """
     question: Any = gate.fires
-    # Comparing NaN is false, as it should be.
+    # Comparisons with NaN are false, as intended.
     quiet = np.errstate(invalid="ignore", over="ignore")
     with naming_failures(f"the gate {type(gate).__name__} fails"), quiet:
         try:
@@ -86,7 +86,7 @@ def exit_step(fires: BoolArray) -> Ints:
 
 
 def _booleans(gate: Gate, answer: Any, shape: tuple[int, ...]) -> BoolArray:
-    """A gate's answer, if it is a boolean for every step. A number would count as true."""
+    """Check that a gate's answer has a boolean for every step; numbers would count as true."""
     found = np.asarray(answer)
     if found.dtype.kind != "b":
         what = found.dtype if found.shape else repr(answer)

@@ -1,4 +1,4 @@
-"""A gate inside one decode: every step is appended to the signals, and the gate is asked again."""
+"""Gates inside a decode: each step is appended to the signals, and the gate evaluated again."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
@@ -28,7 +28,7 @@ from c4.tasks.task import Choices
 
 
 class LiveGate:
-    """A gate inside one decode; every decode needs a new one."""
+    """A gate inside one decode; create a new instance for every decode."""
 
     def __init__(self, gate: Gate, shape: Shape, reader: CandidateReader, choices: Choices) -> None:
         require_live(gate)
@@ -43,10 +43,10 @@ class LiveGate:
 
 
 class LiveSignals:
-    """The same signals inside a decode, one step at a time.
+    """The signals of a decode in progress, extended one step at a time.
 
-    What a gate does not ask for costs a decode nothing: the margins, half of the work, are
-    computed for all steps that lack them when one of them is looked at.
+    A decode pays only for the signals that its gate reads: the margins, half of the work, are
+    computed when one of them is read, for all steps that lack them.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LiveSignals:
         self._filled: TokenArray | None = None
 
     def append(self, view: StepView) -> Signals:
-        """The signals of all steps so far, the present one last."""
+        """Append a step and return the signals of all steps so far."""
         t = view.step - 1
         self.views.append(view)
         kept = view.token if self._filled is None else self._filled
@@ -91,7 +91,7 @@ class LiveSignals:
             "candidate": candidate,
             "span_start": start,
             "span_end": end,
-            # Sums of fixed-point numbers are exact, so they are those of the running sums.
+            # Sums of fixed-point numbers are exact, so they equal the running sums of a replay.
             "confidence": np.mean(view.confidence[start:end], dtype=np.float64)
             if is_defined
             else np.nan,
@@ -105,9 +105,9 @@ class LiveSignals:
         return SignalsSoFar(self, t + 1)
 
     def column(self, name: str, steps: int) -> npt.NDArray[Any]:
-        """A signal of the first steps."""
+        """Return one signal for the first `steps` steps."""
         if name in MARGINS and self._margins < steps:
-            # One step back, for what has changed since.
+            # Start one step earlier: `changed` compares with the previous step.
             first = max(0, self._margins - 1)
             margins = margin_signals(stack_views(self.views[first:steps]), self.reader)
             for margin, column in margins.items():
@@ -116,7 +116,7 @@ class LiveSignals:
         return self._columns[name][:steps]
 
     def own_column(self, name: str, steps: int) -> Floats:
-        """A user's own signal of the first steps, computed when the last of them is asked for."""
+        """Return a user's own signal for the first `steps` steps, computed on first use."""
         known = self._own_columns.get(name)
         if known is None or len(known) < steps:
             cells = stack_views(self.views[:steps])
@@ -125,7 +125,7 @@ class LiveSignals:
         return known[:steps]
 
     def _count(self, candidate: int) -> None:
-        """`run` and `changes` after one more step, as `stability` has them for all at once."""
+        """Update `run` and `changes` by one step; equivalent to `stability` over all steps."""
         if candidate == NONE:
             return
         if self._last not in (NONE, candidate):
@@ -139,17 +139,17 @@ class LiveSignals:
 
 
 class SignalsSoFar(Signals):
-    """Signals of a decode in progress, each computed when it is asked for."""
+    """Signals of a decode in progress, each computed on first access."""
 
     _live: LiveSignals
     _steps: int
     _own: Collection[str]
 
     def __init__(self, live: LiveSignals, steps: int, *, with_own: bool = True) -> None:
-        """Look at the first steps of a decode.
+        """Create a view of the first `steps` steps of a decode.
 
         Args:
-            with_own: also users' own signals, which do not see one another.
+            with_own: include users' own signals, which cannot read one another.
         """
         object.__setattr__(self, "_live", live)  # the fields are frozen
         object.__setattr__(self, "_steps", steps)
@@ -163,7 +163,7 @@ class SignalsSoFar(Signals):
         return self._live.column(name, self._steps)
 
     def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Signals:
-        """Every signal changed alike."""
+        """Apply a function to every signal."""
         return as_signals(
             {name: change(getattr(self, name)) for name in [*SIGNAL_NAMES, *self._own]}
         )

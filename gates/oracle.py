@@ -1,4 +1,4 @@
-"""The oracle: a gate that knows the future and so bounds every gate that never stops too early."""
+"""The oracle: a gate that knows later steps, as a bound on gates that never stop too early."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,9 +9,9 @@ from c4.store.arrays import BoolArray
 
 @dataclass(frozen=True)
 class Oracle:
-    """Stops where the candidate is the full decode's answer and never changes again: the bound.
+    """Stops where the candidate equals the full decode's answer and never changes again.
 
-    It can be replayed but not run live.
+    Can be replayed but not run live.
     """
 
     needs_future: ClassVar[bool] = True

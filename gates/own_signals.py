@@ -1,7 +1,7 @@
-"""Signals of users' own: computed once for every recording, and read by gates as `s.flux`.
+"""Signals defined by users: computed once per recording, and read by gates as `s.flux`.
 
-A gate names them in its attribute `signals`, and they are computed wherever the gate is asked, over
-a recording or inside a decode.
+A gate lists them in its attribute `signals`; they are computed wherever the gate runs, over a
+recording or inside a decode.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,14 +23,14 @@ REGISTRY = Registry("signal", "--signal", dict.fromkeys(sorted(SIGNAL_NAMES)), "
 
 
 class OwnSignal(Protocol):
-    """A signal of a user's own: a pure function of one trajectory."""
+    """A user-defined signal: a pure function of one trajectory."""
 
     def __call__(self, s: Signals, cells: Cells) -> npt.ArrayLike:
-        """One number for every step, which depends on that step and those before it. (T,)
+        """Return one number per step, which depends only on that step and earlier ones. (T,)
 
         Args:
             s: c4's own signals. (T,)
-            cells: what the model predicted. (T, L)
+            cells: the model's predictions. (T, L)
         """
 
 
@@ -39,12 +39,12 @@ class NamedSignal:
     """A signal that a gate or a user has named."""
 
     label: str
-    """Name, and the beginning of a hash of the source."""
+    """Name, followed by the first digits of a hash of the source."""
     compute: OwnSignal
 
     @property
     def name(self) -> str:
-        """The name that gates use; a package may offer it under one with dashes."""
+        """Name that gates use; dashes in a package's entry point become underscores."""
         return plain_label(self.label).rpartition(":")[2].replace("-", "_")
 
     @property
@@ -53,8 +53,8 @@ class NamedSignal:
         return f"{self.name} {definition(self.compute)}"
 
     def __call__(self, s: Signals, cells: Cells) -> Floats:
-        """The signal of one trajectory; an error if its function fails. (T,)"""
-        # What is no number never fires.
+        """Compute the signal of one trajectory; raise `ConfigError` if its function fails. (T,)"""
+        # NaN needs no warning: gates never fire on it.
         with naming_failures(f"the signal {self.name} fails"), np.errstate(all="ignore"):
             values = np.asarray(self.compute(s, cells), dtype=np.float64)
         if values.shape != s.step.shape:
@@ -66,7 +66,7 @@ class NamedSignal:
 
 
 OwnSignals = Mapping[str, NamedSignal]
-"""Users' own signals, by the names that gates use."""
+"""Users' own signals by the names that gates use."""
 NO_SIGNALS: OwnSignals = {}
 
 
@@ -75,7 +75,7 @@ RESERVED = frozenset({"trajectory"})
 
 
 def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
-    """A signal by a name as users type it, or as a function; None for c4's own."""
+    """Find a signal by its typed name or wrap a function; return None for c4's own signals."""
     compute: Any = signal
     if isinstance(signal, str):
         label = REGISTRY.label(signal)
@@ -84,7 +84,7 @@ def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
         compute = REGISTRY.behind(label)
     else:
         name = getattr(signal, "__name__", type(signal).__name__)
-        # A function of a notebook has no file, so each one counts as another.
+        # A notebook function has no source file, so each one counts as distinct.
         source = source_hash(str(getattr(signal, "__module__", ""))) or uuid4().hex
         label = f"{name}@{source[:12]}"
     found, shown = NamedSignal(label, compute), plain_label(label)
@@ -99,10 +99,10 @@ def find_signal(signal: str | OwnSignal) -> NamedSignal | None:
 
 
 def own_signals(gates: Iterable[object], also: Iterable[str | OwnSignal] = ()) -> OwnSignals:
-    """The users' own signals that the classes of some gates name.
+    """Collect the users' own signals that gates list in their classes.
 
     Args:
-        also: further signals, or their names as users type them.
+        also: additional signals, or their names as users type them.
     """
     asked = list(also)
     for gate in gates:

@@ -1,4 +1,4 @@
-"""A gate that looks at nothing but the steps spent, to compare the others with."""
+"""A baseline gate that uses only the number of steps spent."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from c4.store.arrays import BoolArray
 
 @dataclass(frozen=True)
 class FixedProgress(Checked):
-    """Stop at a fraction of the budget, whatever the model says."""
+    """Stops at a fixed fraction of the budget, regardless of the predictions."""
 
     fraction: Number = parameter(0.5, high=1.0, meaning="share of the budget to spend")
 

@@ -12,14 +12,14 @@ from c4.store.arrays import BoolArray
 
 @dataclass(frozen=True)
 class Prophet(Checked):
-    """The mean gap over the task's region reaches a threshold that falls in three stages."""
+    """Fires when the mean gap over the task's region reaches a threshold that falls in stages."""
 
     high: Number = parameter(7.5, low=-np.inf, meaning="threshold in the first third")
     mid: Number = parameter(5.0, low=-np.inf, meaning="threshold in the second")
     low: Number = parameter(2.5, low=-np.inf, meaning="threshold in the last")
 
     def demand(self, s: Signals) -> Floats:
-        """The threshold that the gap must reach at each step."""
+        """Threshold that the gap must reach at each step."""
         late = np.where(s.progress < 0.67, self.mid, self.low)
         return np.where(s.progress < 0.33, self.high, late)
 

@@ -27,7 +27,7 @@ GATES: dict[str, type[Gate]] = {
     "progress": FixedProgress,
     "oracle": Oracle,
 }
-"""Every gate of c4's own by its name."""
+"""c4's own gates by name."""
 
 PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
     "prophet": {
@@ -41,20 +41,20 @@ PAPER_SETTINGS: dict[str, dict[Family, dict[str, Any]]] = {
         Family.CODE: {"high": 7.5, "low": 4.5, "curve": "cosine", "patience": 4},
     },
 }
-"""Table 3 of the paper. CVEE's settings are its defaults, one for all tasks."""
+"""Table 3 of the paper. CVEE uses its defaults for all tasks."""
 
 
 REGISTRY = Registry("gate", "--gate", GATES, example="my_gates:Calm")
 """Every gate that a user can name."""
 GateKind: TypeAlias = str | type[Gate]
-"""A gate by any name that `REGISTRY` knows, or a class of gates as a notebook defines it."""
+"""A gate name that `REGISTRY` knows, or a gate class, for instance from a notebook."""
 
 
 def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) -> Gate:
-    """A gate by name or class, with the paper's settings where none are given.
+    """Make a gate by name or class, using the paper's settings for parameters not given.
 
     Args:
-        family: whose settings to start from; the gate's own defaults if None.
+        family: the family whose settings to start from; None for the gate's own defaults.
     """
     kind, shown = _behind(name), kind_label(name)
     if not isinstance(kind, type):
@@ -68,10 +68,10 @@ def make_gate(name: GateKind, family: Family | None = None, /, **params: Any) ->
 
 
 def checked_gate(name: str, gate: Any) -> Gate:
-    """An object as a gate; an error if it cannot be one."""
+    """Return the object as a gate; raise `ConfigError` if it is not a valid one."""
     if not is_gate(gate):
         raise ConfigError(f"{name} is no gate: it has no function fires(signals)")
-    own_signals([gate])  # reports what is wrong with them
+    own_signals([gate])  # raises if one of them is invalid
     if is_dataclass(gate) and not isinstance(gate, type):
         require_meant(gate)
     found: Gate = gate
@@ -79,7 +79,7 @@ def checked_gate(name: str, gate: Any) -> Gate:
 
 
 def find_gate(name: str) -> Plugin:
-    """The gate of a name, or what makes it; the sources of its own signals count as its source."""
+    """Find a gate, or its class, by name; its hash also covers the gate's own signals."""
     plugin, signals = REGISTRY.find(name), gate_signals(name)
     if not signals:
         return plugin
@@ -88,19 +88,19 @@ def find_gate(name: str) -> Plugin:
 
 
 def gate_signals(*names: GateKind) -> OwnSignals:
-    """The users' own signals that the gates of these names use."""
+    """Users' own signals that these gates use."""
     return own_signals([_behind(name) for name in names])
 
 
 def gate_fields(name: GateKind) -> dict[str, Field[Any]]:
-    """The parameters of a gate, by name; none of a ready-made one."""
+    """Parameters of a gate by name; empty for a ready-made gate object."""
     kind = _behind(name)
     made_here = isinstance(kind, type) and is_dataclass(kind)
     return {spec.name: spec for spec in settable(kind)} if made_here else {}
 
 
 def set_parameters(gate: Gate) -> dict[str, Any]:
-    """The values of a gate's parameters."""
+    """Current values of a gate's parameters."""
     declared: Any = gate
     specs: list[Field[Any]] = settable(declared) if is_dataclass(gate) else []
     return {spec.name: getattr(gate, spec.name) for spec in specs}

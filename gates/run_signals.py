@@ -1,8 +1,8 @@
-"""Signals of a whole run, computed once and cached beside it, or on this machine if it is far away.
+"""Signals of a whole run, computed once and cached next to it (locally if the run is remote).
 
-One cache file for each part of the recording and each reading, so that memory stays bounded. A
-file is used only if its bytes are whole and its key is that of the present cells, settings and
-code; anything else is computed again.
+There is one cache file per part and reading, so that memory stays bounded. A file is used only if
+it is intact and its key matches the current cells, settings and code; otherwise its signals are
+computed again.
 """
 
 import hashlib
@@ -48,13 +48,13 @@ class RunSignals:
     signals: Signals
     """Arrays of (n, T); `signals.steps` says how many of the T each trajectory has."""
     candidates: Sequence[Sequence[str]]
-    """What the numbers of each trajectory's candidates and answers stand for."""
+    """Values that the candidate and answer numbers of each trajectory stand for."""
 
     def __len__(self) -> int:
         return len(self.trajectory)
 
     def choose(self, rows: Sequence[int] | Longs) -> "RunSignals":
-        """The trajectories in some rows."""
+        """Select trajectories by row index."""
         index = np.asarray(rows, dtype=np.int64)
         return RunSignals(
             self.trajectory[index],
@@ -69,11 +69,11 @@ def load_signals(
     parts: Sequence[Part] | None = None,
     own: OwnSignals = NO_SIGNALS,
 ) -> Iterator[RunSignals]:
-    """The signals of a run under its reading, part by part, from the cache if it is valid.
+    """Yield the signals of a run under its reading, part by part, from the cache if it is valid.
 
     Args:
-        parts: which of the run's parts are meant; all of them if None.
-        own: the users' own signals that are wanted too.
+        parts: the parts of the run to load; all of them if None.
+        own: users' own signals to include.
     """
     reader = candidate_reader(run, tail_frac)
     kept = _list_cache(run)
@@ -87,14 +87,14 @@ def load_signals(
 
 
 def candidate_reader(run: Run, tail_frac: float = TAIL_FRAC) -> CandidateReader:
-    """What reads candidates off a run's predictions, under its reading."""
+    """Make the reader that extracts candidates from a run's predictions, under its reading."""
     return CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading, tail_frac)
 
 
 def cached_signals(
     run: Run, part: Part, tail_frac: float = TAIL_FRAC, own: OwnSignals = NO_SIGNALS
 ) -> RunSignals | None:
-    """The signals of a part, if they are cached and valid; None where they would take time."""
+    """Return the signals of a part from a valid cache; None if they would have to be computed."""
     kept = _list_cache(run).get(part.trajectories, [])
     return _read_cache(run, kept, signals_key(part, run, tail_frac, own))
 
@@ -102,14 +102,14 @@ def cached_signals(
 def trajectory_signals(
     run: Run, recorded: Trajectory, reader: CandidateReader, own: OwnSignals = NO_SIGNALS
 ) -> RunSignals:
-    """The signals of one trajectory, computed now. Arrays are (1, T)."""
+    """Compute the signals of one trajectory, without the cache. Arrays are (1, T)."""
     number = np.array([recorded.row.trajectory], dtype=np.int32)
     choices = [tuple(recorded.row.choices)]
     return RunSignals(number, *read_signals(recorded.cells[None], run.shape, reader, choices, own))
 
 
 def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
-    """Stack the signals of several parts; at the steps that pad short ones nothing is known."""
+    """Stack the signals of several parts, padded with NaN or -1 to the same number of steps."""
     steps = max(part.signals.step.shape[-1] for part in parts)
 
     def padded(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -128,12 +128,12 @@ def stack_signals(parts: Sequence[RunSignals]) -> RunSignals:
 
 
 def signals_key(part: Part, run: Run, tail_frac: float, own: OwnSignals = NO_SIGNALS) -> str:
-    """A digest of what signals depend on: cells, choices, tokenizer, settings, task and code."""
+    """Digest of the signals' inputs: cells, choices, tokenizer, settings, task and code."""
     identity = run.manifest.identity
     cells = "" if part.cells is None else part.cells.path.name
     facts = [cells, part.path.name, identity["tokenizer_sha256"]]
     facts += [run.task_name, str(run.shape), identity["end_ids"], tail_frac, str(run.reading)]
-    read = read_under(run.task, run.reading.style)  # `run.task.read` stands in the task's file
+    read = read_under(run.task, run.reading.style)  # `run.task.read` is defined in the task's file
     facts += [read.search, definition(read.extract), definition(run.task.read), code_hash()]
     facts += [signal.definition for signal in own.values()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
@@ -141,7 +141,7 @@ def signals_key(part: Part, run: Run, tail_frac: float, own: OwnSignals = NO_SIG
 
 @cache
 def code_hash() -> str:
-    """A digest of the source of the modules that signals depend on."""
+    """Digest of the source of the modules that signals depend on."""
     modules = (signals_module, candidates_module)
     paths = [Path(str(module.__file__)) for module in modules]
     tasks_folder = Path(str(tasks_room.__file__)).parent
@@ -161,7 +161,7 @@ def _compute(run: Run, part: Part, reader: CandidateReader, own: OwnSignals) -> 
 
 
 def _list_cache(run: Run) -> dict[range, list[Part]]:
-    """The cache files of a run by the trajectories they cover; none where they cannot be listed."""
+    """Cache files of a run by the trajectories they cover; empty if they cannot be listed."""
     kept: dict[range, list[Part]] = {}
     try:
         for file in list_parts(run.signals_folder):
@@ -179,21 +179,21 @@ def _read_cache(run: Run, kept: Sequence[Part], key: str) -> RunSignals | None:
                 if metadata.get(KEY) == key.encode():
                     return _from_table(cached.file.read(), json.loads(metadata[VALUES]))
         except (RunError, FileNotFoundError):
-            continue  # damaged, or gone: computed again
+            continue  # damaged or deleted: computed again
         finally:
             cached.forget()
     return None
 
 
 def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
-    """Cache signals, unless the storage is read-only or full or another command was faster."""
+    """Cache signals; a read-only or full storage, or a concurrent write, is only logged."""
     folder = run.signals_folder
-    # The reading, and the users' own signals, whatever their source.
+    # The names of users' own signals, not their sources, so that an edited signal is replaced.
     own = sorted(vars(signals.signals).keys() - SIGNAL_NAMES)
     reading = "+".join([str(run.reading), *own]).encode()
     facts = {KEY: key.encode(), READING: reading, VALUES: json.dumps(signals.candidates).encode()}
     try:
-        stale = []  # of this part, and of the pending trajectories that were sealed into it
+        stale = []  # files of this part and of the pending trajectories that were sealed into it
         for kept in list_parts(folder):
             if part.first <= kept.first <= kept.last <= part.last:
                 with suppress(RunError, FileNotFoundError):
@@ -208,7 +208,7 @@ def _write_cache(run: Run, part: Part, key: str, signals: RunSignals) -> None:
 
 
 def _to_table(signals: RunSignals) -> pa.Table:
-    """A table with flat columns and a row for every step."""
+    """Convert signals to a table with one row per step."""
     steps = signals.signals.step.shape[-1]
     columns = {"trajectory": np.repeat(signals.trajectory, steps)}
     columns |= {name: column.ravel() for name, column in vars(signals.signals).items()}

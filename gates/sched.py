@@ -22,14 +22,14 @@ class Curve(StrEnum):
 
 
 class Region(StrEnum):
-    """The positions that SchED looks at."""
+    """Positions over which SchED aggregates."""
 
     ALL = "all"
     LAST = "last"
 
 
 class Aggregate(StrEnum):
-    """How SchED aggregates the gaps."""
+    """How SchED combines the gaps of a region."""
 
     MEAN = "mean"
     MEDIAN = "median"
@@ -37,18 +37,18 @@ class Aggregate(StrEnum):
 
 
 class Clock(StrEnum):
-    """What drives SchED's threshold."""
+    """Measure of progress that lowers SchED's threshold."""
 
-    COMMITTED = "committed"  # the share of the region that is committed
-    STEP = "step"  # the share of the budget spent before the step: (step-1)/(T-1), as released
+    COMMITTED = "committed"  # fraction of the region that is committed
+    STEP = "step"  # fraction of the budget spent before the step, (step-1)/(T-1), as released
 
 
 @dataclass(frozen=True)
 class SchED(Checked):
-    """The gap over masked positions reaches a threshold that falls smoothly, and holds still.
+    """Fires when predictions hold still and the masked gap reaches a smoothly falling threshold.
 
-    `max_change_ratio` is 0, as in SchED's own scripts: a still step changes nothing. The port in
-    C⁴'s release has 1, where every step counts as still.
+    `max_change_ratio` is 0, as in SchED's own scripts: no prediction may change in a still step.
+    The port in C⁴'s release uses 1, so that every step counts as still.
     """
 
     high: Number = parameter(7.5, low=-np.inf, meaning="threshold at the start")
@@ -72,12 +72,12 @@ class SchED(Checked):
         return ready | (self._of_region(s, "masked") == 0)
 
     def gap(self, s: Signals) -> Floats:
-        """The gap that is compared with the threshold at each step."""
+        """Gap that is compared with the threshold at each step."""
         suffix = "" if self.aggregate is Aggregate.MEAN else f"_{self.aggregate}"
         return self._of_region(s, f"masked_gap{suffix}")
 
     def demand(self, s: Signals) -> Floats:
-        """The threshold that the gap must reach at each step."""
+        """Threshold that the gap must reach at each step."""
         p = self._committed(s) if self.clock is Clock.COMMITTED else s.elapsed
         fall = {
             Curve.LINEAR: 1 - p,
@@ -88,7 +88,7 @@ class SchED(Checked):
         return threshold
 
     def _committed(self, s: Signals) -> Floats:
-        """The share of the region that is committed."""
+        """Fraction of the region that is committed."""
         return 1 - self._of_region(s, "masked") / self._of_region(s, "length")
 
     def _of_region(self, s: Signals, name: str) -> npt.NDArray[Any]:

@@ -1,7 +1,7 @@
-"""Signals: what gates see at every step, as arrays that do not depend on any threshold.
+"""Signals: the inputs of gates at every step, as arrays that do not depend on any threshold.
 
-Means are sums of fixed-point numbers, exact in float64 whatever their order, so a recording and
-a live decode give the same bits.
+Means are based on sums of fixed-point numbers, which are exact in float64 in any order, so a
+recording and a live decode give identical bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,37 +23,37 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NONE = -1
-"""Stands for no candidate, no answer, no span or no step."""
+"""Marks a missing candidate, answer, span or step."""
 QUANTILE = 0.2
-"""Quantile of the masked gaps; the default of SchED's release."""
+"""Quantile of the masked gaps that is computed; the default of SchED's release."""
 
 
 @dataclass(frozen=True)
 class Signals:
-    """One trajectory's steps, or those of many stacked. Arrays are (…, T).
+    """Signals of one trajectory, or of several stacked ones. Arrays are (…, T).
 
-    In a stack, trajectories shorter than the longest are padded behind their last step.
+    In a stack, shorter trajectories are padded after their last step.
     """
 
     step: Ints
-    """1…T; -1 if the trajectory has no such step."""
+    """1…T; -1 for padding."""
     budget: Ints
     """Steps of the full decode."""
     candidate: Ints
-    """Number of the value that was read, within the trajectory; -1 if there is none."""
+    """Number of the extracted value, local to the trajectory; -1 if there is none."""
     span_start: Ints
     span_end: Ints
-    """Positions that hold the candidate; -1 if they cannot be located."""
+    """First position of the candidate and one past its last; -1 if not located."""
     confidence: Floats
-    """Mean over the span; NaN if there is none or it reaches beyond the current block."""
+    """Mean over the span; NaN without a span or if it extends beyond the current block."""
     entropy: Floats
-    """Mean over the span, in nats; NaN where the confidence is."""
+    """Mean over the span, in nats; NaN where the confidence is NaN."""
     run: Ints
-    """Consecutive extractions with the present value."""
+    """Consecutive extractions with the current value."""
     changes: Ints
-    """How often the value differed from the previous extraction's."""
+    """Number of extractions so far whose value differed from the previous one."""
     region_gap: Floats
-    """Mean gap over the task's region, masked or not."""
+    """Mean gap over all positions of the task's region, masked or not."""
     masked: Ints
     """Number of masked positions when the step began."""
     masked_gap: Floats
@@ -63,51 +63,51 @@ class Signals:
     masked_gap_quantile: Floats
     """Quantile of those gaps at `QUANTILE`, the cautious end."""
     changed: Floats
-    """Share of masked positions whose prediction has changed since the step before;
+    """Fraction of masked positions whose prediction differs from the previous step's;
     1 at the first step."""
     tail_masked: Ints
     tail_masked_gap: Floats
     tail_masked_gap_median: Floats
     tail_masked_gap_quantile: Floats
     tail_changed: Floats
-    """The same over the tail alone."""
+    """The same as `masked` to `changed`, restricted to the tail."""
     tail_length: Ints
     length: Ints
-    """Positions of the tail, and of the generation."""
+    """Number of positions in the tail, and in the generation."""
     answer: Ints
-    """Which of them a grader finds in the filled buffer; -1 where it finds none. Candidates and
-    answers are numbered as one, so equal numbers are equal values."""
+    """Number of the answer that a grader finds in the filled buffer; -1 if none. Candidates and
+    answers share one numbering, so equal numbers are equal values."""
 
     @property
     def progress(self) -> Floats:
-        """Share of the budget spent, including the present step."""
+        """Fraction of the budget spent, including the current step."""
         return self.step / self.budget
 
     @property
     def elapsed(self) -> Floats:
-        """Share of the budget spent before the present step: 0 at the first, 1 from the last on."""
+        """Fraction of the budget spent before the current step: 0 at step 1, 1 from step T on."""
         return np.minimum(1.0, (self.step - 1) / np.maximum(self.budget - 1, 1))
 
     @property
     def exists(self) -> BoolArray:
-        """Whether a step was taken, or only pads a shorter trajectory. (…, T)"""
+        """Whether each step was taken, as opposed to padding. (…, T)"""
         return self.step > 0
 
     @property
     def steps(self) -> Ints:
-        """How many steps each trajectory has. (…)"""
+        """Number of steps of each trajectory. (…)"""
         return self.exists.sum(axis=-1, dtype=np.int32)
 
     def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Signals":
-        """Every signal changed alike."""
+        """Apply a function to every signal."""
         return type(self)(**{f.name: change(getattr(self, f.name)) for f in fields(self)})
 
     def one(self, i: int, steps: int | None = None) -> "Signals":
-        """The i-th trajectory of a stack, or its first steps."""
+        """Return the i-th trajectory of a stack, optionally only its first steps."""
         return self.map(lambda column: column[i, :steps])
 
     def last(self, name: str) -> npt.NDArray[Any]:
-        """A signal at each trajectory's own last step. (…, 1)"""
+        """Return a signal at each trajectory's own last step. (…, 1)"""
         return np.take_along_axis(getattr(self, name), self.steps[..., None] - 1, axis=-1)
 
 
@@ -116,20 +116,20 @@ SIGNAL_NAMES = tuple(spec.name for spec in fields(Signals))
 
 @cache
 def signals_with(names: tuple[str, ...]) -> Any:
-    """The class of `Signals` with users' own signals added."""
+    """Return a subclass of `Signals` with users' own signals as further fields."""
     more = [(name, Floats) for name in names]
     return make_dataclass("Signals", more, bases=(Signals,), frozen=True) if more else Signals
 
 
 def as_signals(columns: Mapping[str, npt.NDArray[Any]]) -> Signals:
-    """Signals of arrays by name; what c4 does not know is a user's own."""
+    """Make signals from arrays by name; names unknown to c4 are users' own signals."""
     own = tuple(sorted(columns.keys() - SIGNAL_NAMES))
     found: Signals = signals_with(own)(**columns)
     return found
 
 
 OfTrajectory = Callable[[Signals, Cells], Floats]
-"""A signal of a user's own, from those of one trajectory and its cells. (T,), (T, L) -> (T,)"""
+"""A user's own signal, computed from one trajectory's signals and cells. (T,), (T, L) -> (T,)"""
 
 
 def read_signals(
@@ -139,19 +139,19 @@ def read_signals(
     choices: Sequence[Choices],
     own: Mapping[str, OfTrajectory] | None = None,
 ) -> tuple[Signals, list[list[str]]]:
-    """All signals of recorded trajectories, and what the numbers in each of them stand for.
+    """Compute all signals of recorded trajectories, and the values behind their numbers.
 
     Args:
         cells: arrays of (n, T, L).
-        choices: what the example of each trajectory offers. (n,)
+        choices: answer choices of each trajectory's example. (n,)
         own: users' own signals by name.
 
     Returns:
-        Signals of (n, T), and the value behind each number of a candidate or an answer. (n,)
+        Signals of (n, T), and per trajectory the value of each candidate or answer number. (n,)
     """
     filled = filled_predictions(cells.token, cells.masked)
     n, steps, _ = filled.shape
-    # A prediction that is that of the step before has been read already.
+    # A prediction equal to that of the previous step has already been read.
     fresh = np.ones((n, steps), dtype=np.bool_)
     fresh[:, 1:] = (filled[:, 1:] != filled[:, :-1]).any(axis=2)
     offered = [choices[i] for i in np.nonzero(fresh)[0].tolist()]
@@ -163,7 +163,7 @@ def read_signals(
         [[v for f, answer in r for v in (f.value if f else None, answer)] for r in by_trajectory]
     )
     candidate, answer = numbers[::2], numbers[1::2]
-    # A block is left when it is full, so the first masked position stands in the current one.
+    # Decoding leaves a block when it is full, so the current one has the first masked position.
     block_ends = (
         cells.masked.argmax(axis=-1) // shape.block_length + 1
     ) * shape.block_length  # (n, T)
@@ -189,7 +189,7 @@ def read_signals(
 
 
 def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]]]:
-    """Each trajectory's values as numbers in order of appearance, all in a row; None is -1."""
+    """Number each trajectory's values in order of appearance, as one flat array; None is -1."""
     numbers: list[int] = []
     known: list[dict[str, int]] = []
     for row in values:
@@ -200,16 +200,14 @@ def number(values: Sequence[Sequence[str | None]]) -> tuple[Ints, list[list[str]
 
 
 def counted(candidate: Ints, confidence: Floats, reader: CandidateReader) -> Ints:
-    """The candidates that count. Code whose confidence is undefined is not yet a candidate: its
-    provisional tail would pile up changes.
-    """
+    """Drop code candidates without confidence, whose provisional tail would pile up changes."""
     if reader.task.search is not SearchMode.CODE:
         return candidate
     return np.where(np.isnan(confidence), np.int32(NONE), candidate)
 
 
 def span_signals(cells: Cells, spans: Longs, block_ends: Longs) -> dict[str, npt.NDArray[Any]]:
-    """The signals that depend on the candidate's span. spans: (…, T, 2)"""
+    """Compute the signals that depend on the candidate's span. spans: (…, T, 2)"""
     defined = (spans[..., 0] >= 0) & (spans[..., 1] <= block_ends)
     return {
         "span_start": spans[..., 0].astype(np.int32),
@@ -220,7 +218,7 @@ def span_signals(cells: Cells, spans: Longs, block_ends: Longs) -> dict[str, npt
 
 
 def _span_mean(signal: FloatArray, spans: Longs, defined: BoolArray) -> Floats:
-    """Mean over each step's span, NaN where it is not defined. (…, T, L) -> (…, T)"""
+    """Mean over each step's span; NaN where undefined. (…, T, L) -> (…, T)"""
     sums = np.zeros((*signal.shape[:-1], signal.shape[-1] + 1))
     np.cumsum(signal, axis=-1, dtype=np.float64, out=sums[..., 1:])
     ends = np.take_along_axis(sums, spans, axis=-1)  # (…, T, 2)
@@ -230,7 +228,7 @@ def _span_mean(signal: FloatArray, spans: Longs, defined: BoolArray) -> Floats:
 
 
 def stability(candidate: Ints) -> tuple[Ints, Ints]:
-    """`run` and `changes` after every step; a step without a candidate leaves both as they are.
+    """Compute `run` and `changes` at every step; steps without a candidate leave them unchanged.
 
     (…, T) -> (…, T) each
     """
@@ -242,36 +240,36 @@ def stability(candidate: Ints) -> tuple[Ints, Ints]:
     previous = np.take_along_axis(candidate, np.maximum(before, 0), axis=-1)
     is_change = seen & (before >= 0) & (candidate != previous)
     extractions = np.cumsum(seen, axis=-1)
-    # Extractions up to the last change do not count towards the present run.
+    # Extractions before the last change do not count towards the current run.
     at_change = np.maximum.accumulate(np.where(is_change, extractions - 1, 0), axis=-1)
     run = (extractions - at_change).astype(np.int32)
     return run, np.cumsum(is_change, axis=-1).astype(np.int32)
 
 
 def consecutive(holds: BoolArray) -> Ints:
-    """For how many consecutive steps, up to each step, a condition has held. (…, T)"""
+    """Number of consecutive steps, up to each step, at which a condition held. (…, T)"""
     steps = np.arange(1, holds.shape[-1] + 1, dtype=np.int32)
     broken = np.maximum.accumulate(np.where(holds, 0, steps), axis=-1)
     return (steps - broken).astype(np.int32)
 
 
 def stabilization_step(s: Signals) -> Ints:
-    """s_j in steps: from here on every candidate is the full decode's answer. (…, T) -> (…)
+    """s_j, the step from which every candidate is the full decode's answer. (…, T) -> (…)
 
-    One more than the trajectory's steps where the last candidate is none, or is not the answer: a
-    box, or the front of a number, may stand before the tail, where no gate looks.
+    The trajectory's steps plus one if the last candidate is missing or differs from the answer:
+    a box, or the start of a number, may lie before the tail, where no gate looks.
     """
     answer = s.last("answer")
     agrees = (s.candidate == answer) & (answer != NONE)
-    run = consecutive(agrees | ~s.exists)[..., -1]  # padding changes nothing
+    run = consecutive(agrees | ~s.exists)[..., -1]  # padding counts as agreement
     return (s.candidate.shape[-1] - run + 1).astype(np.int32)
 
 
 def are_premature(exits: Ints, stabilization: Ints, steps: Ints) -> list[bool | None]:
-    """Whether each exit came before the answer had settled; 0 is no exit, so never premature.
+    """Whether each exit came before the answer settled; exit 0 means none, so never premature.
 
-    None where the answer never settles within the trajectory's steps: no exit is then too early,
-    and none is late enough. Shares of premature exits leave such trajectories out. (n,) each
+    None if the answer never settles within the trajectory's steps, because no exit is then late
+    enough. Rates of premature exits exclude such trajectories. (n,) each
     """
     early = (exits > 0) & (exits < stabilization)
     settles = stabilization <= steps
@@ -281,11 +279,11 @@ def are_premature(exits: Ints, stabilization: Ints, steps: Ints) -> list[bool | 
 MARGINS = frozenset(
     name for name in SIGNAL_NAMES if name.startswith(("masked", "tail_", "region_"))
 ) | {"changed", "length"}
-"""The signals that `margin_signals` computes."""
+"""Names of the signals that `margin_signals` computes."""
 
 
 def margin_signals(cells: Cells, reader: CandidateReader) -> dict[str, npt.NDArray[Any]]:
-    """The signals that depend only on gaps, masks and tokens. Cells are arrays of (…, T, L)."""
+    """Compute the signals that depend only on gaps, masks and tokens. Cells are (…, T, L)."""
     *_, length = cells.token.shape
     steps = cells.token.shape[:-1]
     tail = slice(reader.tail_start, length)
@@ -321,14 +319,14 @@ def _masked_signals(
 
 
 def _lower_median(ordered: FloatArray, count: Ints) -> Floats:
-    """The (lower) middle of each row's first `count` numbers; NaN where there are none."""
+    """Lower median of each row's first `count` numbers; NaN if there are none."""
     middle = (np.maximum(count, 1) - 1) // 2
     values = np.take_along_axis(ordered, middle[..., None].astype(np.int64), axis=-1)[..., 0]
     return np.where(count > 0, values.astype(np.float64), np.nan)
 
 
 def _quantile(ordered: FloatArray, count: Ints, q: float) -> Floats:
-    """The quantile of each row's first `count` numbers, interpolated; NaN where there are none."""
+    """Interpolated quantile of each row's first `count` numbers; NaN if there are none."""
     last = np.maximum(count - 1, 0)
     place = q * last
     below = np.floor(place).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Steps of a decode: what a step predicted, and who may watch or stop the decode at it."""
+"""Steps of a decode: their predictions, and the protocols to observe or stop a decode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ UNITS = {signal: np.float32(unit) for signal, unit in RESOLUTION.items()}
 
 @dataclass(frozen=True)
 class StepView:
-    """What one step predicted, as recorders and gates may know it. Arrays are (L,)."""
+    """Predictions of one step, as recorders and gates see them. Arrays are (L,)."""
 
     step: int
     """1…T."""
@@ -26,7 +26,7 @@ class StepView:
     gap: FloatArray
     entropy: FloatArray
     masked: BoolArray
-    """Whether a position held the mask when the step began."""
+    """Whether each position was masked when the step began."""
 
 
 class Observer(Protocol):
@@ -36,7 +36,7 @@ class Observer(Protocol):
 
 
 class ExitGate(Protocol):
-    """Decides whether the whole sequence may stop; made anew for each decode."""
+    """Decides whether the whole sequence may stop; one instance per decode."""
 
     def fires(self, view: StepView) -> bool: ...
 
@@ -56,12 +56,12 @@ class CellRecorder:
 
 
 def stack_views(views: Sequence[StepView]) -> Cells:
-    """Consecutive steps as cells."""
+    """Stack consecutive steps into cells."""
     return Cells(*(np.stack([getattr(view, name) for view in views]) for name in SIGNALS))
 
 
 def fixed_point(signal: str, values: FloatArray) -> FloatArray:
-    """Round values to the signal's resolution, and cut them at its highest value."""
+    """Round values to the signal's resolution, and clip them at its highest value."""
     unit = UNITS[signal]
     rounded: FloatArray = np.rint(values / unit) * unit
     return np.minimum(rounded, np.float32(HIGHEST[signal]))

@@ -1,9 +1,9 @@
-"""Models: a name, a folder or a hub id becomes a denoiser.
+"""Models: load a denoiser from a name, a folder or a hub id.
 
-`find_checkpoint` reads only configuration; `load_model` brings weights and tokenizer. LLaDA and
+`find_checkpoint` reads only the configuration; `load_model` loads weights and tokenizer. LLaDA and
 Dream run as transformers' own Llama and Qwen2; code that comes with a checkpoint is never run.
-Knows nothing of tasks, decoding or files on disk other than checkpoints. What needs torch is
-imported when it is first asked for, so names and configurations are answered at once.
+This package knows nothing of tasks, decoding or files other than checkpoints. Modules that need
+torch are imported on first use, so names and configurations are resolved at once.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ LOADS_TORCH = {
     "architecture_of": "_architectures",
     "llama_to_llada": "_architectures",
 }
-"""Modules of the names that need torch."""
+"""Names whose definition needs torch, and the modules that define them."""
 
 __all__ = [
     "ALIASES",

@@ -1,9 +1,9 @@
-"""LLaDA and Dream as transformers' own classes, and any masked language model beside them.
+"""Architectures: LLaDA and Dream as transformers' own classes, and other masked language models.
 
-The authors' modeling files need `trust_remote_code` and fail on current transformers. Both are
-ordinary decoders without the causal mask, so their weights are renamed into Llama and Qwen2 with
-`is_causal=False`, which makes transformers build a bidirectional mask. A setting that these
-classes would ignore is refused: the model would load and be another one.
+The authors' modeling files need `trust_remote_code` and fail on current transformers. Both models
+are ordinary decoders without the causal mask, so their weights are renamed to those of Llama and
+Qwen2 with `is_causal=False`, which makes transformers build a bidirectional mask. Settings that
+these classes would ignore are rejected, because the model would load but compute something else.
 """
 
 import re
@@ -32,41 +32,41 @@ LAYERS = 10_000
 WIDTH = 2**20
 VOCABULARY = 2**24
 POSITIONS = 2**31
-"""Limits beyond which a number in config.json must be a mistake."""
+"""Upper limits for numbers in config.json; larger values must be mistakes."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """How a checkpoint is turned into a module."""
+    """Model class, configuration and tensor names with which a checkpoint is loaded."""
 
     model: type[PreTrainedModel]
     config: PreTrainedConfig
     rename: Callable[[str], str] = str
-    """From a tensor's name in the files to its name in the module."""
+    """Maps a tensor's name in the files to its name in the module."""
 
 
 def architecture_of(checkpoint: Checkpoint) -> Architecture:
-    """The architecture of a checkpoint, or a refusal if it could only run with foreign code."""
+    """Return a checkpoint's architecture; raise `ModelError` if it is not supported."""
     make = NATIVE.get(checkpoint.model_type)
     try:
         _refuse_unsupported(checkpoint.config)
         return make(checkpoint.config) if make else _masked_lm(checkpoint)
     except ModelError as error:
         raise named(checkpoint, error) from error
-    except Exception as error:  # transformers checks its configurations in many ways
+    except Exception as error:  # transformers validates configurations with various errors
         raise ModelError(
             f"{checkpoint.folder}: transformers refuses what config.json says ({brief(error)})"
         ) from error
 
 
 def named(checkpoint: Checkpoint, error: ModelError) -> ModelError:
-    """The error with the checkpoint's folder in front, unless it already names a path."""
+    """Prefix an error with the checkpoint's folder, unless the message already contains it."""
     folder, words = str(checkpoint.folder), str(error)
     return ModelError(words if folder in words else f"{folder}: {words}")
 
 
 def brief(error: BaseException) -> str:
-    """Another library's error message on one line."""
+    """Shorten another library's error message to one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ": ".join([type(error).__name__, *lines[:2]])[:300]
 
@@ -76,11 +76,9 @@ NO_EXPERTS = "only dense checkpoints such as GSAI-ML/LLaDA-8B-Instruct can be lo
 
 
 def _refuse_unsupported(config: Mapping[str, Any]) -> None:
-    """Refuse quantized weights and LLaDA's mixtures of experts, some of which call themselves
-    `llada` too.
-    """
+    """Raise an error for quantized weights and LLaDA's mixtures of experts."""
     model_type = str(config.get("model_type", ""))
-    found = [key for key in EXPERTS if config.get(key)]  # the first of them are `llada` too
+    found = [key for key in EXPERTS if config.get(key)]  # the first LLaDA-MoE has type `llada` too
     if model_type.startswith("llada2"):
         raise ModelError(f"{model_type!r} is a LLaDA 2 mixture of experts; {NO_EXPERTS}")
     if model_type in ("llada_moe", "lladamoe") or (model_type == "llada" and found):
@@ -125,7 +123,7 @@ LLADA_REQUIRED = {
     "input_emb_norm": False,
     "clip_qkv": None,
 }
-"""Settings under which a LLaDA checkpoint is a Llama; others would load and be wrong."""
+"""Settings with which LLaDA is equivalent to Llama; others would load but be wrong."""
 
 
 def _llada(config: Mapping[str, Any]) -> Architecture:
@@ -168,7 +166,7 @@ def _llada(config: Mapping[str, Any]) -> Architecture:
 
 
 def llada_to_llama(name: str) -> str:
-    """`model.transformer.blocks.3.ff_out.weight` becomes `model.layers.3.mlp.down_proj.weight`."""
+    """Map `model.transformer.blocks.3.ff_out.weight` to `model.layers.3.mlp.down_proj.weight`."""
     block = re.fullmatch(r"model\.transformer\.blocks\.(\d+)\.(\w+)\.weight", name)
     if block and block[2] in LLADA_BLOCK_NAMES:
         return f"model.layers.{block[1]}.{LLADA_BLOCK_NAMES[block[2]]}.weight"
@@ -179,7 +177,7 @@ def llada_to_llama(name: str) -> str:
 
 
 def llama_to_llada(name: str) -> str:
-    """The name under which LLaDA stores a tensor of Llama's; the inverse of `llada_to_llama`."""
+    """Map a Llama tensor name to LLaDA's; the inverse of `llada_to_llama`."""
     parts = re.fullmatch(r"(?:model\.layers\.(\d+)\.)?(.+)\.weight", name)
     layer, inner = parts.groups() if parts else (None, "")
     names = LLADA_NAMES if layer is None else LLADA_BLOCK_NAMES
@@ -191,7 +189,7 @@ def llama_to_llada(name: str) -> str:
 
 
 DREAM_REQUIRED = {"use_sliding_window": False, "partial_rotary_factor": 1}
-"""Settings under which a Dream checkpoint is a Qwen2; others would load and be wrong."""
+"""Settings with which Dream is equivalent to Qwen2; others would load but be wrong."""
 
 
 def _dream(config: Mapping[str, Any]) -> Architecture:
@@ -237,7 +235,7 @@ def _refuse_other_values(
 
 
 def _width(config: Mapping[str, Any], key: str, heads_key: str, heads: int) -> int:
-    """The width of the model, which its heads share evenly; rotation needs pairs in each."""
+    """Model width, checked to split evenly into heads of even size, as rotary embeddings need."""
     width = whole(config, key, most=WIDTH)
     if width % (2 * heads):
         raise ModelError(
@@ -255,7 +253,7 @@ def _kv_heads(config: Mapping[str, Any], key: str, heads: int, usual: int) -> in
 
 
 def _rope(config: Mapping[str, Any], usual: float | None = None) -> dict[str, Any]:
-    """Rotary embeddings as transformers 5 describes them; only the plain kind is known."""
+    """Convert rotary embedding settings to transformers 5; only the plain kind is supported."""
     rope = section(config, "rope_parameters")
     for key, given in (
         ("rope_parameters", rope),

@@ -1,6 +1,6 @@
-"""Building: files of weights become a module on its device, tensor by tensor.
+"""Building: load weight files into a module on its device, tensor by tensor.
 
-For LLaDA and Dream no more than one tensor is in memory beside the model itself.
+For LLaDA and Dream, at most one tensor is in memory in addition to the model itself.
 """
 
 import logging
@@ -33,7 +33,7 @@ def build_model(
     device: str,
     dtype: torch.dtype,
 ) -> PreTrainedModel:
-    """The module with the checkpoint's weights, on its device and ready to be asked."""
+    """Build the module with the checkpoint's weights, on its device and ready for inference."""
     architecture.config.is_causal = False
     try:
         stored = {architecture.rename(name): t for name, t in stored_tensors(files).items()}
@@ -60,7 +60,7 @@ def build_model(
             f"{checkpoint.folder}: {device} has too little free memory for the weights, which "
             f"need {_gigabytes(_bytes(stored, dtype))}"
         ) from error
-    except Exception as error:  # transformers may stumble over a configuration anywhere
+    except Exception as error:  # transformers may fail on a configuration anywhere
         raise ModelError(
             f"{checkpoint.folder}: transformers cannot build this model ({brief(error)})"
         ) from error
@@ -70,11 +70,11 @@ def build_model(
 def _fill_native(
     architecture: Architecture, stored: Mapping[str, StoredTensor], device: str, dtype: torch.dtype
 ) -> PreTrainedModel:
-    """A module that transformers makes around placeholders, each then replaced by its tensor."""
+    """Build the module around placeholders, then replace each one by its tensor."""
     empty = {name: torch.empty((), dtype=dtype).expand(t.shape) for name, t in stored.items()}
     model = _from_tensors(architecture, empty, dtype)
     for name, tensor in _with_progress(stored):
-        # The parameter stays the same object, so whatever is tied to it follows.
+        # The parameter object stays the same, so parameters tied to it are updated too.
         model.get_parameter(name).data = read_tensor(tensor, dtype, device)
     return model
 
@@ -85,7 +85,7 @@ def _fill_any(
     device: str,  # noqa: ARG001 - the caller moves the module
     dtype: torch.dtype,
 ) -> PreTrainedModel:
-    """A module of any class; transformers may rename its tensors, so it is handed all of them."""
+    """Build a module of any class from all tensors at once, as transformers may rename them."""
     tensors = {
         name: read_tensor(tensor, dtype if tensor.dtype in FLOATS else None)
         for name, tensor in _with_progress(stored)
@@ -97,15 +97,15 @@ def _fill_any(
 def _from_tensors(
     architecture: Architecture, tensors: Mapping[str, Tensor], dtype: torch.dtype
 ) -> PreTrainedModel:
-    """The module around tensors; transformers copies none that has the right type already."""
-    load: Any = architecture.model.from_pretrained  # returns two values when asked for both
+    """Build the module around tensors; those that have the right type are not copied."""
+    load: Any = architecture.model.from_pretrained  # returns two values with output_loading_info
     model, info = load(
         None,
         config=architecture.config,
         state_dict=tensors,
         dtype=dtype,
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # they are listed, and then refused
+        ignore_mismatched_sizes=True,  # they are listed, and then raise an error
     )
     _refuse("lacks", info["missing_keys"])
     _refuse("has a wrong shape for", (name for name, *_ in info["mismatched_keys"]))
@@ -113,7 +113,7 @@ def _from_tensors(
 
 
 def _with_progress(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, StoredTensor]]:
-    """Every tensor and its name; progress messages count bytes of 16-bit weights."""
+    """Yield all tensors by name and log the progress, counted in bytes of 16-bit weights."""
     progress = Progress(log, "loading weights", _bytes(stored, torch.bfloat16))
     for name, tensor in stored.items():
         yield name, tensor
@@ -121,7 +121,7 @@ def _with_progress(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, St
 
 
 def _check_memory(stored: Mapping[str, StoredTensor], dtype: torch.dtype) -> None:
-    """Refuse weights that do not fit in memory before any are read."""
+    """Raise `ModelError` before reading weights that do not fit in memory."""
     need, free = _bytes(stored, dtype), available_memory()
     if free is None or need <= free:
         return
@@ -137,7 +137,7 @@ def _check_memory(stored: Mapping[str, StoredTensor], dtype: torch.dtype) -> Non
 
 
 def _bytes(stored: Mapping[str, StoredTensor], dtype: torch.dtype) -> int:
-    """Memory that tensors take in a number format."""
+    """Size of tensors in a number format, in bytes."""
     return sum(tensor.size for tensor in stored.values()) * dtype.itemsize
 
 
@@ -148,9 +148,9 @@ def _gigabytes(count: int) -> str:
 def _check_fit(
     architecture: Architecture, stored: Mapping[str, StoredTensor], *, native: bool
 ) -> None:
-    """Compare the files' headers with the model that config.json asks for; no tensor is read."""
+    """Check the files' headers against the model in config.json, without reading tensors."""
     layers = getattr(architecture.config, "num_hidden_layers", 0)
-    if layers > len(stored):  # before thousands of layers are made for nothing
+    if layers > len(stored):  # checked before building thousands of layers
         raise ModelError(
             f"config.json asks for {layers} layers, but the weights hold {len(stored)} tensors"
         )
@@ -174,14 +174,14 @@ def _check_fit(
             )
     asked = sum(shape.numel() for shape in wanted.values())
     held = sum(tensor.size for tensor in stored.values())
-    if asked > 3 * held:  # twice may be right where an embedding is tied
+    if asked > 3 * held:  # up to twice is possible with a tied embedding
         raise ModelError(
             f"config.json asks for {asked:,} parameters, but the weights hold {held:,}"
         )
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:
-    """Raise an error about the first of the tensors, if there are any."""
+    """Raise `ModelError` about the first of the tensors, if there are any."""
     first = min(names, default=None)
     if first is not None:
         raise ModelError(f"the checkpoint {what} tensor {first}")
@@ -189,7 +189,7 @@ def _refuse(what: str, names: Iterable[str]) -> None:
 
 @contextmanager
 def _quiet_transformers() -> Iterator[None]:
-    """Turn off transformers' progress bar and its report, which `build_model` makes errors of."""
+    """Silence transformers' progress bar and loading report; `build_model` raises errors."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

@@ -1,6 +1,6 @@
-"""Finding a checkpoint: a name, a folder or a hub id becomes a folder and its configuration.
+"""Checkpoints: resolve a name, a folder or a hub id to a folder and its configuration.
 
-Nothing here loads weights, so a command can check its parameters before it waits for them.
+Nothing here loads weights, so commands can check their parameters before that wait.
 """
 
 import re
@@ -21,28 +21,28 @@ ALIASES = {
     "llada-1.5": "GSAI-ML/LLaDA-1.5",
     "dream": "Dream-org/Dream-v0-Instruct-7B",
 }
-"""Short names of models, and their hub ids."""
+"""Hub ids of models by short name."""
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PLAIN_NAME = re.compile(r"[^/\\\x00]{1,200}\.safetensors")
 NATIVE_TYPES = frozenset({"llada", "Dream"})
-"""Model types that become a decoder of transformers' own, whose every part is known."""
+"""Model types that are loaded as a known decoder class of transformers."""
 SHAPE_KEYS = ("length", "budget", "block_length")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that is known to exist; its weights may still be on the hub."""
+    """A checkpoint whose configuration was found; its weights may not be downloaded yet."""
 
     name: str
-    """A short name that is safe as part of a path."""
+    """Short name that is safe in a path."""
     folder: Path
     config: Mapping[str, Any]
     hub_id: str | None = None
     revision: str | None = None
-    """The commit on the hub; None for a local folder."""
+    """Commit on the hub; None for a local folder."""
 
     @property
     def model_type(self) -> str:
@@ -50,7 +50,7 @@ class Checkpoint:
 
     @property
     def native(self) -> bool:
-        """Whether it is of LLaDA's or Dream's kind, and not just any masked language model."""
+        """Whether this is LLaDA or Dream, as opposed to another masked language model."""
         return self.model_type in NATIVE_TYPES
 
     @property
@@ -59,7 +59,7 @@ class Checkpoint:
         return self.model_type == "Dream"
 
     def shape_for(self, family: str) -> Mapping[str, int] | None:
-        """The decode shape that this model was made for, if it defines one."""
+        """Decode shape that config.json defines for a task family, if any."""
         shape = section(section(self.config, "c4_shapes"), family)
         for key in shape.keys() - set(SHAPE_KEYS):
             raise ModelError(
@@ -91,9 +91,9 @@ def find_checkpoint(name: str, revision: str | None = None) -> Checkpoint:
 
 
 def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
-    """Bring files of a hub repository into the local cache; returns the snapshot's folder.
+    """Download files of a hub repository into the local cache and return the snapshot's folder.
 
-    Of several processes that ask for a file at once, one brings it and the others wait.
+    If several processes request a file at once, one downloads it and the others wait.
     """
     from huggingface_hub import snapshot_download
 
@@ -103,7 +103,7 @@ def download(hub_id: str, revision: str | None, patterns: list[str]) -> Path:
                 hub_id, revision=revision, allow_patterns=patterns, local_files_only=_offline()
             )
         )
-    except Exception as error:  # the hub, its client, the network and the disk fail in many ways
+    except Exception as error:  # hub, client, network and disk raise many error types
         where = f"{hub_id}@{revision}" if revision else hub_id
         if _offline():
             raise ModelError(f"cannot get {where} from the hub: {OFFLINE}") from error
@@ -120,14 +120,14 @@ OFFLINE = (
 
 
 def _offline() -> bool:
-    """Whether the user forbids the network, by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE."""
+    """Whether HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE disables network access."""
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
 
 
 def weight_files(checkpoint: Checkpoint) -> list[Path]:
-    """The safetensors files of a checkpoint, downloaded if need be, in order."""
+    """Return a checkpoint's safetensors files in order, downloading them if necessary."""
     folder = checkpoint.folder
     if checkpoint.hub_id:
         folder = download(checkpoint.hub_id, checkpoint.revision, ["*.safetensors"])
@@ -146,7 +146,7 @@ def weight_files(checkpoint: Checkpoint) -> list[Path]:
 
 
 def _indexed_names(index: Path) -> list[str]:
-    """The file names of an index; each is a plain name, so no file outside the folder is read."""
+    """Return an index's file names, checked to be plain names so that no other folder is read."""
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise ModelError(f"{index}: no weight_map from tensors to files")

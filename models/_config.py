@@ -1,7 +1,7 @@
-"""Reading a checkpoint's JSON files, in which nothing may be taken for granted.
+"""Validated reading of a checkpoint's JSON files, which are untrusted.
 
-A key that holds `null` is absent. Every other value is checked before it is used, so that a
-configuration that cannot be meant ends in a sentence and never in an allocation.
+A key that holds `null` counts as absent. Every other value is checked before use, so an absurd
+configuration raises a readable error instead of allocating memory.
 """
 
 import json
@@ -12,11 +12,11 @@ from typing import Any
 from c4.errors import ModelError
 
 LARGEST_FILE = 64 * 2**20
-"""Most bytes of JSON that are read; the largest index of a published checkpoint has 0.3 MB."""
+"""Maximum size of a JSON file in bytes; the largest published index has 0.3 MB."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, without its null values."""
+    """Read the object in a JSON file, without its null values."""
     try:
         if not path.is_file():
             raise ModelError(f"{path}: not a file that can be read")
@@ -37,7 +37,7 @@ def without_null(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """A value as error messages show it: as JSON, and shortened."""
+    """Format a value for error messages, as shortened JSON."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -45,7 +45,7 @@ def shown(value: object) -> str:
 def whole(
     config: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, most: int
 ) -> int:
-    """The value of a key that must be a whole number between two limits."""
+    """Return the value of a key, which must be a whole number between two limits."""
     value = _value(config, key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ModelError(
@@ -55,7 +55,7 @@ def whole(
 
 
 def positive(config: Mapping[str, Any], key: str, default: float | None = None) -> float:
-    """The value of a key that must be a number above zero and not absurdly large."""
+    """Return the value of a key, which must be a number above zero and below 1e30."""
     value = _value(config, key, default)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < 1e30:
@@ -64,7 +64,7 @@ def positive(config: Mapping[str, Any], key: str, default: float | None = None) 
 
 
 def flag(config: Mapping[str, Any], key: str, default: bool | None = None) -> bool:
-    """The value of a key that must be true or false."""
+    """Return the value of a key, which must be true or false."""
     value = _value(config, key, default)
     if not isinstance(value, bool):
         raise ModelError(f"config.json: {key} is {shown(value)}, neither true nor false")
@@ -72,7 +72,7 @@ def flag(config: Mapping[str, Any], key: str, default: bool | None = None) -> bo
 
 
 def word(config: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    """The value of a key that must be a string."""
+    """Return the value of a key, which must be a string."""
     value = _value(config, key, default)
     if not isinstance(value, str):
         raise ModelError(f"config.json: {key} is {shown(value)}, not a string")
@@ -80,7 +80,7 @@ def word(config: Mapping[str, Any], key: str, default: str | None = None) -> str
 
 
 def section(config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A nested object without its null values; empty if the key is absent."""
+    """Return a nested object without its null values; empty if the key is absent."""
     value = config.get(key, {})
     if not isinstance(value, dict):
         raise ModelError(f"config.json: {key} is {shown(value)}, not an object with keys")

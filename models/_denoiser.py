@@ -1,4 +1,4 @@
-"""The denoiser: ids in; token, confidence, gap and entropy of every generated position out."""
+"""The denoiser: maps ids to token, confidence, gap and entropy at every generated position."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,20 +13,20 @@ from c4.errors import ModelError
 from c4.models._reading import BoolArray, IntArray, Reading
 
 ROWS_AT_A_TIME = 64
-"""Positions whose full softmax is in memory at one time; vocabularies may be large."""
+"""Number of positions whose full softmax is in memory at once; vocabularies may be large."""
 LOWEST = -1e30
-"""Replaces a logit of minus infinity, which times a weight of 0 would give NaN."""
+"""Replaces logits of minus infinity, because their product with a weight of 0 is NaN."""
 
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Keys and values of a full pass, at all positions except some."""
+    """Keys and values of a full forward pass, at all positions except `rows`."""
 
     cache: DynamicCache
     outside: IntArray
-    """The positions whose keys and values are kept, in order."""
+    """Positions whose keys and values are kept, in order."""
     rows: IntArray
-    """The other positions, which are recomputed, in order."""
+    """Other positions, which later passes recompute, in order."""
 
 
 class Denoiser:
@@ -51,13 +51,13 @@ class Denoiser:
         attention: BoolArray | None = None,
         cache: DynamicCache | None = None,
     ) -> Tensor:
-        """Float32 logits that predict positions `start` and up.
+        """Compute the float32 logits that predict the positions from `start` on.
 
         Args:
             ids: the whole sequence, prompt first. (P+L,)
-            positions: rotary position of every id, where they are not 0, 1, 2, … (P+L,)
-            attention: whether query i may see key j. (P+L, P+L)
-            cache: where the keys and values of this pass are kept.
+            positions: rotary position of every id; 0, 1, 2, … if None. (P+L,)
+            attention: whether query i may attend to key j. (P+L, P+L)
+            cache: receives the keys and values of this pass.
 
         Returns:
             (L, V), on the model's device.
@@ -72,7 +72,7 @@ class Denoiser:
             # Decoder classes can skip the vocabulary projection of the prompt's rows.
             **({"logits_to_keep": rows} if self.model.can_generate() else {}),
             **_kept_in(cache),
-        ).logits[0]  # (L, V), or (P+L, V) where the class cannot leave rows out
+        ).logits[0]  # (L, V), or (P+L, V) if the class computes all rows
         chosen = output if len(output) == len(rows) else output[rows]
         return cast(Tensor, chosen.float())
 
@@ -84,7 +84,7 @@ class Denoiser:
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> Reading:
-        """What the model predicts at positions `start` and up; arguments as of `logits`."""
+        """Predict the positions from `start` on. Arguments as in `logits`."""
         return self.interpret(self.logits(ids, start, positions=positions, attention=attention))
 
     def interpret(self, logits: Tensor) -> Reading:
@@ -101,10 +101,10 @@ class Denoiser:
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> tuple[Tensor, KeyValues]:
-        """The logits of a full pass, and the keys and values it leaves outside some positions.
+        """Return the logits of a full forward pass, and its keys and values except at `rows`.
 
         Args:
-            rows: positions of the sequence that later passes compute anew, in order.
+            rows: positions of the sequence that later passes recompute, in order.
         """
         if not self.model.can_generate():
             raise ModelError(
@@ -128,15 +128,15 @@ class Denoiser:
         positions: IntArray | None = None,
         attention: BoolArray | None = None,
     ) -> Tensor:
-        """Float32 outputs at the rows of a memory, computed as if all else were as remembered.
+        """Compute float32 outputs at the rows of a memory, with its keys and values elsewhere.
 
-        Output i predicts position i, or i+1 where the model is shifted.
+        Output i predicts position i, or i+1 if the model is shifted.
 
         Args:
-            ids: the whole sequence, or its front: what lies behind is hidden. (≤P+L,)
+            ids: the whole sequence, or a prefix: positions after it are hidden. (≤P+L,)
 
         Returns:
-            (R, V), for the R rows that `ids` has.
+            (R, V), for the R rows within `ids`.
         """
         rows = memory.rows[memory.rows < len(ids)]
         hidden = memory.outside >= len(ids)
@@ -159,16 +159,16 @@ class Denoiser:
 
 
 def _kept_in(cache: DynamicCache | None) -> dict[str, object]:
-    # Masked language models do not know these arguments.
+    # Masked language models do not accept these arguments.
     return {} if cache is None else {"past_key_values": cache, "use_cache": True}
 
 
 @torch.inference_mode()
 def read_logits(logits: Tensor, mask_id: int) -> Reading:
-    """Token, odds, confidence, gap and entropy of every row. logits: (L, V), overwritten.
+    """Compute token, odds, confidence, gap and entropy of every row. logits: (L, V), overwritten.
 
-    Probabilities are of the full softmax. The mask is only ruled out as a prediction: a position
-    that predicts to stay unknown has predicted nothing.
+    Probabilities use the full softmax, including the mask token. The mask is excluded only as the
+    predicted token, because predicting it predicts nothing.
     """
     highest = logits.amax(-1)  # (L,)
     masks = logits[:, mask_id].clone()
@@ -179,7 +179,7 @@ def read_logits(logits: Tensor, mask_id: int) -> Reading:
     spread = [_spread(*rows) for rows in zip(*some, strict=True)]
     odds, entropy = (torch.cat(column) for column in zip(*spread, strict=True))
     confidence = 1 / (1 + odds)
-    # One transfer for the signals, one for the tokens: a device waits twice a step, no more.
+    # One transfer for the signals and one for the tokens, so only two device waits per step.
     signals = (
         torch.stack([odds, confidence, top[:, 0] - top[:, 1], entropy]).cpu().numpy()
     )  # (4, L)
@@ -195,11 +195,11 @@ def read_logits(logits: Tensor, mask_id: int) -> Reading:
 def _spread(logits: Tensor, highest: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
     """Odds against one token of each row, and the row's entropy. logits: (R, V); others: (R,)
 
-    The others' weights are added up without the token's own, so that small odds lose no digits.
+    The weights of the other tokens are summed without the token's own, so small odds stay precise.
     """
     below = logits - highest[:, None]  # at most 0
     weight = below.exp()
-    mean = (weight * below.clamp(min=LOWEST)).sum(-1)  # an impossible token weighs nothing
+    mean = (weight * below.clamp(min=LOWEST)).sum(-1)  # a token with logit -inf contributes 0
     own = weight.gather(1, token[:, None])
     others = weight.scatter_(1, token[:, None], 0).sum(-1)
     total = own[:, 0] + others

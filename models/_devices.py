@@ -1,4 +1,4 @@
-"""Devices and number formats: what a user may name, and what `auto` stands for."""
+"""Devices and number formats: validate user input and resolve `auto`."""
 
 import torch
 
@@ -8,12 +8,12 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def resolve_device(device: str) -> str:
-    """The torch device of a name; `auto` is CUDA if it is available, else the CPU."""
+    """Validate a torch device name; `auto` is CUDA if available, otherwise the CPU."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.ones(1, device=device).cpu()
-    except Exception as error:  # torch has no error of its own for a device that is none
+    except Exception as error:  # torch raises no specific error for an invalid device
         reason = shortened(" ".join(str(error).split("\n")[:1]))
         raise ConfigError(
             f"device {shortened(device)!r} cannot be used here: {reason}; try --device auto"
@@ -22,11 +22,11 @@ def resolve_device(device: str) -> str:
 
 
 def resolve_devices(devices: str) -> list[str]:
-    """The devices that a text names, each of which holds a model of its own.
+    """Resolve a list of devices, each of which holds its own copy of the model.
 
     Args:
-        devices: one device or several with commas between them, as in `cuda:0,cuda:1`. Without a
-            number, `cuda` is every GPU there is; `auto` is `cuda` where there is one, else `cpu`.
+        devices: one device or several separated by commas, as in `cuda:0,cuda:1`. Without a number,
+            `cuda` means all GPUs; `auto` is `cuda` if available, otherwise `cpu`.
     """
     names = [name.strip() for name in devices.split(",")]
     if len(names) > 1 and not {"", "auto"}.isdisjoint(names):
@@ -46,10 +46,10 @@ def resolve_devices(devices: str) -> list[str]:
 
 
 def _every(device: str) -> list[str]:
-    """A device under its full name; every GPU where it has no number."""
+    """Expand a device to full names; `cuda` without a number to all GPUs."""
     kind, index = torch.device(device).type, torch.device(device).index
     if kind in ("cpu", "mps"):
-        return [kind]  # there is one, whatever its number
+        return [kind]  # there is only one, so its number does not matter
     if kind != "cuda":
         return [device]
     numbers = range(torch.cuda.device_count()) if index is None else [index]
@@ -57,7 +57,7 @@ def _every(device: str) -> list[str]:
 
 
 def resolve_dtype(dtype: str, device: str) -> str:
-    """The torch dtype of a name; `auto` is bfloat16 on CUDA and float32 elsewhere."""
+    """Validate a dtype name; `auto` is bfloat16 on CUDA and float32 elsewhere."""
     if dtype == "auto":
         return "bfloat16" if device.startswith("cuda") else "float32"
     if dtype not in DTYPES:

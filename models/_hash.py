@@ -1,4 +1,4 @@
-"""The hash of a checkpoint's weights, remembered from one command to the next."""
+"""Hash of a checkpoint's weights, cached across commands."""
 
 import hashlib
 import json
@@ -23,17 +23,17 @@ def weights_hash(files: Sequence[Path]) -> str:
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 REMEMBERED_SIZE = 64 * 2**20
-"""Smallest file, in bytes, whose hash is remembered; smaller ones are read in a moment."""
+"""Minimum size in bytes of files whose hash is cached; smaller ones are hashed quickly."""
 AT_REST = 5.0
-"""Seconds that a file must have been unchanged before its hash is remembered. A file system may
-count time so coarsely that a second change right after the first leaves no trace."""
+"""Seconds that a file must have been unchanged before its hash is cached. Timestamps of a file
+system may be too coarse to reveal a second change right after the first."""
 CHUNK = 2**24
 
 
 def _file_hash(path: Path) -> str:
     blob = path.resolve().name
     if path.is_symlink() and SHA256.fullmatch(blob):
-        return blob  # the hub cache names a large file by its SHA-256; 16 GB need not be read
+        return blob  # the hub cache names large files by their SHA-256, so 16 GB need not be read
     if path.stat().st_size < REMEMBERED_SIZE:
         return _read_hash(path)
     note, began = _note(path), time.time()
@@ -45,7 +45,7 @@ def _file_hash(path: Path) -> str:
     facts = path.stat()
     is_at_rest = began - max(facts.st_mtime, facts.st_ctime) >= AT_REST
     if is_at_rest and note == _note(path):
-        with suppress(OSError):  # a cache that cannot be written costs time and is no error
+        with suppress(OSError):  # an unwritable cache only costs time
             note.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=note.parent, delete=False) as file:
                 file.write(digest)
@@ -54,7 +54,7 @@ def _file_hash(path: Path) -> str:
 
 
 def _read_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, with progress messages if it takes long."""
+    """Compute the SHA-256 of a file's bytes, with progress messages if it takes long."""
     digest = hashlib.sha256()
     progress = Progress(log, f"hashing {path.name}", path.stat().st_size)
     with path.open("rb") as file:
@@ -65,9 +65,9 @@ def _read_hash(path: Path) -> str:
 
 
 def _note(path: Path) -> Path:
-    """The file in the user's cache that remembers a weight file's hash.
+    """Path in the user's cache that stores a weight file's hash.
 
-    Its name depends on everything that changes when the weight file does.
+    The name depends on everything that changes when the weight file changes.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(base) if Path(base).is_absolute() else Path("~/.cache").expanduser()

@@ -1,4 +1,4 @@
-"""Loading: a checkpoint becomes a `LoadedModel` that is ready for use."""
+"""Loading: turn a checkpoint into a `LoadedModel` that is ready for use."""
 
 import hashlib
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ class LoadedModel:
 
     @property
     def max_length(self) -> int | None:
-        """Number of positions that the model was made for, including the prompt."""
+        """Maximum number of positions that the model supports, including the prompt."""
         limit = getattr(self.denoiser.model.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
     @property
     def vocab_size(self) -> int:
-        """Tokens that the model can predict; the tokenizer may know fewer."""
+        """Number of tokens that the model can predict; the tokenizer may know fewer."""
         return int(self.denoiser.model.config.vocab_size)
 
     @property
@@ -51,11 +51,11 @@ class LoadedModel:
 
     @property
     def applies_template(self) -> bool:
-        """Whether `encode_prompt` puts prompts through a chat template; runs keep it."""
+        """Whether `encode_prompt` applies a chat template; recorded in runs."""
         return self.tokenizer.chat_template is not None
 
     def encode_prompt(self, prompt: str) -> list[int]:
-        """Token ids of a user's message, through the chat template if the tokenizer has one."""
+        """Encode a user's message, applying the chat template if the tokenizer has one."""
         if not self.applies_template:
             return list(self.tokenizer(prompt, verbose=False)["input_ids"])
         chat = [{"role": "user", "content": prompt}]
@@ -65,10 +65,10 @@ class LoadedModel:
                 add_generation_prompt=True,
                 tokenize=True,
                 return_dict=False,
-                # What does not fit is refused elsewhere, in words of our own.
+                # Prompts that are too long are rejected elsewhere, with our own message.
                 tokenizer_kwargs={"verbose": False},
             )
-        except Exception as error:  # a template may fail in any way
+        except Exception as error:  # a template may raise anything
             raise ModelError(
                 f"{self.checkpoint.folder}: the chat template fails on a prompt ({brief(error)})"
             ) from error

@@ -24,5 +24,5 @@ class Progress:
         self.done += count
         if self.done < self.total and time.monotonic() >= self.next:
             self.next = time.monotonic() + BETWEEN_SECONDS
-            # A warning, because the commands show nothing less unless they are asked to.
+            # A warning, because commands show lower levels only on request.
             self.log.warning("%s: %.1f of %.1f GB", self.doing, self.done / 1e9, self.total / 1e9)

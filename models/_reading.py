@@ -1,4 +1,4 @@
-"""What a forward pass predicts at every generated position. Loads no torch."""
+"""Predictions of a forward pass at every generated position. Loads no torch."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,16 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Reading:
-    """One forward pass, at every generated position, masked or not. Arrays are (L,)."""
+    """Predictions at every generated position, masked or not. Arrays are (L,)."""
 
     token: IntArray
-    """The arg-max token; never the mask."""
+    """Arg-max token; never the mask."""
     odds: FloatArray
-    """Odds against it: the probability of all other tokens over its own. Rules rank by them:
-    float32 tells odds near 0 apart long after it can no longer tell confidences near 1 apart."""
+    """Odds against the token: probability of all other tokens divided by its own. Rules rank by
+    odds, because float32 resolves odds near 0 far better than confidences near 1."""
     confidence: FloatArray
-    """Its softmax probability at temperature 1."""
+    """Softmax probability of the token at temperature 1."""
     gap: FloatArray
     """Top-1 minus top-2 logit."""
     entropy: FloatArray
-    """Of the full softmax, in nats."""
+    """Entropy of the full softmax, in nats."""

@@ -1,7 +1,7 @@
-"""A checkpoint's chat template: whether it can be rendered at all, and what ends a turn in it.
+"""Chat templates of checkpoints: check that they render, and find the tokens that end a turn.
 
-A template is a small program by a stranger. It is tried once by `c4.templates`, in a process with
-limits on time and memory; only then are prompts rendered in this one.
+A template is an untrusted program. `c4.templates` first tries it in a process with limits on time
+and memory; only then are prompts rendered in this process.
 """
 
 import json
@@ -53,7 +53,7 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
 
 
 def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """The template that renders prompts; None if prompts are used as they are."""
+    """Return the template for prompts; None if prompts are used unchanged."""
     if tokenizer.chat_template is None:
         return None
     try:
@@ -69,10 +69,10 @@ def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 @lru_cache(maxsize=32)
 def render_turns(template: str, variables: str, count: int) -> str:
-    """What the template writes for the first turns of a chat; an answer follows a user's turn.
+    """Render the first turns of a sample chat, with a generation prompt after a user's turn.
 
     Args:
-        variables: the special tokens by name, as JSON.
+        variables: special tokens by name, as JSON.
     """
     roles, words = ("user", "assistant") * 2, (USERS[0], ASSISTANTS[0], USERS[1], ASSISTANTS[1])
     turns = [{"role": r, "content": w} for r, w in zip(roles, words, strict=True)][:count]
@@ -82,10 +82,10 @@ def render_turns(template: str, variables: str, count: int) -> str:
 
 
 def _ends_in(text: str, special: Mapping[str, int]) -> list[str]:
-    """The special tokens directly behind both answers of the chat that `render_turns` renders.
+    """Special tokens that directly follow both answers in the chat that `render_turns` renders.
 
-    A token that follows only one of them begins the next turn. Nor does one end a turn that stands
-    behind another and also in front of the first question, as the opening of a message does.
+    A token that follows only one answer begins the next turn. So does a token, other than the
+    first, that also appears before the first question: it opens a message.
     """
     if any(words not in text for words in ASSISTANTS):
         return []
@@ -100,7 +100,7 @@ def _ends_in(text: str, special: Mapping[str, int]) -> list[str]:
 
 
 def _specials_behind(text: str, special: Mapping[str, int]) -> list[str]:
-    """The special tokens at the start of a text, ignoring white space."""
+    """Special tokens at the start of a text, ignoring white space."""
     longest_first = sorted(special, key=len, reverse=True)
     token = re.compile(r"\s*(" + "|".join(map(re.escape, longest_first)) + ")")
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer and the tokens that matter: the mask, and whatever ends a text."""
+"""A checkpoint's tokenizer and its special tokens: the mask and the end tokens."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ from c4.models._template import turn_ends
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer, by its files rather than by the class they name."""
+    """Load the tokenizer; for LLaDA and Dream its files decide, not the class that they name."""
     folder = checkpoint.folder
     kind: Any = PreTrainedTokenizerFast
     if not checkpoint.native:
@@ -40,11 +40,11 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
 
 LARGEST_FILE = 256 * 2**20
-"""Bytes of a file that a tokenizer may be made from; published ones have at most 35 MB."""
+"""Maximum size of a tokenizer file in bytes; published ones have at most 35 MB."""
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse what a library would wait for or read without end: a pipe, a device, a huge file."""
+    """Reject pipes, devices and huge files, which a library would read without end."""
     for path in sorted(folder.iterdir()):
         if path.suffix not in (".json", ".txt", ".model", ".jinja"):
             continue
@@ -57,7 +57,7 @@ def _check_files(folder: Path) -> None:
 def embedded_tokens(
     architecture: Architecture, checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase
 ) -> int:
-    """Number of token ids that the model knows, which the tokenizer must not exceed."""
+    """Return the number of embeddings, checked to cover every id of the tokenizer."""
     rows = getattr(architecture.config, "vocab_size", None)
     if not isinstance(rows, int):
         raise ModelError(f"{checkpoint.folder}: config.json lacks vocab_size")
@@ -71,7 +71,7 @@ def embedded_tokens(
 
 
 def find_mask(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rows: int) -> int:
-    """The mask token that config.json names, or else the tokenizer."""
+    """Return the id of the mask token that config.json or else the tokenizer names."""
     mask_id = checkpoint.config.get("mask_token_id", tokenizer.mask_token_id)
     if mask_id is None:
         raise ModelError(
@@ -84,7 +84,7 @@ def find_mask(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rows: 
 def find_ends(
     checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rows: int, mask_id: int
 ) -> tuple[int, ...]:
-    """All tokens that end a text or a turn, each once."""
+    """Return the ids of all tokens that end a text or a turn, without duplicates."""
     folder = checkpoint.folder
     ends = _named_ends(checkpoint.config, folder / "config.json", rows)
     generation = folder / "generation_config.json"
@@ -102,14 +102,14 @@ def find_ends(
 
 
 def _named_ends(config: Mapping[str, Any], path: Path, rows: int) -> list[int]:
-    """The end tokens that a JSON file names: one, several or none."""
+    """Return the end tokens that a JSON file names: one, several or none."""
     ends = config.get("eos_token_id", [])
     several = ends if isinstance(ends, list) else [ends]
     return [_token(end, rows, f"{path}: eos_token_id") for end in several]
 
 
 def _token(value: object, rows: int, what: str) -> int:
-    """A value that must be a token id that the model knows."""
+    """Return the value, which must be a valid token id of the model."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < rows:
         raise ModelError(f"{what} is {shown(value)}, not a token id from 0 to {rows - 1}")
     return value

@@ -1,7 +1,7 @@
-"""Tensors in safetensors files: what the headers say about them, and their values.
+"""Tensors in safetensors files: their headers and their values.
 
-The headers are enough to compare a checkpoint with its configuration, so one of many gigabytes that
-does not fit is refused before any tensor is read.
+The headers suffice to compare a checkpoint with its configuration, so a mismatch is reported before
+any of its gigabytes are read.
 """
 
 import math
@@ -23,9 +23,9 @@ FLOATS = {
     "F32": torch.float32,
     "F64": torch.float64,
 }
-"""The types of weights, by their names in a header."""
+"""Types of weights by their names in a header."""
 INTEGERS = ("BOOL", "I8", "I16", "I32", "I64", "U8")
-"""Types of buffers that transformers may know."""
+"""Types of buffers that a transformers model may have."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class StoredTensor:
 
 
 def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
-    """Every tensor of the files by its name, in file order; no name may occur twice."""
+    """Return every tensor of the files by name, in file order; names must be unique."""
     found: dict[str, StoredTensor] = {}
     for path in files:
         with _opened(path) as file:
@@ -58,7 +58,7 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
 
 
 def read_tensor(stored: StoredTensor, dtype: torch.dtype | None, device: str = "cpu") -> Tensor:
-    """A tensor in memory of its own, moved to a device and converted, unless `dtype` is None."""
+    """Copy a tensor to a device, converted to `dtype` unless that is None."""
     # The file is opened for each tensor because everything read from it stays mapped until it is
     # closed.
     with _opened(stored.file) as file:
@@ -68,7 +68,7 @@ def read_tensor(stored: StoredTensor, dtype: torch.dtype | None, device: str = "
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """An open safetensors file, whose header has been compared with itself and the file's size."""
+    """Open a safetensors file; `safe_open` checks its header for consistency and file size."""
     opened: Any = safe_open
     try:
         with opened(path, framework="pt") as file:

@@ -1,9 +1,9 @@
-"""Several sequences in one forward pass, none of which depends on the others or on its place.
+"""Batched forward passes in which no sequence depends on the others or on its place in the batch.
 
-Floating-point sums depend on the shape of a pass and on the program that the shape selects. So all
-passes over prompts of one padded length have the same shape, whatever is asked: prompts are padded
-on the left, shorter requests on the right, places without a sequence hold a dummy. What is padding
-is hidden by attention, and a sequence's positions are those that it has alone.
+Floating-point sums depend on the shape of a pass and on the kernel that the shape selects. So all
+passes over prompts of one padded length have the same shape for any requests: prompts are padded
+on the left, shorter requests on the right, and empty places hold a dummy. Attention hides the
+padding, and a sequence has the same positions as when it is decoded alone.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from c4.models._denoiser import Denoiser
 from c4.models._reading import BoolArray, IntArray
 
 STRIDE = 32
-"""Prompts and passes are padded to a multiple of this. It must be even at least, because matrix
-products treat the last of an odd number of rows differently from the others."""
+"""Prompts and passes are padded to a multiple of this. Must be even, because matrix products
+treat the last of an odd number of rows differently from the others."""
 MOST = 64
-"""The largest number of sequences that `auto` decodes together."""
+"""Maximum batch size that `auto` chooses."""
 ROOM = 0.9
-"""The largest share of a device's memory that `auto` fills."""
+"""Maximum fraction of a device's memory that `auto` fills."""
 
 
 def padded(length: int) -> int:
-    """The length to which a prompt or a pass is padded."""
+    """Round a length up to the next multiple of `STRIDE`."""
     return -(-length // STRIDE) * STRIDE
 
 
@@ -43,20 +43,20 @@ class Request:
 
 @dataclass(frozen=True, order=True)
 class PassShape:
-    """The shape of a pass. A request's own shape does not depend on what shares the pass."""
+    """Shape of a pass. It depends on one request alone, not on the others in the batch."""
 
     width: int
-    """Positions of a sequence, padding included."""
+    """Number of positions per sequence, including padding."""
     pairwise: bool
-    """Whether attention is given for pairs of positions, and not for keys alone."""
+    """Whether the attention mask is per pair of positions instead of per key."""
 
 
 class BatchDenoiser:
     """A denoiser that predicts up to `size` sequences at a time.
 
     Args:
-        prompt: the padded length of their prompts.
-        length: generated positions of each.
+        prompt: the padded length of the prompts.
+        length: generated positions per sequence.
     """
 
     def __init__(self, denoiser: Denoiser, *, size: int, prompt: int, length: int) -> None:
@@ -65,13 +65,13 @@ class BatchDenoiser:
         self._checked: set[PassShape] = set()
 
     def logits(self, requests: Sequence[Request | None]) -> list[Tensor | None]:
-        """Logits that predict each request's positions from its start on, in the model's dtype.
+        """Compute the logits for each request's positions from its start on, in the model's dtype.
 
         Args:
-            requests: one for each place; None where it is empty.
+            requests: one per place; None for an empty place.
 
         Returns:
-            (L, V) each: a view that the next call does not touch.
+            (L, V) each: a view that the next call does not overwrite.
         """
         answers: list[Tensor | None] = [None] * self.size
         for shape in sorted(
@@ -91,11 +91,11 @@ class BatchDenoiser:
 
     @torch.inference_mode()
     def _pass(self, requests: Sequence[Request | None], shape: PassShape) -> Tensor:
-        """One pass over all places. (size, width - prompt, V)"""
+        """Run one pass over all places. (size, width - prompt, V)"""
         size, width = self.size, shape.width
         ids = np.full((size, width), self.denoiser.mask_id, dtype=np.int64)
         positions = np.zeros((size, width), dtype=np.int64)
-        # Padding and dummies see something too: attention of a query without any key is NaN.
+        # Padding and dummies attend to all keys: attention of a query without any key is NaN.
         sees = np.ones((size, 1, width if shape.pairwise else 1, width), dtype=np.bool_)
         for place, request in enumerate(requests):
             if request is not None:
@@ -131,7 +131,7 @@ class BatchDenoiser:
         return torch.from_numpy(array).to(self.denoiser.device)
 
     def _check(self, shape: PassShape) -> None:
-        """Refuse a shape in which a sequence depends on its place on this device."""
+        """Raise `ConfigError` if a sequence's logits depend on its place for this shape."""
         if shape in self._checked:
             return
         probes = [self._probe(shape, seed) for seed in range(2 * self.size)]
@@ -147,7 +147,7 @@ class BatchDenoiser:
         self._checked.add(shape)
 
     def fits(self) -> bool:
-        """Whether a pass leaves some of a CUDA device's memory free."""
+        """Whether a full pass fits in `ROOM` of the CUDA device's memory."""
         device = self.denoiser.device
         shape = PassShape(self.prompt + padded(self.length), pairwise=True)
         torch.cuda.empty_cache()
@@ -161,7 +161,7 @@ class BatchDenoiser:
         return torch.cuda.max_memory_reserved(device) <= ROOM * total
 
     def _probe(self, shape: PassShape, seed: int) -> Request:
-        """A request of random tokens that fills the shape except for some padding."""
+        """Make a request of random tokens that fills the shape except for some padding."""
         draw = np.random.default_rng(seed)
         start = self.prompt - int(draw.integers(0, min(STRIDE, self.prompt + 1)))
         ids = draw.integers(0, self.denoiser.model.config.vocab_size, start + self.length)
@@ -170,14 +170,14 @@ class BatchDenoiser:
 
 
 def find_batch(denoiser: Denoiser, *, prompt: int, length: int, most: int) -> int:
-    """The number of sequences to decode together: as many, by powers of two, as fit a CUDA device.
+    """Find the batch size: the largest power of two that fits in a CUDA device's memory.
 
-    Elsewhere it is 1: a CPU computes several hardly faster than one after another (docs/scale.md).
+    On other devices it is 1: a CPU is hardly faster with a batch (docs/scale.md).
 
     Args:
         prompt: the padded length of the longest prompt.
-        length: positions behind it, those that a rule adds included.
-        most: sequences there are; places beyond that would stay empty.
+        length: positions after the prompt, including those that a rule adds.
+        most: number of sequences to decode; the batch size does not exceed it.
     """
     size = 1
     while denoiser.device.type == "cuda" and 2 * size <= min(MOST, most):

@@ -1,7 +1,7 @@
 """Replay: when would a gate have stopped, and what would the answer have been?
 
-`replay` asks gates about a recording; `calibrate` finds the cheapest setting of a gate that meets a
-requirement. Needs runs and gates, and no model.
+`replay` evaluates gates on a recording; `calibrate` finds the cheapest setting of a gate that meets
+a requirement. Needs runs and gates, but no model.
 """
 
 from c4.gates.calibration_files import FrozenSetting, load_calibration

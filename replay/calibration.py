@@ -1,4 +1,4 @@
-"""Calibration: the cheapest setting of a gate that keeps its requirement on the pool."""
+"""Calibration: find the cheapest setting of a gate that meets a requirement on the pool."""
 
 import json
 import logging
@@ -29,14 +29,14 @@ from c4.store.storage import put_file, remove_leftovers
 log = logging.getLogger(__name__)
 
 TOLERANCE = 2.0
-"""Points of accuracy that may be lost, as in the paper."""
+"""Default loss of accuracy that is allowed, in percentage points, as in the paper."""
 
 
 class Loss(StrEnum):
-    """What counts as a lost trajectory."""
+    """Criterion by which a trajectory counts as lost."""
 
-    DIFFERS = "differs"  # the answer is not the full decode's
-    BECOMES_WRONG = "becomes-wrong"  # it was right and is not any more
+    DIFFERS = "differs"  # the answer differs from the full decode's
+    BECOMES_WRONG = "becomes-wrong"  # the full decode is right and the exit is wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +44,16 @@ class Requirement:
     """Conditions that a setting must meet on the pool to be chosen."""
 
     tolerance: float = TOLERANCE
-    """Points of accuracy that may be lost on any task."""
+    """Accuracy that may be lost on any task, in percentage points."""
     risk: float | None = None
-    """The risk to certify instead; None to use the tolerance."""
+    """Risk to certify instead of the tolerance; None to use the tolerance."""
     delta: float = 0.1
-    """Probability with which the certificate may fail."""
+    """Maximum probability that the certificate is wrong."""
     loss: Loss = Loss.DIFFERS
     control: Control = Control.FIXED_SEQUENCE
 
     def __post_init__(self) -> None:
-        if not self.tolerance >= 0:  # nor is it no number
+        if not self.tolerance >= 0:  # also rejects NaN
             raise ConfigError(f"tolerance is at least 0 points, not {self.tolerance}")
         for name in ("risk", "delta"):
             value = getattr(self, name)
@@ -63,29 +63,29 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The results of a whole grid on the pool, and the setting that was chosen."""
+    """Results of a whole grid on the pool, and the chosen setting."""
 
     grid: Grid
     requirement: Requirement
     table: pl.DataFrame
-    """One row per setting: parameters, steps, accuracy and drop per task, what it keeps."""
+    """One row per setting: parameters, accuracy per task, steps, worst drop, `keeps`."""
     chosen: int | None
     """The row that meets the requirement with the fewest steps; None if none does."""
     sizes: Mapping[str, int]
-    """Trajectories of the pool that it rests on, by task."""
+    """Number of pool trajectories used, by task."""
     not_gradable: Mapping[str, int] = field(default_factory=dict)
-    """Trajectories left out, by task, because the machine failed to grade one of their exits."""
+    """Number of trajectories excluded, by task, because an exit of theirs could not be graded."""
     seconds: float = 0.0
-    """Seconds that the search took."""
+    """Duration of the search in seconds."""
 
     @property
     def n(self) -> int:
-        """Trajectories of the pool, over all tasks."""
+        """Number of pool trajectories used, over all tasks."""
         return sum(self.sizes.values())
 
     @property
     def parameters(self) -> dict[str, Value] | None:
-        """The chosen setting."""
+        """The chosen setting; None if no setting meets the requirement."""
         if self.chosen is None:
             return None
         row = self.table.row(self.chosen, named=True)
@@ -105,7 +105,7 @@ class Calibration:
 
     @property
     def statement(self) -> str:
-        """The result in a sentence that can be quoted."""
+        """The result as one quotable sentence."""
         left_out = ", ".join(f"{count} of {name}" for name, count in self.not_gradable.items())
         note = f"; left out, because the machine failed to grade them: {left_out}"
         idle = "" if self.fired is None or self.fired > 0 else f"; {_idleness(self)}"
@@ -113,7 +113,7 @@ class Calibration:
 
     @property
     def fired(self) -> float | None:
-        """The share of the pool on which the chosen setting fires; None if none was chosen."""
+        """Fraction of the pool on which the chosen setting fires; None if none was chosen."""
         return None if self.chosen is None else float(self.table["fired"][self.chosen])
 
 
@@ -143,7 +143,7 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
     worst: Floats = np.max(drops, axis=0)
     columns |= {"steps": steps, "fired": fired, "worst_drop": worst, "losses": losses}
     if requirement.risk is None:
-        keeps = worst <= requirement.tolerance + 1e-9  # 1 in 50 is 2.0 points, whatever floats say
+        keeps = worst <= requirement.tolerance + 1e-9  # 1 in 50 is 2.0 points despite rounding
     else:
         columns["p_value"] = p_values(losses, n, requirement.risk)
         keeps = _certified(grid, requirement, requirement.risk, losses, n)
@@ -155,9 +155,9 @@ def calibrate(grid: Grid, pool: Sequence[RunSubset], requirement: Requirement) -
 
 
 def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> pl.DataFrame:
-    """How the chosen setting does, per task, on trajectories that it was not chosen on.
+    """Evaluate the chosen setting, per task, on trajectories that were not used to choose it.
 
-    Numbers are null where nothing could be graded.
+    Means are null for tasks without a gradable trajectory.
     """
     if calibration.parameters is None:
         return pl.DataFrame()
@@ -181,29 +181,29 @@ def evaluate_setting(calibration: Calibration, subsets: Sequence[RunSubset]) -> 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A grid on the trajectories of one run that are gradable under all its settings.
+    """Results of a grid on the trajectories of one run that are gradable under all settings.
 
-    One that is not is left out for all of them, so that they are compared on the same ones. What
-    the machine failed on does not depend on how a trajectory was decoded, so leaving it out favours
-    no setting.
+    A trajectory that is not gradable under one setting is excluded for all, so that all settings
+    are compared on the same trajectories. Whether the machine fails to grade does not depend on how
+    a trajectory was decoded, so the exclusion favours no setting.
     """
 
     steps: Ints
-    """(settings, n), as are the next three."""
+    """(settings, n), like the next three fields."""
     fired: BoolArray
     same: BoolArray
     correct: BoolArray
     full: BoolArray
     """Whether the full decode is right. (n,)"""
     not_gradable: int
-    """Trajectories left out."""
+    """Number of trajectories excluded."""
 
     @property
     def n(self) -> int:
         return len(self.full)
 
     def losses(self, loss: Loss) -> BoolArray:
-        """What counts against each setting. (settings, n)"""
+        """Whether each setting loses each trajectory. (settings, n)"""
         return ~self.same if loss is Loss.DIFFERS else self.full & ~self.correct
 
 
@@ -225,7 +225,7 @@ def _try(grid: Grid, subset: RunSubset) -> _Trial:
 def _certified(
     grid: Grid, requirement: Requirement, risk: float, losses: Longs, n: int
 ) -> BoolArray:
-    """The settings whose risk is certified; a fixed sequence tries the most cautious first."""
+    """Whether each setting is certified; a fixed sequence tries the most cautious first."""
     order = None
     if requirement.control is Control.FIXED_SEQUENCE:
         order = grid.from_strict_to_loose()
@@ -240,7 +240,7 @@ def _certified(
 
 
 def pareto_front(steps: Floats, drop: Floats) -> BoolArray:
-    """Settings that no other beats in both."""
+    """Whether each setting is on the Pareto front of steps and accuracy drop."""
     order = np.lexsort((drop, steps))
     best = np.minimum.accumulate(np.append(np.inf, drop[order]))[:-1]
     front = np.zeros(len(steps), dtype=np.bool_)
@@ -275,7 +275,7 @@ def _statement(calibration: Calibration) -> str:
 
 
 def _idleness(calibration: Calibration) -> str:
-    """Why a setting that never fires was chosen, and what might find another one."""
+    """Explain why a setting that never fires was chosen, and suggest how to find another."""
     if not (calibration.table["fired"] > 0).any():
         return (
             "no setting that was tried ever fires on the pool, so this one saves nothing; try "
@@ -289,9 +289,9 @@ def _idleness(calibration: Calibration) -> str:
 
 
 def _shortfall(calibration: Calibration, risk: float) -> str:
-    """How many trajectories would have certified the decisive setting.
+    """State how many trajectories would have certified the decisive setting.
 
-    A fixed sequence ends at once if its first setting fails; else any setting might have passed.
+    With a fixed sequence that is the first setting; with Bonferroni, the one with fewest losses.
     """
     requirement, losses = calibration.requirement, calibration.table["losses"].to_numpy()
     if requirement.control is Control.FIXED_SEQUENCE:
@@ -307,7 +307,7 @@ def _shortfall(calibration: Calibration, risk: float) -> str:
 
 
 def save_calibration(path: Location, calibration: Calibration, splits: Sequence[RunSplit]) -> None:
-    """Write the chosen setting to a file, with everything needed to find it again."""
+    """Write the chosen setting to a file, with everything needed to reproduce the choice."""
     grid = calibration.grid
     if not isinstance(grid.gate, str):
         raise ConfigError(

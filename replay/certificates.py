@@ -15,20 +15,20 @@ from c4.gates.signals import Floats, Longs
 from c4.store.arrays import BoolArray
 
 MOST_NEEDED = 100_000
-"""The largest number of trajectories that is worth suggesting."""
+"""Largest number of trajectories worth suggesting."""
 LOOKED_AT_ONCE = 1_000
 
 
 class Control(StrEnum):
-    """How errors over the whole grid are controlled."""
+    """Method that controls the error over the whole grid."""
 
-    FIXED_SEQUENCE = "fixed-sequence"  # from the most cautious setting on, until one fails
-    BONFERRONI = "bonferroni"  # every setting at δ over their number
+    FIXED_SEQUENCE = "fixed-sequence"  # test from the most cautious setting until one fails
+    BONFERRONI = "bonferroni"  # test every setting at δ / number of settings
 
 
 def p_values(losses: Longs, n: int | Longs, risk: float) -> Floats:
-    """Exact probability of so few losses in n trajectories if the risk were just α."""
-    from scipy import stats  # takes longer to load than everything else that a command needs
+    """Exact probability of at most this many losses in n trajectories if the risk were α."""
+    from scipy import stats  # slower to import than everything else a command needs
 
     return stats.binom.cdf(losses, n, risk)
 
@@ -42,11 +42,11 @@ def certify(
     control: Control = Control.FIXED_SEQUENCE,
     order: Sequence[int] | None = None,
 ) -> BoolArray:
-    """Which settings have a risk of at most α, all of them together with probability 1 - δ.
+    """Certify settings whose risk is at most α, jointly with probability at least 1 - δ.
 
     Args:
-        losses: how many of n trajectories each setting lost. (settings,)
-        order: for the fixed sequence; must not depend on the data.
+        losses: number of the n trajectories that each setting lost. (settings,)
+        order: test order of the fixed sequence; must not depend on the data.
     """
     p = p_values(losses, n, risk)
     if control is Control.BONFERRONI:
@@ -61,20 +61,20 @@ def certify(
 def trajectories_needed(
     share_lost: float, *, risk: float, level: float, beyond: int = 0
 ) -> int | None:
-    """The fewest trajectories that would certify a setting that keeps losing this share.
+    """Smallest number of trajectories that would certify a setting at this rate of losses.
 
-    None where it loses as much as is risked, or so nearly that `MOST_NEEDED` would not do.
+    None if the rate is not below the risk, or if `MOST_NEEDED` trajectories would not suffice.
 
     Args:
-        level: what the p-value must not exceed.
-        beyond: how many were too few.
+        level: upper limit for the p-value.
+        beyond: number of trajectories known to be too few.
     """
     if share_lost >= risk:
         return None
-    # Not monotone from one n to the next, because losses are whole numbers: look at all.
+    # Losses are whole numbers, so the p-value is not monotone in n: check every n.
     for start in range(beyond + 1, MOST_NEEDED + 1, LOOKED_AT_ONCE):
         n: Longs = np.arange(start, start + LOOKED_AT_ONCE)
-        losses = np.floor(share_lost * n + 1e-9).astype(np.int64)  # 3 in 60 are 3 of 60
+        losses = np.floor(share_lost * n + 1e-9).astype(np.int64)  # 3/60 of 60 must be 3
         enough = p_values(losses, n, risk) <= level
         if enough.any():
             return int(n[enough.argmax()])

@@ -1,4 +1,4 @@
-"""Replay: when would a gate have stopped, and what would the answer have been?"""
+"""Decisions of gates on recordings: when each would have stopped, and with which answer."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -19,18 +19,18 @@ DECISIONS = pl.Schema(
         "model": pl.String(),
         "task": pl.String(),
         "trajectory": pl.Int32(),
-        "method": pl.String(),  # whose steps were recorded, by its label
+        "method": pl.String(),  # label of the recorded method
         "gate": pl.String(),
-        "split": pl.String(),  # see `Split`; null where the gate was not chosen on the recording
+        "split": pl.String(),  # see `Split`; null if the gate was not calibrated on this recording
         "fired": pl.Boolean(),  # before the budget was spent
         "steps": pl.Int32(),  # forward passes, the firing one included
-        "full_steps": pl.Int32(),  # what the recorded decode took; a sampler's is not the budget
+        "full_steps": pl.Int32(),  # of the recorded decode; a sampler may not take the whole budget
         "budget": pl.Int32(),
-        "stabilization": pl.Int32(),  # s_j in steps; null where the answer never settles
-        "premature": pl.Boolean(),  # fired before it; null where the answer never settles
-        "candidate": pl.String(),  # what the gate read when it fired
-        "answer": pl.String(),  # what a grader finds after the final fill
-        "correct": pl.Boolean(),  # null where the machine failed to grade it
+        "stabilization": pl.Int32(),  # s_j in steps; null if the answer never settles
+        "premature": pl.Boolean(),  # fired before s_j; null if the answer never settles
+        "candidate": pl.String(),  # candidate at the exit step
+        "answer": pl.String(),  # answer that a grader finds after the final fill
+        "correct": pl.Boolean(),  # null if the machine failed to grade it
         "full_answer": pl.String(),
         "full_correct": pl.Boolean(),  # likewise
         "identical": pl.Boolean(),  # answer equal to the full decode's
@@ -41,16 +41,16 @@ DECISIONS = pl.Schema(
 
 
 class Split(StrEnum):
-    """Whether a gate's setting was chosen on a trajectory."""
+    """Whether a trajectory was used to choose a gate's setting."""
 
-    POOL = "pool"  # the setting was chosen on it
-    HELD_OUT = "held out"  # it was chosen on others of the recording
+    POOL = "pool"  # used to choose the setting
+    HELD_OUT = "held out"  # the setting was chosen on other trajectories of the recording
 
 
 def replay(
     run: Run, gates: Mapping[str, Gate], *, unsafe_code: bool = False
 ) -> Iterator[pl.DataFrame]:
-    """What every gate decides on every trajectory, part by part. See `DECISIONS`."""
+    """Yield every gate's decision on every trajectory, part by part. See `DECISIONS`."""
     facts = {"model": run.model, "task": run.task_name, "method": run.method, "split": None}
     for part, read, stops in exits(run, gates):
         grader = ReplayGrader(run, unsafe_code)
@@ -69,7 +69,7 @@ def decide(
     stops: Mapping[str, Ints],
     grader: ReplayGrader,
 ) -> dict[str, dict[str, Any]]:
-    """What every gate decides on one trajectory, which is the i-th of `read` and of `stops`."""
+    """Return every gate's decision on one trajectory, the i-th of `read` and of `stops`."""
     row, signals, values = recorded.row, read.signals.one(i), read.candidates[i]
     filled = filled_predictions(recorded.cells.token, recorded.cells.masked)
     settled = int(stabilization_step(signals))
@@ -105,11 +105,11 @@ def decide(
 
 
 def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Per recording, gate and split: accuracy and steps beside the full decode's.
+    """Aggregate accuracy and steps, next to the full decode's, per recording, gate and split.
 
-    `saving` is of the budget, `saving_recorded` of the steps that the recorded decode took. Both
-    accuracies are of the examples on which both are gradable; `not_gradable` counts the others.
-    `premature` is a share of the trajectories whose answer settles, and null if there are none;
+    `saving` is relative to the budget, `saving_recorded` to the steps of the recorded decode. Both
+    accuracies use the examples for which both are gradable; `not_gradable` counts the others.
+    `premature` is a fraction of the trajectories whose answer settles, null if there are none;
     `never_settle` counts the others.
     """
     keys = ("model", "task", "method", "gate", "split")

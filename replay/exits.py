@@ -1,6 +1,6 @@
-"""Where gates stop recorded trajectories, and what a decode would have had there.
+"""Exit steps of gates on recorded trajectories, and the results at those steps.
 
-This is the one place where gates are asked over recordings, whether or not they read cells.
+All gates, with or without cells, are evaluated on recordings here and nowhere else.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -25,12 +25,11 @@ from c4.tasks import read_under
 
 Name = TypeVar("Name", bound=Hashable)
 Exits = dict[str, Ints]
-"""The step at which each gate stops each trajectory, counted from 1; 0 where it never fires. (n,)
-"""
+"""Step at which each gate stops each trajectory, counted from 1; 0 if it never fires. (n,)"""
 
 
 def exits(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[Part, RunSignals, Exits]]:
-    """Where gates stop the trajectories of a run, part by part. Reads cells only if a gate does."""
+    """Yield the exits of gates on a run, part by part. Reads cells only if a gate wants them."""
     read = load_signals(run, own=own_signals(gates.values()))
     for part, signals in zip(run.parts, read, strict=True):
         yield part, signals, ask_gates(gates, signals, run.read_cells(part))
@@ -39,11 +38,11 @@ def exits(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[Part, RunSignal
 def ask_gates(
     gates: Mapping[Name, Gate], read: RunSignals, cells: Iterable[tuple[int, Cells]]
 ) -> dict[Name, Ints]:
-    """The step at which each gate stops each trajectory; 0 where it never fires. (n,) each
+    """Return the step at which each gate stops each trajectory; 0 if it never fires. (n,) each
 
     Args:
-        cells: numbers and cells of these trajectories, perhaps among others; looked at only if a
-            gate wants cells.
+        cells: numbers and cells of these trajectories, possibly among others; read only if a gate
+            wants cells.
     """
     signals = read.signals
     found = {
@@ -66,10 +65,10 @@ def ask_gates(
 
 
 def at_exit(values: npt.NDArray[Any], exits: Ints, last: Ints) -> npt.NDArray[Any]:
-    """What an array of (n, T) holds at each exit; at the last step where there is none.
+    """Select from an array of (n, T) the value at each exit, or at the last step without an exit.
 
     Args:
-        exits: counted from 1; 0 where there is none. (settings, n)
+        exits: steps counted from 1; 0 for no exit. (settings, n)
         last: each trajectory's own last step. (n,)
     """
     steps = np.where(exits > 0, exits, last) - 1  # (settings, n)
@@ -77,16 +76,16 @@ def at_exit(values: npt.NDArray[Any], exits: Ints, last: Ints) -> npt.NDArray[An
 
 
 def recording_name(run: Run) -> str:
-    """The task, and the method if it is not the full decode that was recorded."""
+    """Name of a recording: the task, followed by the method unless it is the full decode."""
     name = run.task_name
     return name if run.method == "baseline" else f"{name} ({run.method})"
 
 
 @dataclass(frozen=True)
 class RunSubset:
-    """Some trajectories of one run, and what any exit steps of theirs are worth.
+    """Some trajectories of one run, with steps, answers and grades at given exits.
 
-    Exits are arrays of (settings, n), and so is what is said of them.
+    Exits are arrays of (settings, n), and so are the results.
     """
 
     run: Run
@@ -105,12 +104,12 @@ class RunSubset:
         return self._at(self.signals.signals.step, exits)
 
     def same_at(self, exits: Ints) -> BoolArray:
-        """Whether the answer is the full decode's."""
+        """Whether the answer at each exit equals the full decode's."""
         signals = self.signals.signals
         return self._at(signals.answer == signals.last("answer"), exits)
 
     def grades_at(self, exits: Ints) -> tuple[BoolArray, BoolArray]:
-        """Whether the answers are right, and whether they could be graded at all."""
+        """Whether the answer at each exit is right, and whether it could be graded."""
         grader = ReplayGrader(self.run, self.unsafe_code)
         if not grader.by_form:
             return self._grade_texts(exits, grader)
@@ -134,7 +133,7 @@ class RunSubset:
         return self.signals.signals.answer == np.array(numbers, dtype=np.int32)[:, None]
 
     def _grade_texts(self, exits: Ints, grader: ReplayGrader) -> tuple[BoolArray, BoolArray]:
-        """Grades of whole texts: each distinct one of the exits is graded once."""
+        """Grade the whole texts at the exits, each distinct exit step once."""
         steps = self.steps_at(exits)  # (settings, n)
         place = {index: i for i, index in enumerate(self.signals.trajectory.tolist())}
         correct, gradable = np.zeros((2, *steps.shape), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Grids of gate parameters: how they are written, and every exit of a grid at once."""
+"""Grids of gate parameters: syntax, default ranges, and the exits of all settings."""
 
 import itertools
 import math
@@ -19,13 +19,13 @@ from c4.replay.exits import ask_gates
 from c4.store.cells import Cells
 
 CELLS_AT_ONCE = 2**18
-"""Settings × trajectories × steps that are compared at one time."""
+"""Settings × trajectories × steps that are evaluated at once."""
 
 MOST_SETTINGS = 100_000
-"""Settings that a grid may have; all of them are kept in the calibration's file."""
+"""Maximum number of settings in a grid; the calibration file stores all of them."""
 
 MULTIPLES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
-"""Multiples of its default that are tried of a parameter without both bounds."""
+"""Multiples of the default that are tried for a parameter without two finite bounds."""
 
 DEFAULT_RANGES: dict[str, dict[str, str]] = {
     "cvee": {"tau": "0.5:0.95:0.05", "gamma": "2", "p_min": "1:16:1"},
@@ -41,42 +41,42 @@ DEFAULT_RANGES: dict[str, dict[str, str]] = {
     },
     "progress": {"fraction": "0.05:1:0.05"},
 }
-"""The values that `c4 calibrate` tries by default."""
+"""Values that `c4 calibrate` tries by default for c4's own gates."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of some parameters' values, in order."""
+    """All combinations of the given parameter values, in order."""
 
     gate: GateKind
     values: Mapping[str, Sequence[Value]]
 
     @property
     def name(self) -> str:
-        """What the gate is called."""
+        """Name of the gate in messages and results."""
         return kind_label(self.gate)
 
     def __len__(self) -> int:
         return int(np.prod([len(values) for values in self.values.values()]))
 
     def settings(self) -> Iterator[dict[str, Value]]:
-        """The combinations, the last parameter varying fastest."""
+        """Yield the combinations; the last parameter varies fastest."""
         for combination in itertools.product(*self.values.values()):
             yield dict(zip(self.values, combination, strict=True))
 
     def make(self, setting: Mapping[str, Any]) -> Gate:
-        """The gate with one setting, or with arrays of them."""
+        """Make the gate with one setting, or with arrays of parameter values."""
         return make_gate(self.gate, **setting)
 
     def neighbours(self, index: int) -> list[int]:
-        """Settings that differ by one value in one parameter."""
+        """Indices of the settings one grid value away in a single parameter."""
         shape = [len(values) for values in self.values.values()]
         places = np.indices(shape).reshape(len(shape), -1)  # (parameters, settings)
         distance = np.abs(places - places[:, [index]]).sum(axis=0)
         return np.flatnonzero(distance == 1).tolist()
 
     def from_strict_to_loose(self) -> list[int]:
-        """The settings from the most cautious on; this order does not depend on data."""
+        """Indices of the settings, most cautious first; the order does not depend on data."""
         directions = strictness(self.gate)
         columns = []
         for name, values in self.values.items():
@@ -87,9 +87,9 @@ class Grid:
 
 
 def strictness(gate: GateKind) -> dict[str, int]:
-    """For each parameter, whether a higher value (1) or a lower one (-1) exits later.
+    """Return for each parameter whether a higher value (1) or a lower value (-1) exits later.
 
-    A number that declares nothing is taken as `parameter` takes it: a higher value exits later.
+    A number without a declaration gets the default of `parameter`: a higher value exits later.
     """
     return {
         name: facts["stricter"] if facts else 1
@@ -99,14 +99,14 @@ def strictness(gate: GateKind) -> dict[str, int]:
 
 
 def undirected(grid: Grid) -> list[str]:
-    """Parameters that take several values and declare no direction."""
+    """Names of parameters that have several values in the grid and declare no direction."""
     specs = gate_fields(grid.gate)
     return [n for n, values in grid.values.items() if len(values) > 1 and not bounds_of(specs[n])]
 
 
 def make_grid(gate: GateKind, asked: Mapping[str, str]) -> Grid:
-    """The default ranges of a gate, with the user's ranges in their place."""
-    make_gate(gate)  # an unknown gate or a sampler is refused here
+    """Make a grid from a gate's default ranges, overridden by the user's ranges."""
+    make_gate(gate)  # raises for an unknown gate or a sampler
     values = {
         **default_values(gate),
         **{name: parse_values(name, text) for name, text in asked.items()},
@@ -133,12 +133,12 @@ def make_grid(gate: GateKind, asked: Mapping[str, str]) -> Grid:
         )
     for name in values:
         for value in values[name]:
-            grid.make({name: value})  # refuses what the gate does not take
+            grid.make({name: value})  # raises if the gate rejects the value
     return grid
 
 
 def default_values(gate: GateKind) -> dict[str, list[Value]]:
-    """The values to try: the table's for c4's own gates, else what the parameters declare."""
+    """Default values: `DEFAULT_RANGES` for c4's own gates, else from the declared bounds."""
     if isinstance(gate, str) and gate in GATES:
         ranges = DEFAULT_RANGES.get(gate, {})
         return {name: parse_values(name, text) for name, text in ranges.items()}
@@ -150,19 +150,19 @@ def default_values(gate: GateKind) -> dict[str, list[Value]]:
 
 
 def declared_values(spec: Field[Any], facts: Mapping[str, Any]) -> list[Value]:
-    """Eleven values between a parameter's bounds; multiples of its default where one is open."""
+    """Eleven values between finite bounds, otherwise multiples of the parameter's default."""
     low, high, whole = (facts[name] for name in ("low", "high", "whole"))
     if math.isfinite(low) and math.isfinite(high):
         values = [low + (high - low) * i / 10 for i in range(11)]
     else:
-        unit = float(spec.default or 1.0)  # type: ignore[arg-type]  # it declares a default
+        unit = float(spec.default or 1.0)  # type: ignore[arg-type]  # bounded parameters have a default
         values = [min(max(unit * share, low), high) for share in MULTIPLES]
     rounded = (float(round(value)) if whole else float(f"{value:.6g}") for value in values)
     return sorted({min(max(value, low), high) for value in rounded})
 
 
 def parse_values(name: str, text: str) -> list[Value]:
-    """`0.7`, `0.5,0.7,0.9` or `0.5:0.9:0.1`, both ends included."""
+    """Parse `0.7`, `0.5,0.7,0.9` or `0.5:0.9:0.1`; ranges include both ends."""
     try:
         if ":" in text:
             low, high, step = (Decimal(piece) for piece in text.split(":"))
@@ -180,7 +180,7 @@ def parse_values(name: str, text: str) -> list[Value]:
 
 
 def grid_exits(grid: Grid, read: RunSignals, cells: Iterable[tuple[int, Cells]] = ()) -> Ints:
-    """The exit step of every setting on every trajectory; 0 where it never fires. (settings, n)
+    """Return the exit step of every setting on every trajectory; 0 for none. (settings, n)
 
     Args:
         cells: numbers and cells of these trajectories, for a gate that wants cells.
@@ -189,7 +189,7 @@ def grid_exits(grid: Grid, read: RunSignals, cells: Iterable[tuple[int, Cells]] 
     if not isinstance(grid.gate, str) or grid.gate not in GATES:  # a user's gate need not broadcast
         gates = {i: grid.make(setting) for i, setting in enumerate(settings)}
         return np.stack(list(ask_gates(gates, read, cells).values()))
-    # One gate with arrays for numbers answers many settings; words do not broadcast.
+    # One gate with arrays of numbers evaluates many settings at once; words do not broadcast.
     words = [name for name, values in grid.values.items() if isinstance(values[0], str)]
     numbers = {
         name: np.array([setting[name] for setting in settings])[:, None, None]

@@ -1,4 +1,4 @@
-"""Pools: the examples that a gate is calibrated on, kept apart from those it is then tried on."""
+"""Pools: the examples used for calibration, kept apart from the held-out examples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,30 +20,30 @@ from c4.store.runs import Run
 from c4.tasks.examples import examples_set_aside
 
 POOL_TASKS = ("mmlu", "gsm8k", "math")
-"""The tasks of the paper's pool; calibration takes those of them that were recorded."""
+"""Tasks of the paper's pool; calibration uses those that were recorded."""
 FIRST = 40
-"""Trajectories to choose on if none are set aside; a third if there are fewer than 120."""
+"""Pool size if no set-aside example was recorded; a third if there are fewer than 120."""
 OF_THE_EXAMPLES = ("task", "origin", "seed", "order")
-"""Identity keys that two runs share if their trajectory numbers mean the same problems."""
+"""Identity keys that must match for two runs to number the same problems alike."""
 
 
 @dataclass(frozen=True)
 class Pools:
-    """Examples that calibration may have seen.
+    """Examples that calibration may have used.
 
-    An example is the same problem whatever decodes it, so what was chosen on one run counts for
-    every model, shape and method.
+    An example is the same problem for every model, shape and method, so an example used on one run
+    counts as used on all of them.
     """
 
     shares: Sequence[PoolShare] = ()
-    """The trajectories that settings on disk were chosen on."""
+    """Trajectories that were used to choose settings."""
 
     def of(self, run: Run) -> frozenset[int]:
-        """Numbers of the examples that are set aside, and of those that a setting was chosen on."""
+        """Numbers of the examples of a run that are set aside or were used to choose a setting."""
         return frozenset(range(_pool_size(run))) | self.chosen_on(run.manifest.identity)
 
     def chosen_on(self, identity: Mapping[str, Any]) -> frozenset[int]:
-        """Numbers of the examples that a setting was chosen on, on this run or one like it."""
+        """Numbers of the examples used to choose a setting, on any run with the same examples."""
         alike = (
             share.trajectories
             for share in self.shares
@@ -53,25 +53,25 @@ class Pools:
 
 
 SET_ASIDE = Pools()
-"""The examples that tasks set aside, and no others."""
+"""Only the examples that tasks set aside."""
 
 
 def _pool_size(run: Run) -> int:
-    """Number of examples that are set aside for calibration; 0 for a user's own file."""
+    """Number of examples set aside for calibration; 0 for a user's own file."""
     return examples_set_aside(run.task, run.manifest.identity["source"])
 
 
 class SplitRule(StrEnum):
     """How the pool of a run is chosen."""
 
-    SET_ASIDE = "set-aside"  # the examples that the task sets aside, as far as recorded
-    FIRST = "first-of-recording"  # none of them was recorded: the first of what is there
-    BELOW = "below"  # those numbered below what the user said
+    SET_ASIDE = "set-aside"  # the recorded examples that the task sets aside
+    FIRST = "first-of-recording"  # no set-aside example was recorded: the first recorded ones
+    BELOW = "below"  # those numbered below a limit that the user gave
 
 
 @dataclass(frozen=True)
 class RunSplit:
-    """A run split into a pool, to choose a setting on, and a held-out part, to try it on."""
+    """A run split into a pool, to choose a setting, and a held-out part, to evaluate it."""
 
     rule: SplitRule
     pool: RunSubset
@@ -95,13 +95,13 @@ class RunSplit:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The split in numbers, as calibration files keep it."""
+        """Rule and sizes of the split, as stored in calibration files."""
         held_out = 0 if self.held_out is None else len(self.held_out)
         return {"rule": str(self.rule), "pool": len(self.pool), "held_out": held_out}
 
     @property
     def statement(self) -> str:
-        """One line on how the run was split."""
+        """One line that describes how the run was split."""
         n, aside = len(self.pool), _pool_size(self.pool.run)
         if self.rule is SplitRule.SET_ASIDE:
             reason = f"chosen on {n} of the {aside} examples set aside for calibration"
@@ -123,12 +123,12 @@ def split_runs(
     unsafe_code: bool = False,
     note: Callable[[str], None] = lambda task: None,
 ) -> list[RunSplit]:
-    """Split each run into its pool and the trajectories that are in no pool of these runs.
+    """Split each run into its pool and the trajectories that are in none of these runs' pools.
 
     Args:
-        below: the pool is what is numbered below this; if None, it is what the task sets aside,
-            or, where none of that was recorded, the first of what there is.
-        gate: whose signals are read too, if it names signals of its own.
+        below: the pool is the trajectories numbered below this; if None, the examples that the
+            task sets aside or, if none of them was recorded, the first recorded ones.
+        gate: a gate whose own signals, if it lists any, are loaded too.
         note: progress callback, called with the task of every run that has been read.
     """
     folders: dict[str, Any] = {}
@@ -167,7 +167,7 @@ def split_runs(
 def _choose_pool(
     run: Run, numbers: Sequence[int], below: int | None
 ) -> tuple[SplitRule, frozenset[int]]:
-    """The trajectories of a run to choose on, and by which rule."""
+    """Choose the trajectories of a run's pool; return the rule applied and their numbers."""
     size = _pool_size(run) if below is None else below
     chosen = frozenset(number for number in numbers if number < size)
     if chosen:
@@ -192,7 +192,7 @@ def _choose_pool(
 
 
 def split_calibrated(decisions: pl.DataFrame, frozen: FrozenSetting, run: Run) -> pl.DataFrame:
-    """The decisions, with pool and held-out told apart if the setting was chosen on this run."""
+    """Fill in the `split` of a setting's decisions if it was chosen on examples of this run."""
     pool = Pools(frozen.pool).chosen_on(run.manifest.identity)
     if not pool:
         return decisions

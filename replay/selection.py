@@ -1,4 +1,4 @@
-"""Choosing gates: the names, settings and calibrations that a user gives become gates."""
+"""Gate selection: turn a user's names, settings and calibrations into gates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ NO_PARAMETERS = "no parameters, which would be the fields of a dataclass"
 
 @dataclass(frozen=True)
 class GateChoice:
-    """Exit gates that a user named, with settings of the user's own and frozen ones."""
+    """Exit gates that a user named, with the user's settings and calibrated ones."""
 
     names: Sequence[str]
-    """As they were typed; see `c4.plugins`."""
+    """Names as typed; see `c4.plugins`."""
     settings: Sequence[str] = ()
-    """As `--set` gives them: `tau=0.8` for every gate that has a tau, `cvee.tau=0.8` for one."""
+    """Values of `--set`: `tau=0.8` for every gate that has a tau, `cvee.tau=0.8` for one."""
     frozen: Sequence[FrozenSetting] = ()
-    """Calibrated settings, each another gate beside those named. A calibration of a user's own gate
-    is used only if the gate is named, so that name alone does not ask for the gate as it is."""
+    """Calibrated settings, each added as a further gate. A calibration of a user's own gate is
+    used only if the gate is named, so that name does not also add the uncalibrated gate."""
     beside: bool = False
-    """Whether a gate whose settings were changed is shown beside the unchanged gate."""
+    """Whether to include the unchanged gate as well if a gate's settings were changed."""
 
     @property
     def labels(self) -> list[str]:
@@ -34,7 +34,7 @@ class GateChoice:
         return list(self.gates(Family.LETTERS))
 
     def gates(self, family: Family) -> dict[str, Gate]:
-        """The gates by their labels, with the paper's settings for a family."""
+        """Make the gates, by label, with the paper's settings for a family."""
         typed = REGISTRY.by_canonical_name(self.names)
         changes = gate_settings(self.names, self.settings)
         vouched = {setting.gate for setting in self.frozen} - GATES.keys()
@@ -51,15 +51,15 @@ class GateChoice:
 
 
 def require_gate(name: str, task: str = "TASK") -> None:
-    """Refuse a sampler, which cannot be replayed, with what to type instead."""
+    """Raise an error for a sampler, which cannot be replayed, saying what to type instead."""
     if name not in GATES:
-        from c4.record.methods import refuse_sampler  # loads every commit rule
+        from c4.record.methods import refuse_sampler  # slow: imports every commit rule
 
         refuse_sampler(name, task)
 
 
 def gate_settings(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The parameters that `--set` gives each gate, as the user wrote them."""
+    """Parse `--set` into each gate's parameters, with values as the user wrote them."""
     known = {name: list(gate_fields(name)) for name in names}
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
     for setting in parse_settings(settings):

@@ -1,4 +1,4 @@
-"""Verification: replay against live decoding, and batches against decoding alone."""
+"""Verification: compare replay with live decoding, and batched with unbatched decoding."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from c4.store.rows import Row
 from c4.store.runs import Run
 
 Live = Callable[[Row, ExitGate], Row]
-"""Decodes a recorded trajectory's prompt again, under a gate; see `Recording.decode_again`."""
+"""Function that decodes a recorded prompt again under a gate; see `Recording.decode_again`."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One trajectory under one gate, live and replayed."""
+    """Comparison of a live and a replayed decode of one trajectory under one gate."""
 
     trajectory: int
     gate: str
@@ -30,11 +30,11 @@ class Check:
     live_steps: int
     tokens_equal: bool
     grades_equal: bool | None
-    """None where the machine failed to grade one of them."""
+    """None if the machine failed to grade one of them."""
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs; what is not gradable differs from nothing."""
+        """Whether steps, tokens and grades are equal; the grade is ignored if not gradable."""
         same_steps = self.replayed_steps == self.live_steps
         return same_steps and self.tokens_equal and self.grades_equal is not False
 
@@ -42,7 +42,7 @@ class Check:
 def verify(
     run: Run, gates: Mapping[str, Gate], live: Live, *, unsafe_code: bool = False
 ) -> Iterator[Check]:
-    """Compare exit step, every token after the fill and the grade, for each gate."""
+    """Compare exit step, all tokens after the final fill, and grade, for each gate."""
     reader = CandidateReader(run.task, run.vocabulary, run.shape.length, run.reading)
     grader = ReplayGrader(run, unsafe_code)
     for part, _, stops in exits(run, gates):
@@ -61,31 +61,31 @@ def verify(
 
 
 FULL = "full decode"
-"""Stands where a gate's name would, for the decode that none ends."""
+"""Used in place of a gate name for the decode without a gate."""
 
 
 @dataclass(frozen=True)
 class Differences:
-    """How many trajectories differ between a batch and decoding alone, under one gate or none."""
+    """Number of trajectories that differ between batched and unbatched decoding, under one gate."""
 
     task: str
     batch: int
     gate: str
     n: int
     other_tokens: int
-    """Trajectories of whose final tokens at least one differs."""
+    """Trajectories with at least one different final token."""
     other_exits: int
-    """Trajectories that end at another step."""
+    """Trajectories that end at a different step."""
     other_answers: int
-    """Trajectories with another final answer."""
+    """Trajectories with a different final answer."""
 
 
 Outcome = tuple[int, list[int], str | None]
-"""Steps, tokens and answer of a decode that ends somewhere."""
+"""Steps, final tokens and answer of a decode."""
 
 
 def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> list[Differences]:
-    """Count what differs between recordings of the same examples, without a gate and with each."""
+    """Count differences between two recordings of the same examples, per gate and without one."""
     one, other = (dict(_outcomes(run, gates)) for run in (alone, together))
     if one.keys() != other.keys():
         raise RunError(f"{alone.folder} and {together.folder} do not hold the same examples")
@@ -107,7 +107,7 @@ def compare_batches(alone: Run, together: Run, gates: Mapping[str, Gate]) -> lis
 
 
 def _outcomes(run: Run, gates: Mapping[str, Gate]) -> Iterator[tuple[tuple[int, str], Outcome]]:
-    """How every trajectory ends under every gate and without one."""
+    """Yield the outcome of every trajectory without a gate and under each gate."""
     for part, signals, stops in exits(run, gates):
         never = np.zeros(len(signals), dtype=np.int32)
         for i, (row, cells) in enumerate((found.row, found.cells) for found in run.read(part)):

@@ -1,4 +1,4 @@
-"""The errors that a user may see: every room raises these, and `cli` prints them."""
+"""Errors that a user may see: every package raises these, and `cli` prints them."""
 
 import difflib
 import traceback
@@ -8,19 +8,19 @@ from pathlib import Path
 
 
 class C4Error(Exception):
-    """Something a user can act on. Printed as its message, without a traceback."""
+    """An error that a user can act on. Only its message is printed, without a traceback."""
 
 
 class ConfigError(C4Error):
-    """A parameter, or a combination of parameters, that makes no sense."""
+    """A parameter or a combination of parameters is invalid."""
 
 
 class DataError(C4Error):
-    """Examples that are missing, unreadable or not of the expected form."""
+    """Examples are missing, unreadable or not in the expected format."""
 
 
 class ModelError(C4Error):
-    """A checkpoint that cannot be found, or cannot be loaded without foreign code."""
+    """A checkpoint cannot be found, or cannot be loaded without its own code."""
 
 
 class SandboxError(C4Error):
@@ -28,30 +28,30 @@ class SandboxError(C4Error):
 
 
 class RunError(C4Error):
-    """A recording that is missing, damaged, or not the one asked for."""
+    """A recording is missing, damaged, or not the requested one."""
 
 
 class NotReplayable(C4Error):  # noqa: N818 - the name is the message
-    """A recording cannot answer for a method that changes which steps exist."""
+    """A method changes the steps of a decode, so a recording cannot be replayed under it."""
 
 
 LONGEST_NAME = 80
-"""Characters of a name that an error repeats; the rest says nothing more."""
+"""Maximum number of characters of a name in an error message."""
 
 
 def shortened(name: str) -> str:
-    """A name as an error repeats it, cut where it is absurdly long."""
+    """Shorten a very long name for an error message."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 RAISED = (Exception, SystemExit)
-"""What code that is not c4's may raise; it is reported as an error message."""
+"""Exceptions from foreign code that are reported as error messages."""
 
 
 def failure(error: BaseException) -> str:
-    """What went wrong in code that is not c4's: `ValueError: no luck (my_gates.py, line 12)`.
+    """Describe a failure of foreign code: `ValueError: no luck (my_gates.py, line 12)`.
 
-    The line is the last one of the user's own: not of c4, nor of a library that the user calls.
+    The line is the last one in the user's own code, not in c4 or in a library that the user calls.
     """
     what = " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
     frames = [
@@ -68,7 +68,7 @@ def failure(error: BaseException) -> str:
 
 @contextmanager
 def naming_failures(what: str, kind: type[C4Error] = ConfigError) -> Iterator[None]:
-    """Turn what code that is not c4's raises in the block into an error that names the code."""
+    """Convert exceptions of foreign code in the block to an error that names the code."""
     try:
         yield
     except (C4Error, MemoryError):
@@ -78,18 +78,18 @@ def naming_failures(what: str, kind: type[C4Error] = ConfigError) -> Iterator[No
 
 
 NOT_USERS = ("c4.", "importlib", "functools")
-"""Modules between c4 and a user's code, by the beginning of their names."""
+"""Prefixes of modules whose frames are not the user's code."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names the nearest known names, ignoring case; empty if none is near."""
+    """Suggest the nearest known names, ignoring case; empty if none is near."""
     names = {known_name.casefold(): known_name for known_name in known}
     near = difflib.get_close_matches(name.casefold(), names, n=3)
     return f"did you mean {' or '.join(names[match] for match in near)}?" if near else ""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], also: str = "") -> ConfigError:
-    """An error for an unknown name that lists the nearest known names, or else all of them."""
+    """Make an error for an unknown name that lists the nearest known names, or else all."""
     names = list(known)
     there = did_you_mean(name, names) or f"there are {', '.join(names) or 'none'}"
     return ConfigError(f"no {kind} named {shortened(name)!r}; {there}{also and f' ({also})'}")

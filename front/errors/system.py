@@ -1,4 +1,4 @@
-"""Errors of the operating system, as messages that say what to do."""
+"""Operating system errors, as messages that say what to do."""
 
 import errno
 import os
@@ -30,21 +30,21 @@ ADVICE = {
 
 
 def reason(error: Exception) -> str:
-    """The reason for an error, without the system's error number."""
+    """Return the reason for an error, without the system's error number."""
     if isinstance(error, OSError) and error.errno is not None:
         return ADVICE.get(error.errno) or os.strerror(error.errno).lower()
     return str(error)
 
 
 def explain(error: OSError) -> str:
-    """An error of the system as a message: the path it is about, and the reason."""
+    """Format a system error as a message: its path and the reason."""
     names = (error.filename, error.filename2)
     paths = [os.fsdecode(name) for name in names if isinstance(name, str | bytes) and name]
     return ": ".join([*paths[:1], reason(error)])
 
 
 def user_path(text: str) -> Path:
-    """A path as a user writes it, with `~` for a home folder where there is such a user."""
+    """Convert a path that a user typed, expanding `~` if that user exists."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -52,7 +52,7 @@ def user_path(text: str) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or a folder of that name; False for an impossible name."""
+    """Whether a file or folder exists; False for an invalid name."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -60,12 +60,12 @@ def exists(path: Path) -> bool:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Refuse to read what is no file, or is larger than such a file can be.
+    """Raise `ValueError` if a path is not a regular file or is too large.
 
-    A pipe would be waited for, and a device read, without end.
+    Reading a pipe or a device might never end.
 
     Args:
-        most: bytes that the file may have.
+        most: maximum size in bytes.
     """
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
@@ -75,17 +75,17 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
 
 
 def require_writable_folder(folder: Path) -> None:
-    """Refuse a place where no results can be kept, before any are computed. Leaves no trace."""
+    """Check that results can be stored in a folder before computing them. Leaves no trace."""
     _try_to_write(folder, _nearest(folder))
 
 
 def require_writable_file(path: Path) -> None:
-    """Refuse a file that cannot be written, before its content is computed. Leaves no trace."""
+    """Check that a file can be written before computing its content. Leaves no trace."""
     nearest = _nearest(path)
     if nearest == path.absolute():
         if path.is_dir():
             raise ConfigError(f"{path}: this is a folder; name a file in it")
-        if not path.is_file():  # to rename a file over a device would take the device away
+        if not path.is_file():  # renaming a file over a device would delete the device
             raise ConfigError(f"{path}: this is neither a file nor a folder; name a file")
         nearest = nearest.parent
     _try_to_write(path, nearest)
@@ -102,11 +102,11 @@ def _try_to_write(path: Path, nearest: Path) -> None:
 
 
 LONGEST_SUFFIX = len(".01234567.tmp")
-"""Bytes that are added to the name of a file while it is being written."""
+"""Bytes added to the name of a file while it is being written."""
 
 
 def _nearest(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
+    """Return the path itself if it exists, otherwise its nearest existing parent."""
     try:
         whole = path.absolute()
         place = next(place for place in (whole, *whole.parents) if _is_there(place))
@@ -133,16 +133,16 @@ def _is_there(place: Path) -> bool:
 
 
 def process_mark() -> str:
-    """An identifier of this process, from which others on this machine can tell whether it runs.
+    """Identifier of this process, with which others on this machine can tell whether it runs.
 
-    It has the machine's boot, the process's container and number, and when it was started, so that
-    no later process is taken for it. Empty where the system does not tell these.
+    It consists of boot id, container, process id and start time, so that no later process can be
+    mistaken for it. Empty if the system does not provide these.
     """
     return _mark_of(os.getpid()) or ""
 
 
 def is_running(mark: str) -> bool | None:
-    """Whether the process of a mark still runs; None if it cannot be told from here."""
+    """Whether the process of a mark still runs; None if this process cannot tell."""
     here = process_mark().rpartition(":")[0].rpartition(":")[0]
     place, _, number = mark.rpartition(":")[0].rpartition(":")
     if not here or place != here or not number.isdecimal():
@@ -154,8 +154,8 @@ def _mark_of(number: int) -> str | None:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         container = os.readlink("/proc/self/ns/pid")
-        # Behind the name, which is in brackets and may hold anything: the state, and at the 20th
-        # place the time of the start.
+        # After the name, which is in parentheses and may contain anything, the first field is the
+        # state and the 20th the start time.
         facts = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
         state, *fields = facts.rpartition(")")[2].split()
         return None if state in "ZX" else f"{boot}:{container}:{number}:{fields[18]}"

@@ -1,7 +1,7 @@
-r"""Text from elsewhere, made safe to show: names, files, and what models write.
+r"""Untrusted text made safe to print: names, file contents and model output.
 
-Whatever has no shape of its own is spelled out, as in `\x1b`, so that a name can neither steer a
-terminal nor look like another name. Letters, accents, emoji and signs of every script stay.
+Invisible characters are escaped, as in `\x1b`, so that a name can neither control a terminal nor
+look like another name. Letters, accents, emoji and symbols of every script are kept.
 """
 
 import json
@@ -11,30 +11,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of Unicode: controls, formats such as bidirectional overrides and zero-width spaces,
-surrogates without a partner, and separators of lines and paragraphs."""
+"""Unicode categories: controls, formats such as bidirectional overrides and zero-width spaces,
+lone surrogates, and line and paragraph separators."""
 JOINERS = "\u200c\u200d"
-"""Shapeless, but part of how Persian, Indian languages and families of emoji are written."""
+"""Invisible, but needed to write Persian, Indian languages and emoji sequences."""
 
 
 def visible(text: str) -> str:
-    """A text without anything shapeless; its line breaks stay."""
+    """Escape the invisible characters of a text, except line breaks."""
     lines = text.split("\n")
     return "\n".join(line if line.isprintable() else _spelled(line) for line in lines)
 
 
 def visible_line(text: str) -> str:
-    """A text without anything shapeless, on one line."""
+    """Escape the invisible characters of a text, including line breaks."""
     return visible(text).replace("\n", r"\n")
 
 
 def visible_json(value: Any) -> str:
-    """A value as JSON on one line, in printable ASCII alone. Paths become text.
+    """Format a value as JSON on one line, in printable ASCII only. Paths become text.
 
-    JSON has no infinity, which becomes the text that `--set` takes, and no NaN, which becomes null.
+    Infinity, which JSON lacks, becomes the text that `--set` accepts, and NaN becomes null.
     """
     text = json.dumps(_finite(value), default=str, allow_nan=False)
-    return text.replace("\x7f", r"\u007f")  # the one control character that JSON leaves as it is
+    return text.replace("\x7f", r"\u007f")  # the only control character that JSON does not escape
 
 
 def _finite(value: Any) -> Any:
@@ -66,13 +66,13 @@ def _can_be_joined(sign: str) -> bool:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless the number is 1."""
+    """Format a number with its noun, in the plural unless the number is 1."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
 
 
 def spell_ranges(numbers: Sequence[int]) -> str:
-    """Numbers written as ranges: 0 to 3, 40 to 59."""
+    """Format numbers as ranges: 0 to 3, 40 to 59."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:
@@ -83,11 +83,11 @@ def spell_ranges(numbers: Sequence[int]) -> str:
 
 
 LONGEST_SHOWN = 80
-"""Characters of a value that a difference shows."""
+"""Maximum number of characters of a value in a difference."""
 
 
 def differences(there: Any, here: Any, name: str = "") -> list[str]:
-    """The differences of two values, one line for each key: `a.b: 1 there, 2 here`."""
+    """List the differences of two values, one line per key: `a.b: 1 there, 2 here`."""
     if there == here:
         return []
     if isinstance(there, Mapping) and isinstance(here, Mapping):
@@ -106,7 +106,7 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
 
 
 def _around(text: str, place: int) -> str:
-    """What stands at a place in a text, cut where the text is long."""
+    """Return an excerpt of a long text around a place; a short text is unchanged."""
     if len(text) <= LONGEST_SHOWN:
         return text
     start = max(0, min(place - LONGEST_SHOWN // 3, len(text) - LONGEST_SHOWN))

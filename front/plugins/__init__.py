@@ -1,9 +1,8 @@
-"""Plug-ins: one way to name gates, rules, tasks and whatever else users bring along.
+"""Plug-ins: one way to name gates, rules, tasks and other objects that users define.
 
-A `Registry` finds an object by the name of one of c4's own, by the name under which an installed
-package offers it (an entry point), as `module:object`, or as `path/to/file.py:object`. All but the
-first run code, so only names that a user has typed may come here. Files that c4 reads hold names
-and hashes, which are compared and never loaded.
+A `Registry` finds an object by c4's own name, by the name of an installed package's entry point, as
+`module:object`, or as `path/to/file.py:object`. All but the first run code, so only names that a
+user has typed may be looked up. Names and hashes in files that c4 reads are compared, never loaded.
 """
 
 from c4.plugins._load import (

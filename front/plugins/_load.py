@@ -1,4 +1,4 @@
-"""Load a user's own object by its name, and say what there is instead if it cannot be found."""
+"""Load a user's own object by name; if it is not found, suggest the available names."""
 
 import ast
 import hashlib
@@ -21,58 +21,58 @@ from c4.plugins._source import source_hash
 
 MISSING = object()
 NO_FILE = hashlib.sha256().hexdigest()
-"""The hash of a module that has no file, such as a built-in one."""
+"""Hash for a module without a file, such as a built-in one."""
 FILE_NAME = re.compile(r"\w[\w .-]*\.py")
-"""The name of a Python file that fits into a label."""
+"""Names of Python files that may be part of a label."""
 LISTED = 5
-"""Objects of a file that a hint names."""
+"""Maximum number of a file's objects that a hint lists."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """An object that was found by its name."""
+    """An object that was found by name."""
 
     name: str
-    """The name that results carry; of a path only the file's name is kept."""
+    """Name in results; a path is reduced to the file's name."""
     found: Any
     source_sha256: str | None = None
-    """A hash of the files that define it; None for what is c4's own."""
+    """Hash of the files that define the object; None for c4's own."""
 
     @property
     def identity(self) -> dict[str, str]:
-        """What a manifest keeps of it besides its name: nothing, if it is c4's own."""
+        """Entries of a manifest besides the name; empty for c4's own objects."""
         return {} if self.source_sha256 is None else {"source_sha256": self.source_sha256}
 
 
 def package_of(point: EntryPoint) -> str:
-    """The name of the package that offers an object."""
+    """Name of the package that offers an object, for messages."""
     return "a package" if point.dist is None else f"the package {point.dist.name}"
 
 
 def is_file_name(module: str) -> bool:
-    """Whether the part of a name before its colon is a path and no module."""
+    """Whether the part of a name before the colon is a path rather than a module."""
     return module.endswith(".py") or "/" in module
 
 
 def names_file(name: str) -> bool:
-    """Whether a name is that of an object in a file that is there."""
+    """Whether a name refers to an object in an existing file."""
     file, _, attribute = name.rpartition(":")
     return attribute.isidentifier() and exists(user_path(file))
 
 
 def canonical_name(name: str) -> str:
-    """What the results of `module:object` go by; a path is shortened to the file's name."""
+    """Name of `module:object` in results; a path is shortened to the file's name."""
     module, _, attribute = name.rpartition(":")
     return f"{Path(module).name}:{attribute}" if is_file_name(module) else name
 
 
 def aliases(name: str) -> set[str]:
-    """What `--set` may call an object: by the name that was typed, without its folder or alone."""
+    """Names of an object in `--set`: as typed, without the folder, or the object's name alone."""
     return {name, canonical_name(name), name.rpartition(":")[2]}
 
 
 def load_offered(noun: str, point: EntryPoint) -> Plugin:
-    """The object that an installed package offers. The package's code is run."""
+    """Load the object that an installed package offers. The package's code is run."""
     try:
         found = point.load()
     except RAISED as error:
@@ -84,10 +84,10 @@ def load_offered(noun: str, point: EntryPoint) -> Plugin:
 
 
 def load_named(noun: str, name: str, example: str) -> Plugin:
-    """The object that `module:object` or `file.py:object` names. Its module is run."""
+    """Load the object that `module:object` or `file.py:object` names. Its module is run."""
     module, _, attribute = name.rpartition(":")
     of_file = is_file_name(module)
-    # A file's own name has to fit into a label.
+    # A file's name must be valid in a label.
     is_path = FILE_NAME.fullmatch(Path(module).name) is not None and "\0" not in module
     is_module = all(map(str.isidentifier, module.split(".")))
     if not attribute.isidentifier() or not (is_path if of_file else is_module):
@@ -100,7 +100,7 @@ def load_named(noun: str, name: str, example: str) -> Plugin:
         if of_file:
             loaded = _load_file(module)
         else:
-            _look_in(Path.cwd())  # a console script does not look where it is called
+            _look_in(Path.cwd())  # console scripts do not search the current folder
             loaded = import_module(module)
         found = getattr(loaded, attribute, MISSING)
     except ConfigError:
@@ -120,7 +120,7 @@ def load_named(noun: str, name: str, example: str) -> Plugin:
 
 
 def _advice(error: BaseException, module: str, *, of_file: bool) -> str:
-    """What to do about a module that cannot be imported."""
+    """Suggest what to do about a module that cannot be imported."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing and not of_file and f"{module}.".startswith(f"{missing}."):
         return "the module must be in this folder or be installed"
@@ -131,10 +131,10 @@ def _advice(error: BaseException, module: str, *, of_file: bool) -> str:
 
 
 def defined_names(file: Path, kinds: tuple[type, ...] = (ast.stmt,)) -> list[str]:
-    """Public names that a Python file defines, found by parsing it; none if it cannot be read.
+    """Parse a Python file and list the public names it defines; empty if it cannot be read.
 
     Args:
-        kinds: what defines an object that may be meant, such as `ast.ClassDef`.
+        kinds: statements whose names to include, such as `ast.ClassDef`.
     """
     try:
         if not file.is_file():  # reading a pipe would wait
@@ -153,10 +153,10 @@ def defined_names(file: Path, kinds: tuple[type, ...] = (ast.stmt,)) -> list[str
 
 
 def unknown_object(noun: str, name: str, known: Iterable[str], also: str) -> ConfigError:
-    """An error for an unknown name; that of a Python file is answered with what the file defines.
+    """Make an error for an unknown name; for a Python file, it lists the file's objects.
 
     Args:
-        also: how else an object may be named.
+        also: other ways to name an object, for the message.
     """
     file = name if name.endswith(".py") else f"{name}.py"
     names = defined_names(user_path(file))
@@ -176,14 +176,14 @@ def _look_in(folder: Path) -> None:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Compiles what the file says now: a cached compilation may be of the file before an edit."""
+    """Compiles the current source: cached bytecode may be from before an edit."""
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the signature is Python's
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _load_file(text: str) -> ModuleType:
-    """The module in a file, run once for each content that the file has had."""
+    """Load a file as a module, which runs once for each version of its content."""
     path = user_path(text)
     try:
         require_plain_file(path)
@@ -199,7 +199,7 @@ def _load_file(text: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path}: cannot be loaded as Python")
     module = module_from_spec(spec)
-    _look_in(path.parent)  # for the modules beside it
+    _look_in(path.parent)  # for imports from the same folder
     sys.modules[name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Registries: the objects of one kind by name, c4's own and those of users."""
+"""Registries: objects of one kind by name, both c4's own and users'."""
 
 import logging
 import re
@@ -21,38 +21,38 @@ from c4.plugins._load import (
 log = logging.getLogger(__name__)
 
 OWN_LABEL = re.compile(r"[^,=@]*[\w-]@[0-9a-f]{12}")
-"""The label of a user's own object: its name, and the beginning of its source's hash."""
+"""Label of a user's own object: its name and the first digits of its source's hash."""
 
 TAKE_SETTINGS = ("--gate", "--method")
-"""Options whose objects have parameters, which `--set` gives."""
+"""Options whose objects have parameters that `--set` can change."""
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Objects of one kind by name: c4's own, and through the same door those of users."""
+    """Objects of one kind by name, both c4's own and users'."""
 
     noun: str
-    """What one of them is called in messages; its plural is the entry-point group."""
+    """Name of the kind in messages; the entry-point group is its plural."""
     option: str
-    """The option that takes such a name."""
+    """Command-line option that takes such a name."""
     own: Mapping[str, Any]
-    """Those that come with c4."""
+    """Objects that come with c4."""
     example: str
-    """A name that a user might give, for messages."""
+    """Example of a user's name, for messages."""
     loaded: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Users' own objects that were named in this process, by label."""
+    """Users' own objects that were loaded in this process, by label."""
 
     @property
     def names(self) -> list[str]:
-        """Every name that needs no module: c4's own, then those of installed packages."""
+        """All names without a module: c4's own, then those of installed packages."""
         return [*self.own, *sorted(self.offered())]
 
     def offered(self) -> Mapping[str, EntryPoint]:
-        """What installed packages offer, except under c4's own names."""
+        """Return entry points of installed packages, except those with c4's own names."""
         return offered(self.noun, self.option, frozenset(self.own))
 
     def find(self, name: str) -> Plugin:
-        """The object of a name that a user typed; unless it is c4's own, code is run."""
+        """Find the object that a user named; unless it is c4's own, this runs code."""
         points = self.offered()
         if name in self.own:
             return Plugin(name, self.own[name])
@@ -70,15 +70,15 @@ class Registry:
         return load_named(self.noun, name, self.example)
 
     def knows(self, name: str) -> bool:
-        """Whether a text could name such an object: a known name, or one with a colon."""
+        """Whether a text may name such an object: a known name, or one with a colon."""
         return name in self.own or ":" in name or name in self.offered()
 
     def canonical(self, name: str) -> str:
-        """The name under which results of the object that a user names are kept."""
+        """Return the name in results for an object that a user named."""
         return name if name in self.own else canonical_name(name)
 
     def by_canonical_name(self, names: Iterable[str]) -> dict[str, str]:
-        """The names that a user typed, by their canonical names; no two may share one."""
+        """Map canonical names, which must be unique, to the names that a user typed."""
         typed: dict[str, str] = {}
         for name in names:
             short = self.canonical(name)
@@ -90,7 +90,7 @@ class Registry:
         return typed
 
     def label(self, name: str) -> str:
-        """The label that results carry under an object that a user names; it is loaded."""
+        """Load an object that a user named and return its label in results."""
         plugin = self.find(name)
         if plugin.source_sha256 is None:
             return plugin.name
@@ -99,17 +99,17 @@ class Registry:
         return label
 
     def parse(self, text: str) -> str:
-        """Check a label that a file holds; nothing is loaded."""
+        """Check a label read from a file; loads nothing."""
         if not self.allows(text):
             raise ValueError(f"{text!r} is no {self.noun}")
         return text
 
     def allows(self, text: str) -> bool:
-        """Whether a text can be a label."""
+        """Whether a text is a valid label."""
         return text in self.own or OWN_LABEL.fullmatch(text) is not None
 
     def behind(self, label: str) -> Any:
-        """The object behind a label: c4's own, or one that the user of this process has named."""
+        """Return the object of a label: c4's own, or one loaded in this process."""
         if label in self.own:
             return self.own[label]
         if label not in self.loaded:
@@ -122,18 +122,18 @@ class Registry:
 
 
 def plain_label(label: str) -> str:
-    """A label without the hash of its source, as a user would type it."""
+    """Return a label without its source hash, as a user would type it."""
     return label.partition("@")[0]
 
 
 @cache
 def offered(noun: str, option: str, own: frozenset[str]) -> Mapping[str, EntryPoint]:
-    """What installed packages offer under the entry-point group of a kind, not loaded yet.
+    """Return the entry points of installed packages for a kind, without loading them.
 
-    A package cannot take one of c4's own names; a warning says how its object is named instead.
+    Entry points with one of c4's own names are left out; a warning says how to name them instead.
 
     Args:
-        own: the names of c4's own.
+        own: names of c4's own objects.
     """
     points = {point.name: point for point in entry_points(group=f"c4.{noun}s")}
     for name in sorted(points.keys() & own):

@@ -1,8 +1,8 @@
-"""The source of a user's object: the file that was named, and what it imports from beside it.
+"""The source of a user's object: the file that defines it, and its imports from the same folder.
 
-Results are labelled with a hash of it, so an edited gate is never mistaken for the one before. A
-module is read once, when c4 first looks at it: whoever edits it in a running process has to reload
-it or begin a new process.
+Results are labelled with a hash of the source, so an edited gate is never mistaken for its earlier
+version. A module's source is read once, on first use; after an edit, the user must reload the
+module or start a new process.
 """
 
 import ast
@@ -18,9 +18,9 @@ from typing import Any
 from uuid import uuid4
 
 OWN_PACKAGE = "c4"
-"""Its modules are identified by c4's version, so what they import is not hashed."""
+"""Package whose modules are identified by c4's version, so their imports are not hashed."""
 INSTALLED = {"site-packages", "dist-packages"}
-"""Folders in which unrelated packages stand beside each other."""
+"""Folders that contain unrelated packages."""
 _HASHES: dict[int, tuple[ModuleSpec, str]] = {}
 """Hashes by the identity of a module's spec: each import and each reload makes a new spec."""
 
@@ -28,14 +28,14 @@ _HASHES: dict[int, tuple[ModuleSpec, str]] = {}
 def source_hash(module_name: str) -> str | None:
     """SHA-256 of a loaded module's file and of the files that it imports from its own folder.
 
-    A module of a package counts the imports from that package instead. None where there is no file,
-    as in a notebook.
+    For a module of a package, imports from that package count instead. None if there is no file, as
+    in a notebook.
     """
     module = sys.modules.get(module_name)
     if module is None or not getattr(module, "__file__", None):
         return None
     spec = module.__spec__
-    if spec is None:  # a script that is being run
+    if spec is None:  # a running script
         return _read_hash(module)
     if id(spec) not in _HASHES:
         _HASHES[id(spec)] = (spec, _read_hash(module))
@@ -43,10 +43,10 @@ def source_hash(module_name: str) -> str | None:
 
 
 def definition(function: Callable[..., Any]) -> str:
-    """Text that no other callable has, to keep results under: its name and its module's hash.
+    """Unique cache key of a callable: its name and its module's hash.
 
-    What cannot be found again by such a name (a lambda, a closure, a function of a notebook) gets a
-    new text every time, so nothing is kept for it.
+    A callable that cannot be found by name (a lambda, a closure, a notebook function) gets a new
+    key every time, so its results are never reused.
     """
     inner = unwrap(function)
     source = source_hash(inner.__module__)
@@ -73,10 +73,10 @@ def _read_hash(module: ModuleType) -> str:
 
 
 def _imported_files(file: Path, folder: Path, only: str) -> set[Path]:
-    """The files below a folder that a Python file imports, directly or not.
+    """Files below a folder that a Python file imports, directly or indirectly.
 
     Args:
-        only: the one package or module whose absolute imports count; empty for all in the folder.
+        only: the only package or module whose absolute imports count; empty for all.
     """
     found, todo = {file}, [file]
     while todo:
@@ -98,7 +98,7 @@ def _imported_files(file: Path, folder: Path, only: str) -> set[Path]:
 
 
 def _files_of(folder: Path, name: str) -> Iterator[Path]:
-    """The files that Python runs to import a dotted name from a folder."""
+    """Yield the files that Python runs to import a dotted name from a folder."""
     parts = name.split(".")
     for place in (folder.joinpath(*parts[: i + 1]) for i in range(len(parts))):
         for path in (place.with_suffix(".py"), place / "__init__.py"):

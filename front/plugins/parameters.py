@@ -1,4 +1,4 @@
-"""Parameters of gates and commit rules: their bounds, their types, and how users write them."""
+"""Parameters of gates and commit rules: bounds, types and parsing."""
 
 import json
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from c4.errors import ConfigError, shortened, unknown_name
 
 Value = float | str
-"""A parameter as a user writes it."""
+"""Value of a parameter as parsed from a user's text."""
 
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -27,19 +27,19 @@ def parameter(
     stricter: int = 1,
     whole: bool = False,
 ) -> Any:
-    """A numeric field of a gate or a rule.
+    """Declare a numeric field of a gate or a rule.
 
     Args:
-        low: the least value that makes sense, as `high` is the greatest.
+        low: minimum value; `high` is the maximum.
         stricter: 1 if a higher value makes a gate exit later, -1 if a lower one does.
-        whole: whether it counts something, so that fractions and infinity make no sense.
+        whole: whether the value must be a finite whole number.
     """
     facts = {"low": low, "high": high, "meaning": meaning, "stricter": stricter, "whole": whole}
     return field(default=default, metadata=facts)
 
 
 def bounds_of(spec: Field[Any]) -> dict[str, Any] | None:
-    """What a field declares as `parameter` does; None if it declares no bounds."""
+    """Return what a field declares with `parameter`; None if it declares no bounds."""
     if "low" not in spec.metadata:
         return None
     usual = {"high": np.inf, "meaning": "", "stricter": 1, "whole": False}
@@ -49,14 +49,14 @@ def bounds_of(spec: Field[Any]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Checked:
-    """Refuses parameters outside their bounds, on construction."""
+    """Base class that checks its parameters' bounds on construction."""
 
     def __post_init__(self) -> None:
         require_meant(self)
 
 
 def require_meant(made: Any) -> None:
-    """Refuse a gate or a rule with a value outside the bounds that it declares."""
+    """Raise `ConfigError` if a gate or a rule has a value outside its declared bounds."""
     for spec in fields(made):
         _require_within_bounds(type(made).__name__, spec, getattr(made, spec.name))
 
@@ -81,12 +81,12 @@ def _require_within_bounds(owner: str, spec: Field[Any], value: Any) -> None:
 
 
 def settable(kind: Any) -> list[Field[Any]]:
-    """The fields of a dataclass that are parameters: those that it is made with."""
+    """Fields of a dataclass that are parameters: those of its constructor."""
     return [spec for spec in fields(kind) if spec.init]
 
 
 RESERVED = {"name", "source_sha256", "reading", "ending"}
-"""What stands beside the parameters of a gate or a rule in a manifest and in labels."""
+"""Other keys next to the parameters of a gate or a rule in manifests and labels."""
 
 
 def _refuse_reserved(name: str, params: Iterable[str]) -> None:
@@ -98,10 +98,10 @@ def _refuse_reserved(name: str, params: Iterable[str]) -> None:
 
 
 def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as the fields of a gate or a rule want them; unknown names are refused.
+    """Convert parameters to the field types of a gate or a rule; reject unknown names.
 
     Args:
-        params: values, or the texts that a user wrote.
+        params: values, or texts that a user typed.
     """
     if not is_dataclass(kind):
         return dict(params)
@@ -118,18 +118,18 @@ def typed_parameters(name: str, kind: type[object], params: Mapping[str, Any]) -
             )
     try:
         wanted = get_type_hints(kind)
-    except Exception:  # an annotation may name what only a type checker imports
+    except Exception:  # an annotation may use names imported only for type checking
         built_in = {one.__name__: one for one in (bool, float, int, str)}
         wanted = {spec.name: built_in.get(str(spec.type), spec.type) for spec in fields(kind)}
     typed = {param: _typed(name, param, wanted[param], value) for param, value in params.items()}
     for param, value in typed.items():
-        if not issubclass(kind, Checked):  # which looks itself
+        if not issubclass(kind, Checked):  # `Checked` checks on construction
             _require_within_bounds(name, known[param], value)
     return typed
 
 
 def _typed(owner: str, param: str, wanted: Any, value: Any) -> Any:
-    """A value in the type of its field; a text is parsed unless the field holds texts."""
+    """Convert a value to its field's type; texts are parsed unless the field is a string."""
     if get_origin(wanted) in (Union, UnionType) and NoneType in get_args(wanted):
         if value is None or str(value).lower() == "none":
             return None
@@ -155,7 +155,7 @@ def _typed(owner: str, param: str, wanted: Any, value: Any) -> Any:
 
 
 def _one_of(owner: str, param: str, wanted: Any, value: Any) -> Any:
-    """The member of an enumeration, or of a `Literal`, that a value stands for."""
+    """Return the member of an enumeration or a `Literal` that a value stands for."""
     members = {str(member): member for member in get_args(wanted)}
     if get_origin(wanted) is not Literal:
         members = {str(member.value): member for member in wanted}
@@ -167,7 +167,7 @@ def _one_of(owner: str, param: str, wanted: Any, value: Any) -> Any:
 
 
 def plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters in a form that JSON can hold; what it cannot hold is refused."""
+    """Convert parameters to JSON values; raise `ConfigError` for any that JSON cannot store."""
     _refuse_reserved(name, settings)
     plain = {param: plain_value(value) for param, value in settings.items()}
     for param, value in plain.items():
@@ -182,7 +182,7 @@ def plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """A parameter as JSON has it, which knows no infinity; what it cannot hold stays as it is."""
+    """Convert a parameter to a JSON value, infinity to text; others are returned unchanged."""
     if isinstance(value, Enum):
         return plain_value(value.value)
     if isinstance(value, np.generic):
@@ -195,7 +195,7 @@ def plain_value(value: Any) -> Any:
 
 
 def parse_value(text: str) -> Value:
-    """A number, if the text is one, else the word."""
+    """Parse a number; other texts are returned without surrounding white space."""
     try:
         return float(text)
     except ValueError:

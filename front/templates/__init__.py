@@ -1,8 +1,8 @@
-"""Jinja templates that came with data or a checkpoint, rendered at no risk to this process.
+"""Rendering of untrusted Jinja templates, from data or a checkpoint, in a child process.
 
-A template is a small program by a stranger. One child process renders all of them, in Jinja's
-sandbox and with limits on time and memory; where a template exceeds them, the system ends the
-child, and the next template gets a new one.
+A template is an untrusted program. One child process renders all of them, in Jinja's sandbox and
+with limits on time and memory; if a template exceeds them, the system ends the child, and the next
+template gets a new one.
 """
 
 import atexit
@@ -21,24 +21,24 @@ from c4.errors import ConfigError
 CHILD = Path(__file__).with_name("child.py")
 CPU_SECONDS = 2.0
 WALL_SECONDS = 15.0
-"""More than the processor time: on a busy machine, the child may have to wait for a processor."""
+"""Longer than the CPU time, because the child may have to wait for a CPU on a busy machine."""
 TOO_MUCH = "it takes more than 2 seconds, 1 GB of memory or 1,000,000 characters to render"
 
 
 class RenderError(ConfigError):
-    """A template cannot be rendered; says why, without naming the template."""
+    """A template cannot be rendered; the message gives the reason but not the template."""
 
 
 class LimitError(RenderError):
-    """A template takes more time, memory or characters than any prompt needs."""
+    """A template exceeds the limits on time, memory or characters."""
 
 
 def render(template: str, variables: Mapping[str, Any], kind: Literal["chat", "prompt"]) -> str:
-    """The text that a template writes.
+    """Render a template and return its text.
 
     Args:
-        variables: what the template may name; values that JSON does not know become texts.
-        kind: what is around the template: `chat` as transformers has it, `prompt` as tasks do.
+        variables: variables of the template; values without a JSON type become texts.
+        kind: the Jinja environment: `chat` as in transformers, `prompt` as in tasks.
     """
     clocks = {"cpu_seconds": CPU_SECONDS, "wall_seconds": WALL_SECONDS}
     request = {"template": template, "variables": variables, "kind": kind, **clocks}
@@ -53,7 +53,7 @@ def render(template: str, variables: Mapping[str, Any], kind: Literal["chat", "p
 
 _LOCK = Lock()
 _children: list[subprocess.Popen[str]] = []
-"""The child that renders, if one was started."""
+"""The running child process, if one was started."""
 
 
 def _ask(request: str) -> dict[str, str]:
@@ -65,9 +65,9 @@ def _ask(request: str) -> dict[str, str]:
         child.stdin.flush()
         line = child.stdout.readline()
     except BrokenPipeError:
-        pass  # told below, by the child's exit code
+        pass  # reported below, by the child's exit code
     finally:
-        code = 0 if line else _stop()  # after Ctrl-C, an answer must not be taken for the next
+        code = 0 if line else _stop()  # after Ctrl-C, a late answer must not count for the next
     if code > 0 or (not line and code == 0):
         raise RenderError(f"the process that renders templates ended with status {code}")
     answer: dict[str, str] = json.loads(line) if line else {"limit": "ended by the system"}
@@ -75,7 +75,7 @@ def _ask(request: str) -> dict[str, str]:
 
 
 def _start() -> subprocess.Popen[str]:
-    # The child finds jinja2 where this process would, and nothing in the current folder.
+    # The child imports jinja2 from this process's paths, but nothing from the current folder.
     paths = os.pathsep.join(path for path in sys.path if path)
     child = subprocess.Popen(  # noqa: S603 - our own script
         [sys.executable, "-P", str(CHILD)],
@@ -90,7 +90,7 @@ def _start() -> subprocess.Popen[str]:
 
 @atexit.register
 def _stop() -> int:
-    """End the child, if there is one; its exit code."""
+    """End the child, if there is one, and return its exit code."""
     if not _children:
         return 0
     child = _children.pop()

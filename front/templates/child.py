@@ -1,7 +1,7 @@
-"""Render Jinja templates in a process of its own, which has little time and little memory.
+"""Render Jinja templates in a separate process with limits on time and memory.
 
-Run as a script by `c4.templates`: every line of the input is a request as JSON, and so is every
-line of the answers. Imports nothing of c4 and no torch, so it starts in a tenth of a second.
+Run as a script by `c4.templates`: each input line is a request as JSON, and each output line an
+answer as JSON. Imports neither c4 nor torch, so it starts in a tenth of a second.
 """
 
 import json
@@ -19,11 +19,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MEMORY = 2**30
 LONGEST = 1_000_000
-"""Characters that a template may write."""
+"""Maximum number of characters that a template may produce."""
 
 
 class Generation(Extension):
-    """The tags around an assistant's words, which matter in training only."""
+    """Ignores the tags around an assistant's text, which matter only in training."""
 
     tags = {"generation"}  # noqa: RUF012 - as jinja declares it
 
@@ -33,7 +33,7 @@ class Generation(Extension):
 
 
 def chat_environment() -> ImmutableSandboxedEnvironment:
-    """What transformers offers to a chat template."""
+    """Make the environment that transformers provides to chat templates."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
@@ -51,7 +51,7 @@ def chat_environment() -> ImmutableSandboxedEnvironment:
 
 
 def prompt_environment() -> ImmutableSandboxedEnvironment:
-    """What a task's template may use: an unknown name is an error, and white space is kept."""
+    """Make the environment of a task's template: strict on unknown names, keeps white space."""
     made = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True, loader=FunctionLoader(refuse_file)
     )
@@ -64,7 +64,7 @@ def refuse_file(_: str) -> None:
 
 
 def listed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that returns a list where Jinja's returns a generator, which has no text."""
+    """Wrap a Jinja filter to return a list instead of a generator, which has no useful text."""
 
     @wraps(function)
     def as_list(*args: Any, **options: Any) -> Any:
@@ -83,7 +83,7 @@ def compiled(kind: str, text: str) -> Template:
 
 
 def answer(request: dict[str, Any]) -> dict[str, str]:
-    """The text that a template writes, or the error that it ends with."""
+    """Return the text of a template, or the error or exceeded limit."""
     try:
         text = compiled(request["kind"], request["template"]).render(request["variables"])
     except (MemoryError, RecursionError) as error:
@@ -94,8 +94,8 @@ def answer(request: dict[str, Any]) -> dict[str, str]:
 
 
 def limit_memory() -> None:
-    """Refuse memory beyond the limit, where the system can."""
-    with suppress(ImportError, ValueError, OSError):  # macOS knows the limit and refuses it
+    """Limit the memory of this process, if the system supports it."""
+    with suppress(ImportError, ValueError, OSError):  # macOS defines the limit but rejects it
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -104,14 +104,14 @@ def limit_memory() -> None:
 
 
 def set_clocks(cpu: float, wall: float) -> None:
-    """Let the system end this process after so many seconds from now; 0 stops the clocks."""
+    """Let the system end this process after the given seconds; 0 stops the clocks."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, cpu)
         signal.setitimer(signal.ITIMER_REAL, wall)
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     limit_memory()
     for line in sys.stdin:
         request = json.loads(line)
