@@ -104,7 +104,8 @@ class Library:
         outdated = {run.folder for run in runs if not self.is_current(run.manifest.identity)}
         for folder in sorted(outdated):
             log.warning(
-                "passed over: %s was made by an earlier version of its gate; decode again with --fresh",
+                "passed over: %s was made by an earlier version of its gate; decode again with "
+                "--fresh",
                 folder,
             )
         return [run for run in runs if run.folder not in outdated]

@@ -82,7 +82,7 @@ def totals_figure(blocks: pl.DataFrame, width: Width | None = None) -> Figure:
     not_gradable. A drop beyond the tolerance, on the examples shared with the baseline, is marked.
     If methods have different numbers of examples, each row shows its own.
     """
-    counts = ("n", "block", "passes", "steps", "budget", "accuracy", "drop", "past")
+    counts = ("n", "block", "passes", "steps", "budget", "accuracy", "drop", "past", "not_gradable")
     require_columns(blocks, (*PANEL, "method", *counts))
     blocks = blocks.with_columns(uneven=pl.col("n").n_unique().over("model", "task") > 1)
     figure = _method_rows(blocks, width, row_height=0.3, draw=_draw_total)

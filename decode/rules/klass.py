@@ -25,7 +25,9 @@ class KLASS(Rule):
     """
 
     tau: float = parameter(0.7, high=1.0, meaning="confidence a position must exceed")
-    epsilon: float = parameter(0.015, meaning="KL divergence below which a position is stable, in nats")
+    epsilon: float = parameter(
+        0.015, meaning="KL divergence below which a position is stable, in nats"
+    )
     history: float = parameter(
         2, low=1, whole=True, meaning="steps running at which it must have been still"
     )

@@ -26,7 +26,9 @@ class SlowFast(Rule):
     window: float = parameter(
         2, low=1, whole=True, meaning="estimates that must agree before a span is fixed"
     )
-    spread: float = parameter(1.0, meaning="standard deviation of the estimates below which a span is fixed")
+    spread: float = parameter(
+        1.0, meaning="standard deviation of the estimates below which a span is fixed"
+    )
     cycles: float = parameter(
         256, low=1, whole=True, meaning="cycles in a block before the rest is filled"
     )

@@ -233,7 +233,9 @@ def test_tables_leave_out_what_a_gate_did_before_it_was_edited(folder, monkeypat
     gate.write_text(gate.read_text().replace("5", "9"))
     after = c4(*report)
     assert "| late.py:Late |" not in after.stdout
-    assert "method=late.py%3ALate was made by an earlier version of its gate" in unwrapped(after.stderr)
+    assert "method=late.py%3ALate was made by an earlier version of its gate" in unwrapped(
+        after.stderr
+    )
 
 
 def test_grades_of_a_user_s_own_grader_stand_beside_c4_s(folder, monkeypatch):

@@ -49,7 +49,10 @@ def test_a_sound_rule_decodes_as_if_nobody_watched():
         (lambda step, masked: commit(0), "positions names 0, which is committed already"),
         (lambda step, masked: commit(0, 0), "positions names a position twice"),
         (lambda step, masked: commit(0, revoked=[1]), "revoked names 1, which is still masked"),
-        (lambda step, masked: Choice(np.array([0.5]), 0), "no flat array of whole numbers"),
+        (
+            lambda step, masked: Choice(np.array([0.5]), 0),
+            "not a one-dimensional array of integers",
+        ),
         (lambda step, masked: [0], "it returns [0] and no c4.decode.Choice"),
         (lambda step, masked: Choice(np.array([0]), "mine"), "'mine' is no c4.store.Origin"),
         (lambda step, masked: Choice(np.array([0]), 9), "its origin 9 is no c4.store.Origin"),
