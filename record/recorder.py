@@ -113,8 +113,8 @@ def require_same_programs(plan: Plan) -> None:
         raise RunError(
             f"{plan.folder} was begun with other devices or libraries, so that the last bits of "
             "numbers may differ:\n" + "\n".join(differ) + "\n"
-            "give --mixed to continue anyway (every part records its own environment), or use --out "
-            "for a place of its own"
+            "give --mixed to continue anyway (every part records its own environment), or use "
+            "--out for a place of its own"
         )
 
 

@@ -268,8 +268,8 @@ def judge(words: Sequence[str], code: int, out: str, err: str) -> list[str]:
         findings.append("traceback in the output")
     if "[Errno" in err:
         findings.append("an error number of the system")
-    if "memory ran out" in err:
-        findings.append("memory ran out")
+    if "out of memory" in err:
+        findings.append("out of memory")
     if any(unicodedata.category(c) in HIDDEN and c not in "\n\u200d" for c in out + err):
         findings.append("a control character in the output")
     if code == 2 and not err.strip() and not out.strip():

@@ -93,7 +93,7 @@ def test_a_command_line_is_made_again_by_its_number_and_seed():
         (1, "", "x", "exit code 1"),
         (2, "", "Traceback (most recent call last)", "traceback in the output"),
         (2, "", "[Errno 2] gone", "an error number of the system"),
-        (2, "", "memory ran out", "memory ran out"),
+        (2, "", "out of memory", "out of memory"),
         (0, "\x1b[2J", "", "a control character in the output"),
         (2, "", "", "an error without a word"),
         (0, "{", "", "JSON that no machine can read"),

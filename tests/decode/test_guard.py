@@ -51,7 +51,7 @@ def test_a_sound_rule_decodes_as_if_nobody_watched():
         (lambda step, masked: commit(0, revoked=[1]), "revoked names 1, which is still masked"),
         (
             lambda step, masked: Choice(np.array([0.5]), 0),
-            "not a one-dimensional array of integers",
+            "not a one-dimensional array",
         ),
         (lambda step, masked: [0], "it returns [0] and no c4.decode.Choice"),
         (lambda step, masked: Choice(np.array([0]), "mine"), "'mine' is no c4.store.Origin"),

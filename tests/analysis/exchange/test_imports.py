@@ -241,7 +241,7 @@ HOSTILE = {
     "keys that collide": (crafted_keys(100_000), "too many bytes"),
     "two members of a name": (
         zipped("a/data.pkl", "b/data.pkl").replace(b"b/data", b"a/data"),
-        "two members of one name",
+        "members have the same name",
     ),
     "two pickles": (zipped("a/data.pkl", "b/data.pkl"), "other pickles"),
     "a pickle beside it": (zipped("a/data.pkl", "a/.data/evil.pkl"), "other pickles"),
@@ -319,8 +319,8 @@ COMMITS = [torch.zeros(0, 2, dtype=torch.long)] * 3000
 REPEATED = {
     "ids inside lists": ({"gen_ids": nested(6)}, "token ids"),
     "an answer inside lists": ({"pred_token_id": nested(6)}, "token ids"),
-    "a text of lists": ({"pred_ans": nested(6)}, "no text"),
-    "a target of lists": ({"gt_text": nested(6)}, "no text"),
+    "a text of lists": ({"pred_ans": nested(6)}, "expected a text"),
+    "a target of lists": ({"gt_text": nested(6)}, "expected a text"),
     "a place inside lists": ({"ans_posidx": nested(6)}, "no number"),
     "blocks of nothing": ({"true_indices_history": torch.zeros(2**29, 0)}, "no list"),
     "predictions of nothing": ({"x0_history": torch.zeros(2**29, 0)}, "no list"),
@@ -329,13 +329,13 @@ REPEATED = {
         {"x0_history": [torch.zeros(1, 1).long().expand(2**20, 2**20)]},
         "larger",
     ),
-    "predictions inside lists": ({"x0_history": nested(6)}, "no tensors"),
+    "predictions inside lists": ({"x0_history": nested(6)}, "expected a tensor"),
     "one block a thousand times": (
         {"x0_history": [torch.zeros(40_000, 7, dtype=torch.long)] * 1000},
         "more predictions",
     ),
     "steps without end": ({"x0_history": [[torch.zeros(1, 7)] * 3000] * 3000}, "more predictions"),
-    "commits inside lists": ({"true_indices_history": [[nested(6)]]}, "no tensors"),
+    "commits inside lists": ({"true_indices_history": [[nested(6)]]}, "expected a tensor"),
     "commits without end": ({"true_indices_history": [COMMITS] * 3000}, "more commits"),
     "a commit of everything": (
         {"true_indices_history": [[torch.zeros(10_000, 2, dtype=torch.long)]]},
