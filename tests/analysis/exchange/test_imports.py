@@ -321,7 +321,7 @@ REPEATED = {
     "an answer inside lists": ({"pred_token_id": nested(6)}, "token ids"),
     "a text of lists": ({"pred_ans": nested(6)}, "expected a text"),
     "a target of lists": ({"gt_text": nested(6)}, "expected a text"),
-    "a place inside lists": ({"ans_posidx": nested(6)}, "no number"),
+    "a place inside lists": ({"ans_posidx": nested(6)}, "expected a number"),
     "blocks of nothing": ({"true_indices_history": torch.zeros(2**29, 0)}, "no list"),
     "predictions of nothing": ({"x0_history": torch.zeros(2**29, 0)}, "no list"),
     "ids of one number": ({"gen_ids": torch.zeros(1).long().expand(2**40)}, "larger"),
