@@ -9,7 +9,7 @@ SOURCES := pyproject.toml $(shell find $(ROOMS) -type f -not -name '*.pyc')
 .PHONY: demo docs-figures browser test lint types unit slow coverage oldest matrix benchmarks locks dist clean
 
 # The model is so small that more threads only wait for one another.
-demo: export OMP_NUM_THREADS ?= 2
+demo: export OMP_NUM_THREADS ?= 1
 demo: $(VENV)/.installed
 	$(BIN)/c4 demo --out demo-out
 

@@ -79,6 +79,6 @@ def check_command(
     for name in names:
         passed.append({"name": name, "kind": check(name, kind, written=written)})
         if not as_json:
-            say(f"{name} passes the check of a {passed[-1]['kind']}")
+            say(f"{name} passes the check: {passed[-1]['kind']}")
     if as_json:
         say_json(passed)

@@ -327,7 +327,7 @@ def test_the_command_checks_files(tmp_path):
     )
     done = CliRunner().invoke(app, ["plugins", "check", f"{file}:Calm", "cvee"])
     assert done.exit_code == 0, done.output
-    assert f"{file}:Calm passes the check of a gate" in done.stdout.replace("\n", "")
+    assert f"{file}:Calm passes the check: gate" in done.stdout.replace("\n", "")
     done = CliRunner().invoke(app, ["plugins", "check", f"{file}:soon"])
     assert done.exit_code == 2
     assert "fails the check of a signal" in " ".join(done.stderr.split())
