@@ -74,7 +74,7 @@ def ask(gate: Gate, s: Signals, cells: Cells | None = None) -> BoolArray:
             name = str(error.name)
             there = did_you_mean(name, SIGNAL_NAMES) or f"there are: {', '.join(SIGNAL_NAMES)}."
             raise ConfigError(
-                f"no signal {name!r}; {there} To use a signal of your own, list it: "
+                f"there is no signal {name!r}; {there} To use a signal of your own, list it: "
                 f"signals = ({name},)"
             ) from error
         return _booleans(gate, answer, s.exists.shape) & s.exists
